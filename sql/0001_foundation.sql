@@ -85,6 +85,9 @@ CREATE TABLE users (
     username text, -- none for people whom only an identity provider knows
     username_key text, -- lower(normalize(username, NFKC))
     password_hash text,
+    -- Of a hash of PBKDF2, which came from elsewhere, all but salt and key: what a check of it costs.
+    pbkdf2 text GENERATED ALWAYS AS (CASE WHEN password_hash LIKE '$pbkdf2%'
+        THEN split_part(password_hash, '$', 2) || '$' || split_part(password_hash, '$', 3) END) STORED,
     enabled boolean NOT NULL DEFAULT true,
     claims jsonb NOT NULL DEFAULT '{}',
     epoch int8 NOT NULL DEFAULT new_epoch(),
@@ -96,6 +99,8 @@ CREATE TABLE users (
     UNIQUE (tenant, username_key),
     CHECK ((username IS NULL) = (username_key IS NULL))
 );
+
+CREATE INDEX users_by_pbkdf2 ON users (pbkdf2) WHERE pbkdf2 IS NOT NULL;
 
 -- Who somebody is elsewhere: by issuer and subject there, which never change hands as names and addresses do.
 CREATE TABLE linked_identities (

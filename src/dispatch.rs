@@ -45,7 +45,7 @@ fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, star
         took: started.elapsed(),
         // What was refused may name any grant at all.
         grant: grant.as_deref().filter(|_| reason.is_none()),
-        reason: *reason,
+        reason: reason.map(Reason::code),
     });
 }
 
@@ -102,6 +102,7 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
             Endpoint::Plain(handle) => app().and_then(|app| handle(app, request)),
             Endpoint::Named(handle, name) => app().and_then(|app| handle(app, request, name)),
             Endpoint::Standing(handle, name) => handle(config, name),
+            Endpoint::Alive => Ok(endpoints::metrics::alive(request, || app().ok())),
         };
         answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };
@@ -112,17 +113,19 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
 fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing {
         Sharing::Nobody => response,
-        Sharing::Everybody => response.header("Access-Control-Allow-Origin", "*"),
+        Sharing::Everybody => {
+            response.header("Access-Control-Allow-Origin", "*").header("Access-Control-Expose-Headers", "X-Request-Id")
+        }
         Sharing::ClientOrigins => {
-            let response = response.header("Vary", "Origin");
-            let origin =
-                request.headers.first("origin").filter(|origin| answers::may_share(app(), &response.note, origin));
-            match origin {
-                Some(origin) => response
+            let mut response = response.header("Vary", "Origin");
+            let Some(origin) = request.headers.first("origin") else { return response };
+            if answers::may_share(app(), &response.note, origin) {
+                return response
                     .header("Access-Control-Allow-Origin", origin.to_owned())
-                    .header("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After"),
-                None => response,
+                    .header("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, X-Request-Id");
             }
+            response.note.refused_origin = Some(origin.to_owned());
+            response
         }
     }
 }
@@ -131,7 +134,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
-        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
+        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(presentation.config, &refusal),
         Failure::Throttled { reason, retry_after } => {
             let minutes = answers::minutes(retry_after);
             let problem = Problem::TooManyRequests { minutes };
@@ -139,8 +142,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             answers::retry_after(response, retry_after)
         }
         Failure::Unavailable(error) => {
-            // Of what the server denies the log was told once.
-            let level = if matches!(error, StoreError::Denied(_)) { Level::Debug } else { Level::Error };
+            // Of what the server denies, and why it is away, the log is told by the store, not by each request.
+            let is_told = matches!(error, StoreError::Denied(_) | StoreError::Unavailable(_));
+            let level = if is_told { Level::Debug } else { Level::Error };
             log::log!(level, "request {}: {error}", presentation.request.id);
             if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
         }
@@ -169,9 +173,13 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
     let Refusal { status, error, reason, detail, challenge } = refusal;
     let mut response = match audience {
         Audience::Person => {
-            Response { status, ..answers::error_page(presentation, answers::problem_of(status), reason) }
+            let told = (reason, detail.as_deref());
+            let page = answers::error_page_with(presentation, answers::problem_of(status), told, None);
+            Response { status, ..page }
         }
-        Audience::Program => answers::json_error(status, error.as_str(), reason),
+        Audience::Program => {
+            answers::json_error(presentation.config, status, error.as_str(), (reason, detail.as_deref()))
+        }
     };
     response.note.detail = detail;
     match challenge {
@@ -199,7 +207,7 @@ fn told(
 ) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, problem, reason),
-        Audience::Program => answers::json_error(problem.status(), error, reason),
+        Audience::Program => answers::json_error(presentation.config, problem.status(), error, (reason, None)),
     }
 }
 
@@ -210,15 +218,18 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
     }
-    let Note { client_id, grant, reason, detail } = &response.note;
+    let Note { client_id, grant, reason, detail, refused_origin } = &response.note;
+    let why = reason.map(|reason| format!("{} {}", reason.description(), reason.remedy()));
     let (method, source) = (request.method.as_str(), request.source);
     let path = escaped(&request.path, 200);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let named = [
         ("client_id", client_id.as_deref()),
         ("grant", grant.as_deref()),
-        ("reason", *reason),
+        ("reason", reason.map(Reason::code)),
         ("detail", detail.as_deref()),
+        ("refused_origin", refused_origin.as_deref()),
+        ("why", why.as_deref()),
     ];
     let named = named.map(|(name, value)| (name, value.map(|value| escaped(value, 300))));
     let named = || named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));

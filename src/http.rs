@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::protocol::words::reason::Reason;
+
 pub mod incoming;
 pub mod outgoing;
 
@@ -12,7 +14,7 @@ pub use incoming::Persistence;
 
 #[derive(Clone)]
 pub struct Request {
-    /// 16 hex digits; stands in log lines and on error pages.
+    /// Ours or the proxy's, 1 to 64 harmless characters; stands in log lines, answers and audit events.
     pub id: String,
     pub method: Method,
     /// As sent, without query, still percent-encoded.
@@ -145,9 +147,11 @@ pub struct Response {
 pub struct Note {
     pub client_id: Option<String>,
     pub grant: Option<String>,
-    pub reason: Option<&'static str>,
-    /// For the log alone: what was registered against what was received.
+    pub reason: Option<Reason>,
+    /// For the log, and for developers under `GATEPOST_ERROR_DETAILS`: what was registered against what was received.
     pub detail: Option<String>,
+    /// Whose scripts may not read the answer, though they asked.
+    pub refused_origin: Option<String>,
 }
 
 impl Response {

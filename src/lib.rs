@@ -59,7 +59,7 @@ pub mod server;
 pub mod store;
 pub mod supervisor;
 
-/// The examples of the README compile.
+/// The examples of the documentation compile.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/operate/own-grants-rust.md")]
+struct Documentation;

@@ -51,7 +51,7 @@ pub struct ServerStats {
     pub refused: AtomicU64,
     /// Let go of, because their connection had ended.
     pub unanswered: AtomicU64,
-    /// Their peer had left before anybody asked whose they are; since the log was last told.
+    /// Connections whose peer left before its address was read, since the last line about them.
     pub departed: AtomicU64,
     pub panicked: AtomicU64,
     /// Times a successor was asked for.

@@ -3,8 +3,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A counting semaphore with a bounded wait and a bounded crowd: whoever waits keeps a worker from other requests just as
-/// whoever holds one does.
+/// A counting semaphore with a bounded wait and a bounded number of waiters: a waiter keeps a worker from other requests, just
+/// as a holder does.
 #[derive(Debug)]
 pub struct Permits {
     most_waiting: usize,

@@ -269,7 +269,7 @@ impl Supervisor {
         }
     }
 
-    /// A successor takes its time; when nobody serves meanwhile, one that does not is started in its place.
+    /// A successor may take long to start. If no process serves meanwhile, an ordinary one is started in its place.
     fn relieve_orphans(&mut self) {
         if self.is_stopping || self.processes.iter().any(ServerProcess::is_well) {
             return;

@@ -16,13 +16,11 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gatepost::config::settings::SETTINGS;
-use gatepost::config::settings::Setting;
+use gatepost::protocol::audit::audit_chain::EVENTS;
 use gatepost::protocol::registration;
-use gatepost::protocol::words::reason::Reason;
 use source::{SourceFile, sources};
 
 /// The rows of the house, from the street to the cellar. A module uses its own and what stands in later rows.
@@ -268,37 +266,122 @@ fn every_dependency_is_argued_for_in_the_readme() {
     }
 }
 
+/// `tests/e2e/connect.test.mjs` runs each of them.
 #[test]
-fn the_readme_lists_every_setting() {
-    let row = |setting: &&Setting| format!("| `{}` | {} | {} |", setting.name, setting.meaning, setting.default_text());
-    let table = SETTINGS.iter().map(row).collect::<Vec<_>>().join("\n");
-    let head = "| variable | meaning | default |\n|---|---|---|";
-    assert!(read("README.md").contains(&format!("{head}\n{table}")), "put this into the README:\n{table}");
+fn the_programs_of_the_documentation_are_those_that_run() {
+    let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let pages: Vec<String> =
+        files(Path::new("docs/connect")).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let is_program =
+        |path: &PathBuf| path.extension().is_none_or(|extension| !["mod", "sum"].iter().any(|one| extension == *one));
+    let programs: Vec<PathBuf> =
+        files(Path::new("tests/e2e/connect")).iter().flat_map(|folder| files(folder)).filter(is_program).collect();
+    assert!(programs.len() > 8, "{programs:?}");
+    for program in programs {
+        let text = format!("\n{}```\n", fs::read_to_string(&program).unwrap());
+        assert!(pages.iter().any(|page| page.contains(&text)), "{} stands on no page as it is", program.display());
+    }
 }
 
 #[test]
-fn the_readme_explains_every_key_of_a_registration() {
-    let readme = read("README.md");
+fn the_reference_is_what_the_binary_says() {
+    let directory = std::env::temp_dir().join(format!("gatepost-reference-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_gatepost")).arg("reference").arg(&directory).status().unwrap();
+    assert!(made.success());
+    let pages = |folder: &Path| -> BTreeMap<_, String> {
+        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| (path.file_name().unwrap().to_owned(), fs::read_to_string(&path).unwrap())).collect()
+    };
+    let (made, kept) = (pages(&directory), pages(Path::new("docs/reference")));
+    fs::remove_dir_all(&directory).unwrap();
+    assert!(made.len() == 8 && made == kept, "run `gatepost reference docs/reference`");
+}
+
+#[test]
+fn the_reference_explains_every_key_of_a_registration() {
     for (list, keys) in registration::document::keys() {
         assert!(!keys.is_empty(), "{list}");
-        let explained = explained_keys(&readme, list);
-        assert_eq!(keys, explained, "keys of {list}: what is taken on the left, the README's table on the right");
+        assert_eq!(keys, explained("registration", list), "keys of {list}: what is taken, and what the reference has");
     }
+}
+
+#[test]
+fn the_reference_explains_every_audit_event_and_every_path() {
+    let events: BTreeSet<String> = EVENTS.iter().map(|&event| event.to_owned()).collect();
+    assert_eq!(events, explained("audit", ""));
+    let told = explained("endpoints", "Endpoints");
+    let metadata = read("src/protocol/discovery.rs");
+    let constants = metadata.lines().filter(|line| line.starts_with("pub const") && line.contains("_PATH: &str"));
+    let routes = read("src/dispatch/route.rs");
+    let arms = routes.lines().filter(|line| line.trim_start().starts_with("\"/"));
+    let paths: Vec<&str> = constants.chain(arms).filter_map(|line| line.split('"').nth(1)).collect();
+    assert!(paths.len() > 15, "{paths:?}");
+    let missing: Vec<_> = paths.iter().filter(|path| !told.contains(**path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Every page, from the root, with its text.
+fn pages_below(folder: &str, pages: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages_below(path.to_str().unwrap(), pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push((path.to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+/// The anchors of a page, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let mut pages = vec![String::from("README.md"), String::from("CHANGELOG.md")]
+        .into_iter()
+        .map(|name| (name.clone(), read(&name)))
+        .collect();
+    pages_below("docs", &mut pages);
+    assert!(pages.len() > 30, "{}", pages.len());
+    let mut dead = Vec::new();
+    for (page, text) in &pages {
+        let links = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
+        for link in links.filter(|link| !link.starts_with("http")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let folder = Path::new(page).parent().unwrap();
+            let target = if path.is_empty() { PathBuf::from(page) } else { folder.join(path) };
+            let there = fs::read_to_string(&target).map(|text| anchor.is_empty() || anchors(&text).contains(anchor));
+            if !there.unwrap_or(anchor.is_empty() && target.exists()) {
+                dead.push(format!("{page}: {link}"));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+}
+
+#[test]
+fn the_readme_is_short() {
+    assert!(read("README.md").len() <= 12 * 1024, "{} bytes; write a page of docs/ instead", read("README.md").len());
 }
 
 #[test]
 fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
     let texts = sources().iter().map(|file| read(&format!("src/{}", file.path)));
     let names = texts.flat_map(|text| {
-        let calls =
-            ["headers.first(\"", "headers.all(\""].map(|call| text.split(call).skip(1).map(str::to_owned).collect());
-        let calls: [Vec<String>; 2] = calls;
+        let calls = ["headers.first(\"", "headers.all(\"", "field.equiv(\""]
+            .map(|call| text.split(call).skip(1).map(str::to_owned).collect());
+        let calls: [Vec<String>; 3] = calls;
         calls.concat().into_iter().map(|rest| rest.split('"').next().unwrap().to_lowercase()).collect::<Vec<_>>()
     });
     // Each proxy frames what it sends by itself.
-    let own = ["content-length", "transfer-encoding"];
+    let own = ["connection", "content-length", "expect", "transfer-encoding"];
     let names: BTreeSet<String> = names.filter(|name| !own.contains(&name.as_str())).collect();
-    assert!(names.contains("cookie") && names.contains("sec-purpose"), "{names:?}");
+    assert!(["cookie", "sec-purpose", "x-request-id"].iter().all(|name| names.contains(*name)), "{names:?}");
     let (nginx, haproxy) = (read("deploy/nginx.conf").to_lowercase(), read("deploy/haproxy.cfg"));
     let (_, kept) = haproxy.split_once("del-header ^(?!(").unwrap();
     let kept: BTreeSet<&str> = kept.split_once(')').unwrap().0.split('|').collect();
@@ -313,7 +396,7 @@ fn the_readme_says_how_much_there_is_to_read() {
     let linked = sources().iter().filter(|file| rooms::room_of(file).linked);
     let lines: usize = linked.map(|file| file.measure.code).sum();
     let readme = read("README.md");
-    let claim = readme.split("would rather read ").nth(1).and_then(|rest| rest.split(" lines of code").next()).unwrap();
+    let claim = readme.split("It has ").nth(1).and_then(|rest| rest.split(" lines of code").next()).unwrap();
     let claimed: usize = claim.replace(',', "").parse().unwrap();
     assert!(claimed.abs_diff(lines) * 10 <= lines, "there are {lines} lines of code; the README says {claim}");
 }
@@ -321,10 +404,13 @@ fn the_readme_says_how_much_there_is_to_read() {
 #[test]
 fn the_readme_says_how_long_each_room_is() {
     let readme = read("README.md");
-    let rows: BTreeMap<&str, usize> = readme
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
-        .filter_map(|(name, rest)| Some((name, rest.split(" | ").next()?.replace(',', "").parse().ok()?)))
+    let (_, section) = readme.split_once("\n## Reading it\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let words: Vec<&str> = section.split_whitespace().collect();
+    let rows: BTreeMap<&str, usize> = words
+        .windows(2)
+        .filter_map(|pair| Some((pair[0].strip_prefix('`')?.strip_suffix('`')?, pair[1])))
+        .filter_map(|(name, lines)| Some((name, lines.trim_end_matches(['.', ',']).replace(',', "").parse().ok()?)))
         .collect();
     let measured = rooms::measured();
     let off = |name: &str| {
@@ -334,20 +420,6 @@ fn the_readme_says_how_long_each_room_is() {
     };
     let wrong: Vec<_> = rooms::ROOMS.iter().filter(|room| room.linked).filter_map(|room| off(room.name)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_readme_explains_every_reason() {
-    let mut reasons = Reason::ALL.to_vec();
-    reasons.sort_by_key(|reason| reason.code());
-    let rows = reasons
-        .iter()
-        .map(|reason| format!("| {} | {} | {} |\n", reason.code(), reason.description(), reason.remedy()));
-    let table: String =
-        ["| code | what it says | what to do |\n|---|---|---|\n".to_owned()].into_iter().chain(rows).collect();
-    let readme = read("README.md");
-    let section = readme.split("\n### What the GP codes mean\n").nth(1).expect("the section");
-    assert!(section.contains(&format!("\n\n{table}\n")), "put this into the README, under the heading:\n{table}");
 }
 
 #[test]
@@ -383,19 +455,20 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
     declared
 }
 
-/// The names in the first column of the table of a list's keys. A language behind `#` is an example.
-fn explained_keys(readme: &str, list: &str) -> BTreeSet<String> {
-    let heading = format!("| key of `{list}` | meaning | default |\n|---|---|---|\n");
-    let (_, table) = readme.split_once(&heading).expect(&heading);
-    let rows = table.lines().take_while(|line| line.starts_with("| "));
-    let cells = rows.filter_map(|row| row.split(" | ").next());
-    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+/// The names in the first column of the tables under this heading of a page of the reference; of all without one.
+fn explained(page: &str, heading: &str) -> BTreeSet<String> {
+    let text = read(&format!("docs/reference/{page}.md"));
+    let is_here = |section: &&str| section.lines().next().unwrap().trim_matches('`') == heading || heading.is_empty();
+    let sections = text.split("\n## ").filter(is_here);
+    let rows = sections.flat_map(|section| section.lines().filter_map(|line| line.strip_prefix("| `")));
+    let cells = rows.map(|row| row.split(" | ").next().unwrap());
+    let names = cells.flat_map(|cell| cell.split('`').step_by(2));
     names.map(|name| name.split_inclusive('#').next().unwrap().to_owned()).collect()
 }
 
 /// The rows of the table under "## Dependencies": name and reason.
 fn argued_dependencies(readme: &str) -> BTreeMap<String, String> {
-    let section = readme.split("\n## Dependencies\n").nth(1).expect("a section `## Dependencies`");
+    let section = readme.split("\n## What it depends on\n").nth(1).expect("a section `## What it depends on`");
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
@@ -418,7 +491,7 @@ fn crates_in_the_binary() -> BTreeSet<String> {
 /// What `audit list --event` knows, and what is written, are the same.
 #[test]
 fn every_event_that_is_written_can_be_asked_for() {
-    let known: BTreeSet<&str> = gatepost::protocol::audit::audit_chain::EVENTS.into_iter().collect();
+    let known: BTreeSet<&str> = EVENTS.into_iter().collect();
     let mut written = BTreeSet::new();
     for file in sources() {
         let text = fs::read_to_string(format!("src/{}", file.path)).unwrap();

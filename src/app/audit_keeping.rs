@@ -45,7 +45,7 @@ impl App {
         self.note_attempt(event, request, client_id, json!({"reason": reason.code()}));
     }
 
-    /// The same of a factor of somebody whose password was right, or of nobody who is known.
+    /// The same for a wrong second factor, with the user where one is known.
     pub fn note_wrong_factor(
         &self,
         request: &Request,

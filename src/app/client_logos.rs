@@ -143,7 +143,7 @@ mod tests {
             Ok(Some(logo(1)))
         });
         assert_eq!(found, Some(logo(1)));
-        // Who never came back does not keep others from it for long.
+        // A fetch that never came back does not keep others from it for long.
         let lost = std::panic::AssertUnwindSafe(|| logos.find_by("b", NOW, || panic!("lost")));
         std::panic::catch_unwind(lost).unwrap_err();
         assert_eq!(logos.find_by("b", NOW, never), None);

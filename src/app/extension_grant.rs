@@ -1,4 +1,4 @@
-//! Extension grants (RFC 6749 §4.5): the one type of all their handlers, whoever wrote them.
+//! Extension grants (RFC 6749 §4.5): the one type of all handlers, built in or not.
 
 use super::App;
 use super::failure::Failure;

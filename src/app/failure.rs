@@ -1,4 +1,4 @@
-//! Why a request did not get what it asked for, on its way to the one place that turns it into an answer.
+//! Why a request failed, on its way to the one place that turns it into an answer.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Documents of others, fetched and held. Each is fetched by one request at a time, and not again too soon, whatever is
-//! sent here: neither strangers nor a broken server can make us call it more often.
+//! Documents of other servers, fetched and held. One request at a time fetches a document, and not again too soon: neither
+//! strangers nor a broken server can make us call it more often.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ struct Held<T> {
     fetched_at: Option<Monotonic>,
     tried_at: Option<Monotonic>,
     problem: Option<OutboundError>,
-    /// When somebody last looked for what was not in the document.
+    /// When a request last looked for something that was not in the document.
     searched_at: HashMap<Provenance, Monotonic>,
     is_fetching: bool,
 }
@@ -180,7 +180,7 @@ impl<T> Fetched<T> {
         match step(after, Monotonic::now()) {
             Step::Use(document) => Ok(document),
             Step::Nothing => Err(after.problem()),
-            // Who fetched it had no place to, or still does.
+            // The fetching request had no place among the workers, or is still at it.
             Step::Fetch | Step::Wait => Err(OutboundError::Busy),
         }
     }
@@ -190,11 +190,11 @@ impl<T> Fetched<T> {
     }
 }
 
-/// Who fetches a document; when it is over, however it ended, others may go on.
+/// The request that fetches a document. When it is dropped, others may go on.
 struct Fetching<'a, T> {
     documents: &'a Fetched<T>,
     url: &'a str,
-    /// None while nobody was asked; then what came.
+    /// `None` before the fetch; then its outcome.
     outcome: Option<Result<Arc<T>, OutboundError>>,
 }
 

@@ -1,6 +1,6 @@
 //! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets and of user codes, and
-//! device authorizations. Of guesses only wrong ones count. Beyond the limit none is looked at, not even
-//! a right one: so an address that guesses learns nothing.
+//! device authorizations. Only wrong guesses count. Beyond the limit none is looked at, not even a
+//! right one, so an address that guesses learns nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use crate::protocol::words::instant::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Where guesses come from: an IPv4 address, or an IPv6 /64, since whoever has one address of it has all.
+/// Where guesses come from: an IPv4 address, or an IPv6 /64, since one machine can use all addresses of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 
@@ -70,8 +70,8 @@ impl<K: Eq + Hash> Guesses<K> {
         (too_many && now < ends).then(|| ends.since(now))
     }
 
-    /// Counts a guess; or says how long the guesser must wait, and counts nothing. Of many at once no more are counted than
-    /// may be, so one that is wrong must not be told as long as it is not counted.
+    /// Counts a guess, or says how long the guesser must wait. Of many at once no more are counted than the limit allows, so
+    /// the answer must not tell that an uncounted guess was wrong.
     pub fn count(&self, guesser: K, now: Instant) -> Result<(), Duration> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wait) = counts.get(&guesser).and_then(|count| self.wait_of(count, 1, now)) {

@@ -49,7 +49,7 @@ impl App {
             registry_version: snapshot.version,
             kids: keys.iter().map(|(kid, _)| String::from(*kid)).collect(),
             discovery: discovery.to_string().into_bytes().into(),
-            jwks: jwt::document(keys.into_iter().map(|(_, key)| key)).to_string().into_bytes().into(),
+            jwks: jwt::document(keys).to_string().into_bytes().into(),
         });
         *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered

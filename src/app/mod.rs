@@ -10,7 +10,7 @@ pub mod key_keeping;
 mod metadata;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
 use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::upstream::metadata::UpstreamMetadata;
 use crate::protocol::words::identifiers::ClientId;
@@ -51,7 +52,7 @@ const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// One that it has not confirmed for so long says that the database is away.
 const RECENT: Duration = Duration::from_secs(3);
 /// A machine whose clock is further off than this from the database's is not ready.
-const MOST_SKEW_MICROS: i64 = 30_000_000;
+pub const MOST_SKEW_MICROS: i64 = 30_000_000;
 
 /// What seals and authenticates the things we hand out and get back.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub struct Vault {
     pub second_factors: Sealer,
     /// Secrets of apps, and digests of recovery codes, in the database.
     pub authenticators: Sealer,
+    pub doctor: Sealer,
     pub refresh_tokens: Mac,
     pub form_tokens: Mac,
     pub device_codes: Mac,
@@ -98,6 +100,8 @@ pub struct App {
     /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
     pub factors_used: [AtomicU64; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
+    /// Nonces of `gatepost doctor` that were answered in the last minute.
+    pub doctor_nonces: Mutex<Vec<i64>>,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     pub key_sets: Fetched<KeySet>,
@@ -117,7 +121,7 @@ pub struct App {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Ready,
-    /// What is registered cannot be read anew for the moment: what is published goes on, what needs the database does not.
+    /// The registry cannot be read for the moment. Metadata and keys go on; everything that needs the database does not.
     Degraded(Trouble),
     NotReady(&'static str),
 }
@@ -141,6 +145,7 @@ impl LogoutCalls {
 #[derive(Debug)]
 pub struct HashingTurn<'a> {
     passwords: &'a PasswordHashing,
+    imported: Option<Pbkdf2Hash>,
     _turn: Permit<'a>,
     _beside_tokens: Option<Permit<'a>>,
     _place: Permit<'a>,
@@ -149,7 +154,7 @@ pub struct HashingTurn<'a> {
 impl HashingTurn<'_> {
     /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
     pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
-        self.passwords.verify(stored.map(SecretText::expose), password)
+        self.passwords.verify(stored.map(SecretText::expose), self.imported.as_ref(), password)
     }
 
     pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
@@ -217,6 +222,7 @@ impl App {
             extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
             logout_token_failures: Guesses::new(limits.logout_token_failures_per_minute, tracked),
             extensions,
+            doctor_nonces: Mutex::default(),
             dropped_identity_providers: AtomicU64::new(0),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
@@ -273,7 +279,8 @@ impl App {
         let take = |permits: &'a Permits| permits.take(HASHING_PATIENCE).ok_or(Failure::Busy);
         let beside_tokens = has_tokens.then(|| take(&self.beside_tokens)).transpose()?;
         let turn = take(&self.hashers)?;
-        Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _beside_tokens: beside_tokens, _place: place })
+        let (passwords, imported) = (&self.passwords, self.registry.snapshot().usual_pbkdf2.clone());
+        Ok(HashingTurn { passwords, imported, _turn: turn, _beside_tokens: beside_tokens, _place: place })
     }
 
     pub fn release_hashing_memory(&self) {
@@ -301,7 +308,7 @@ impl App {
         registered.max(self.config.client_defaults.access_token_lifetime)
     }
 
-    /// How this process stands, for `/readyz`. Asks the database only while it answers: nobody waits for a dead one.
+    /// The state of this process, for `/readyz`. It asks the database only while that answers.
     pub fn standing(&self) -> Standing {
         if self.registry.age() > OLDEST_REGISTRY {
             return Standing::NotReady(match self.registry.trouble() {
@@ -340,6 +347,7 @@ impl Vault {
             password_links: Sealer::new(derived, Purpose::PasswordLink),
             second_factors: Sealer::new(derived, Purpose::SecondFactor),
             authenticators: Sealer::new(derived, Purpose::Authenticator),
+            doctor: Sealer::new(derived, Purpose::Doctor),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
             device_codes: Mac::new(derived, Purpose::DeviceCode),

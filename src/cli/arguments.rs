@@ -27,6 +27,8 @@ pub(super) enum Wanted {
     Command(Invocation),
     /// Help on these words: none, a group of commands, or a command.
     Help(Vec<String>),
+    /// `gatepost help` with these words: the same, or a topic of the reference.
+    About(Vec<String>),
     Version,
 }
 
@@ -67,7 +69,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     }
     if words.first().is_some_and(|word| word == "help") {
         words.remove(0);
-        help = true;
+        return Ok(Wanted::About(words));
     }
     if version {
         return Ok(Wanted::Version);
@@ -105,12 +107,17 @@ fn dashed_kid(words: &[String], parser: &mut lexopt::Parser) -> Option<OsString>
     if is_kid { rest.next() } else { None }
 }
 
+/// A value that may be left out.
+const WORD: &str = "[WORD]";
+/// Listed at most where there is a limit: all of it is held at once.
+const MOST: usize = 100_000;
+
 impl Invocation {
     fn check(&self) -> Result<(), Failure> {
         let Command { name, values, options, .. } = self.command;
         let refused = |rule: String| Err(Failure::Usage(format!("`gatepost {name}` {rule}; try --help")));
         let expected: Vec<&str> = expected_values(self.command).collect();
-        if let Some(missing) = expected.get(self.values.len()) {
+        if let Some(missing) = expected.get(self.values.len()).filter(|value| **value != WORD) {
             return refused(format!("needs {missing}"));
         }
         let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
@@ -143,6 +150,18 @@ impl Invocation {
 
     pub(super) fn every(&self, name: &str) -> Vec<&str> {
         self.options.get(name).into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// What a list is searched for.
+    pub(super) fn word(&self) -> Option<&str> {
+        self.values.first().filter(|_| self.command.values.contains(&WORD)).map(String::as_str)
+    }
+
+    /// How much of a list is asked for.
+    pub(super) fn limit(&self) -> Result<Option<usize>, Failure> {
+        let Some(text) = self.option("--limit") else { return Ok(None) };
+        let limit = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+        limit.map(Some).ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -291,7 +310,7 @@ mod tests {
     #[test]
     fn help_is_a_word_too_and_flags_stand_before_or_behind_the_command() {
         for words in [&["help"][..], &["help", "client", "secret"], &["help", "nothing"]] {
-            let Ok(Wanted::Help(asked)) = wanted(words) else { panic!("{words:?} is refused") };
+            let Ok(Wanted::About(asked)) = wanted(words) else { panic!("{words:?} is refused") };
             assert_eq!(asked, words[1..]);
         }
         for words in [&["--listen", "x", "user", "list", "--json"][..], &["user", "list", "--json", "--listen=x"]] {

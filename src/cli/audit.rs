@@ -23,8 +23,6 @@ use crate::store::audit_events::{self, EventFilter};
 use crate::store::{Store, StoreError, installation, users};
 
 const LIMIT: i64 = 100;
-/// Listed at most: all of it is held at once.
-const MOST: i64 = 100_000;
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--sub") && invocation.has("--user") {
@@ -36,6 +34,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         sub: name(invocation, "--sub")?,
         since: time(invocation, "--since")?,
         until: time(invocation, "--until")?,
+        word: invocation.word().map(str::to_lowercase),
     };
     // What is no name of an event would find nothing for ever.
     if let Some(event) = filter.event.as_deref().filter(|event| !EVENTS.contains(event)) {
@@ -46,9 +45,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if filter.since.zip(filter.until).is_some_and(|(since, until)| since >= until) {
         return Err(Failure::Usage(String::from("--since must be before --until: nothing lies between")));
     }
-    let limit = invocation.option("--limit").map_or(Some(LIMIT), |text| text.parse().ok());
-    let limit = limit.filter(|number| (1..=MOST).contains(number));
-    let limit = limit.ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))?;
+    let limit = invocation.limit()?.and_then(|limit| limit.try_into().ok()).unwrap_or(LIMIT);
     let (operator, _) = Operator::open_installed(invocation)?;
     if let Some(subject) = user::chosen(&operator, invocation)? {
         filter.sub = Some(subject.to_string());
@@ -59,9 +56,12 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--follow") {
         return follow(&operator, &filter, limit, json);
     }
-    let found = audit_events::list(&operator.store, &filter, limit)?;
+    show(&audit_events::list(&operator.store, &filter, limit)?, json)
+}
+
+pub(super) fn show(found: &[AuditRow], json: bool) -> Result<(), Failure> {
     if json {
-        return output::list(json, &[], &found.iter().map(value).collect::<Vec<_>>());
+        return output::line(&output::pretty(&found.iter().map(value).collect())?);
     }
     let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"].map(String::from).to_vec();
     output::table(headings, found.iter().map(cells).collect())

@@ -1,5 +1,7 @@
 //! `gatepost client`: registered applications.
 
+use std::net::{IpAddr, ToSocketAddrs};
+
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -15,10 +17,13 @@ use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, Kind, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
+use crate::protocol::upstream::outbound_address::may_be_dialled;
 use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::web_url::WebUrl;
 use crate::store::clients::{self, ClientRow, SecretRow};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys;
@@ -59,7 +64,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("GRANT_TYPES", "/grant_types"),
         ("SCOPE", "/metadata/scope"),
     ];
-    output::list(json, &columns, &objects)
+    output::list(invocation, &columns, objects)
 }
 
 fn shown(row: &ClientRow) -> Value {
@@ -105,6 +110,9 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
     let client_id = ClientId::new(invocation.value(0));
     let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
     let new = registry::sealed_text(&text, description, expires_at, &sealer);
+    if invocation.has("--replace") {
+        input::confirm(invocation, &format!("This removes all other secrets of {client_id}."))?;
+    }
     operator.store.change_registry(|writer| {
         let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
@@ -144,16 +152,23 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let client = client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| registry::opened(row, &sealer)).collect();
-    let keys = signing_keys::load(&operator.store)?.value;
-    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
-    let signing: Vec<SigningAlgorithm> = able.map(|key| key.algorithm).collect();
-    let mut findings = examine(&client, &digests, &signing, &idp::known(&operator)?, now);
+    let mut findings = examine(&client, &digests, &signing(&operator, now)?, &idp::known(&operator)?, now);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
+    findings.extend(addresses(&client, &operator.config.outbound_allow));
+    findings
+        .push(Finding::fine(format!("the issuer to copy into its settings: {}", operator.config.base_url.as_str())));
     let tries = tries(operator.config.base_url.as_str(), &client);
     let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
     output::findings(invocation.has("--json"), row.client_id.as_str(), &findings, &text, ("try", json!(tries)))
+}
+
+/// The algorithms that there is a signing key for.
+pub(super) fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
+    let keys = signing_keys::load(&operator.store)?.value;
+    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
+    Ok(able.map(|key| key.algorithm).collect())
 }
 
 fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant) -> Result<Finding, Failure> {
@@ -165,6 +180,28 @@ fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant)
         Some((secret, _)) => Finding::fine(format!("that secret is right: \"{}\"", secret.description)),
         None => Finding::broken("that secret is wrong, or has expired"),
     })
+}
+
+/// Addresses of the client that requests of ours would not reach.
+fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
+    let logout = client.backchannel_logout.as_ref().map(|logout| &logout.uri);
+    let named = [
+        ("backchannel_logout_uri", logout),
+        ("jwks_uri", client.jwks_uri.as_ref()),
+        ("logo_uri", client.links.logo_uri.as_ref()),
+    ];
+    let judged = named.into_iter().filter_map(|(key, url)| {
+        let url = WebUrl::parse(url?).ok()?;
+        let (host, port) = (url.host.trim_matches(['[', ']']), url.port.unwrap_or(if url.https { 443 } else { 80 }));
+        let Ok(found) = (host, port).to_socket_addrs() else {
+            return Some(Finding::weak(format!("{key}: no address is found here for {host}")));
+        };
+        let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+        let address = found.first().filter(|_| !found.iter().any(|one| may_be_dialled(*one, url.https, allowed)))?;
+        let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
+        Some(Finding::weak(format!("{key}: {host} is {address}, which is private: {remedy}")))
+    });
+    judged.collect()
 }
 
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.

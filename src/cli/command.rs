@@ -31,7 +31,7 @@ pub(super) struct CommandOption {
     pub(super) name: &'static str,
     pub(super) value: Option<&'static str>,
     /// `--tenant NAME`
-    usage: &'static str,
+    pub(super) usage: &'static str,
     /// A clause; empty for what only this program itself passes on.
     pub(super) meaning: &'static str,
 }
@@ -42,7 +42,8 @@ pub(super) static COMMANDS: LazyLock<Vec<Command>> =
 
 const SETTINGS_HINT: &str = "\
 Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
-the same names, as --base-url; `gatepost --help` lists them.";
+the same names, as --base-url; `gatepost --help` lists them. What counts seconds
+takes 90s, 15m, 12h and 30d, too.";
 
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
@@ -51,7 +52,9 @@ impl Command {
     fn read(entry: &'static str) -> Option<Command> {
         let mut lines = entry.lines().map(str::trim);
         let (usage, summary, example) = (lines.next()?, lines.next()?, lines.next()?);
-        let end = usage.find(|character: char| character.is_uppercase() || character == '-').unwrap_or(usage.len());
+        let end = usage
+            .find(|character: char| character.is_uppercase() || matches!(character, '-' | '['))
+            .unwrap_or(usage.len());
         let (name, values) = usage.split_at(end);
         let (_, run) = super::RUN.iter().find(|(run, _)| *run == name.trim_end())?;
         let option = |line: &'static str| {
@@ -141,12 +144,12 @@ fn group(word: &str, commands: &[&Command]) -> String {
 }
 
 fn listed(command: &Command) -> String {
-    fill(&format!("  {:<18} ", command.name), command.summary.split(' '), 21) + "\n"
+    fill(&format!("  {:<21} ", command.name), command.summary.split(' '), 24) + "\n"
 }
 
 /// `first`, and the words behind it with a space between two. What does not fit on a line of 80 columns goes on in the next,
 /// behind `indent` spaces; a word is never broken.
-fn fill<'a>(first: &str, words: impl IntoIterator<Item = &'a str>, indent: usize) -> String {
+pub(super) fn fill<'a>(first: &str, words: impl IntoIterator<Item = &'a str>, indent: usize) -> String {
     let (mut text, mut column) = (first.to_owned(), first.chars().count());
     for (index, word) in words.into_iter().enumerate() {
         let width = word.chars().count();

@@ -16,9 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let listeners = Listeners::load(&invocation.source()?)?;
     let (answer, word, place) = match (listeners.admin, listeners.main) {
-        (Some(address), _) => (over_tcp(address, "/readyz"), "ready", format!("http://{}/readyz", reachable(address))),
+        (Some(address), _) => {
+            (over_tcp(address, "localhost", "/readyz"), "ready", format!("http://{}/readyz", reachable(address)))
+        }
         (None, ListenAddress::Tcp(address)) => {
-            (over_tcp(address, "/healthz"), "alive", format!("http://{}/healthz", reachable(address)))
+            (over_tcp(address, "localhost", "/healthz"), "alive", format!("http://{}/healthz", reachable(address)))
         }
         (None, ListenAddress::Unix(path)) => {
             (over_unix(&path, "/healthz"), "alive", format!("/healthz over unix:{}", path.display()))
@@ -34,8 +36,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
-struct Answer {
-    status: String,
+pub(super) struct Answer {
+    pub(super) status: String,
     said: String,
 }
 
@@ -47,18 +49,18 @@ impl Answer {
     }
 }
 
-fn over_tcp(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+pub(super) fn over_tcp(address: SocketAddr, host: &str, path: &str) -> std::io::Result<Answer> {
     let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    ask(stream, path)
+    ask(stream, host, path)
 }
 
 fn over_unix(socket: &Path, path: &str) -> std::io::Result<Answer> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    ask(stream, path)
+    ask(stream, "localhost", path)
 }
 
 /// A server that listens on every address is asked on this machine's own.
@@ -72,9 +74,9 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// At most four kilobytes are waited for.
-fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<Answer> {
+fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result<Answer> {
     // In one piece: a server may answer, and close, once it has seen the beginning.
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     let outcome = stream.take(4_096).read_to_end(&mut answer);

@@ -7,9 +7,11 @@ use super::operator::Operator;
 use super::output::{self, Failure};
 use crate::endpoints::token::assertions::fetch_key_set;
 use crate::endpoints::upstream::fetch_metadata;
+use crate::keys::sealing::Sealer;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
+use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::provider::{self, IdentityProvider, ProviderKind};
 use crate::protocol::upstream::external_url;
 use crate::protocol::upstream::metadata::{Asked, SecretStanding, examine};
@@ -45,19 +47,19 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("TENANT", "/tenant"),
         ("SECRET", "/has_secret"),
     ];
-    output::list(invocation.has("--json"), &columns, &objects)
+    output::list(invocation, &columns, objects)
 }
 
 pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
     Ok(registered(operator)?.iter().filter_map(|row| read(row).ok()).collect())
 }
 
-fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
+pub(super) fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
     Ok(entries.into_iter().filter(|entry| entry.kind == Kind::IdentityProvider).collect())
 }
 
-fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
+pub(super) fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
     provider::from_json(&row.document, "").map_err(|problems| output::not_served(&row.name, &problems))
 }
 
@@ -73,13 +75,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let sealers = operator.unchecked_sealers(&installation)?;
     let (allow, ca_file) = (&operator.config.outbound_allow, operator.config.ca_file.as_deref());
     let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
-    let sealed = row.sealed_secret.as_ref();
-    let secret = match sealed.map(|sealed| sealers.client_secrets.open(sealed.expose()).is_some()) {
-        None => SecretStanding::Absent,
-        Some(true) => SecretStanding::Opens,
-        Some(false) => SecretStanding::Lost,
-    };
-    let findings = examine(&provider, secret, &ask(&outbound, &provider));
+    let findings = tried(&outbound, &sealers.client_secrets, row, &provider);
     // Our addresses that the provider must know, each with what the pages of providers call it.
     let mut addresses = vec![("redirect_uri", "redirect URI", "callback")];
     if let ProviderKind::OpenId { .. } = provider.kind {
@@ -96,6 +92,16 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         register.insert(String::from(member), Value::from(url));
     }
     output::findings(invocation.has("--json"), name, &findings, &text, ("register_there", Value::Object(register)))
+}
+
+pub(super) fn tried(outbound: &Outbound, sealer: &Sealer, row: &CatalogueRow, of: &IdentityProvider) -> Vec<Finding> {
+    let sealed = row.sealed_secret.as_ref();
+    let secret = match sealed.map(|sealed| sealer.open(sealed.expose()).is_some()) {
+        None => SecretStanding::Absent,
+        Some(true) => SecretStanding::Opens,
+        Some(false) => SecretStanding::Lost,
+    };
+    examine(of, secret, &ask(outbound, of))
 }
 
 /// Each question has the usual time: what is slow shall show as what it is.

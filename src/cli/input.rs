@@ -30,9 +30,13 @@ pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
     Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
 }
 
-/// Asks at a terminal, unless `--yes` was typed; a script has nobody to ask.
+/// At a terminal, unless `--yes` was typed; a script is not asked.
+pub(super) fn asks(invocation: &Invocation) -> bool {
+    !invocation.has("--yes") && io::stdin().is_terminal()
+}
+
 pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Failure> {
-    if invocation.has("--yes") || !io::stdin().is_terminal() {
+    if !asks(invocation) {
         return Ok(());
     }
     output::note(&format!("{question} Type yes to go on:"));

@@ -9,7 +9,7 @@ use std::{fs, thread};
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::input::unread;
+use super::input::{self, unread};
 use super::operator::{Operator, audit_event};
 use super::output::{self, Failure, time};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
@@ -59,7 +59,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SINCE", "/since"),
         ("UNTIL", "/until"),
     ];
-    output::list(json, &columns, &keys.iter().map(object).collect::<Vec<_>>())
+    output::list(invocation, &columns, keys.iter().map(object).collect())
 }
 
 pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
@@ -69,6 +69,9 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
             Failure::Usage(format!("--algorithm must be RS256, ES256 or EdDSA, not \"{}\"", name.escape_debug()))
         })?],
     };
+    if invocation.has("--now") {
+        input::confirm(invocation, ERASES)?;
+    }
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let rotate = |rotation: &Rotation| {
         operator.store.change_registry(|writer| {
@@ -83,6 +86,7 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&lines.join("\n"))
 }
 
+const ERASES: &str = "This erases the private part of the key that signs now.";
 /// Every process reads once a second what is new.
 const EVERYWHERE: Duration = Duration::from_secs(2);
 
@@ -178,6 +182,8 @@ impl Rotation {
 pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let kid = invocation.value(0);
+    find(&signing_keys::load(&operator.store)?.value, kid)?;
+    input::confirm(invocation, &format!("This takes {kid} out of the key set for good: what it signed is refused."))?;
     let change = |rotation: &Rotation| operator.store.change_registry(|writer| succeed(writer, rotation, kid));
     let signs = change(&rotation)?;
     if signs {
@@ -240,8 +246,16 @@ const LONGEST: u64 = 65_536;
 pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     let pem = read(invocation.value(0))?;
     let key = signing::import(&pem).map_err(Failure::Refused)?;
+    let kid = invocation.option("--kid");
+    let fits = |kid: &str| (1..=200).contains(&kid.len()) && kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if kid.is_some_and(|kid| !fits(kid)) {
+        return Err(Failure::Usage(String::from("--kid must be 1 to 200 printable ASCII characters")));
+    }
+    if invocation.has("--now") {
+        input::confirm(invocation, ERASES)?;
+    }
     let (operator, mut rotation) = Rotation::open(invocation)?;
-    let (kid, mut line) = operator.store.change_registry(|writer| take_in(writer, &rotation, &key))?;
+    let (kid, mut line) = operator.store.change_registry(|writer| take_in(writer, &rotation, &key, kid))?;
     if invocation.has("--now") {
         rotation.hasten(&operator)?;
         line = operator.store.change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
@@ -253,11 +267,14 @@ fn take_in(
     writer: &mut RegistryWriter<'_>,
     rotation: &Rotation,
     key: &ImportedKey,
+    kid: Option<&str>,
 ) -> Result<(String, String), Failure> {
     let rows = writer.signing_keys()?;
     let row = key_of(key.algorithm, &key.pkcs8, rotation.times_of_new_key(), &rotation.sealer)?;
-    if rows.iter().any(|present| present.kid == row.kid) {
-        return Err(Failure::Refused(format!("signing key {} is there already", row.kid)));
+    let row = SigningKeyRow { kid: kid.map_or(row.kid, str::to_owned), ..row };
+    let is_it = |present: &&SigningKeyRow| present.kid == row.kid || present.public_jwk == row.public_jwk;
+    if let Some(present) = rows.iter().find(is_it) {
+        return Err(Failure::Refused(format!("signing key {} is there already", present.kid)));
     }
     writer.insert_signing_key(&row)?;
     let replaced = rotation.take_over(writer, &rows, &row)?;

@@ -20,6 +20,7 @@ use crate::clock::time_of_day;
 use crate::config::{Config, LogFormat};
 use crate::protocol::audit::audit_chain::HEADS_TARGET;
 use crate::protocol::registration::timestamp;
+use crate::store::AWAY_TARGET;
 
 /// How many lines wait for a reader who is slow or has stopped: one or two megabytes.
 const MOST_WAITING: usize = 8_192;
@@ -74,6 +75,8 @@ impl Log for StandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.target().split("::").next() == Some("gatepost");
         let wanted = if metadata.target() == HEADS_TARGET { self.is_kept } else { metadata.level() <= self.level };
+        // A command that fails by it says so at its end.
+        let wanted = wanted && (metadata.target() != AWAY_TARGET || self.queue.is_some());
         wanted && (ours || metadata.level() <= Level::Warn)
     }
 

@@ -11,6 +11,7 @@ use crate::store::migrate::{self, MIGRATIONS, Rehearsed};
 use crate::store::{StoreError, clients, installation, partitions};
 
 use super::arguments::Invocation;
+use super::input;
 use super::operator::{Operator, audit_event};
 use super::output::{self, Failure};
 use super::sealed::reseal;
@@ -30,7 +31,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             output::line(&format!("applied {name}"))?;
         }
         if invocation.has("--rename-issuer") {
-            rename_issuer(&operator)?;
+            rename_issuer(invocation, &operator)?;
         }
         let installed = installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
         let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
@@ -56,12 +57,13 @@ fn rehearse(operator: &Operator) -> Result<(), Failure> {
 }
 
 /// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
-fn rename_issuer(operator: &Operator) -> Result<(), Failure> {
+fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Failure> {
     let issuer = operator.config.base_url.as_str();
     let Some(found) = installation::find(&operator.store)? else { return Ok(()) };
     if found.issuer == issuer {
         return output::line(&format!("{issuer} is its issuer already"));
     }
+    input::confirm(invocation, &format!("This renames {} to {issuer}: every code and token ends.", found.issuer))?;
     let master = operator.master_secret()?;
     let old = Sealers::new(&master.derive(&found.id, &found.issuer));
     let new = Sealers::new(&master.derive(&found.id, issuer));

@@ -6,14 +6,18 @@ mod audit;
 mod client;
 mod command;
 mod completions;
+mod doctor;
+mod explain;
 mod healthcheck;
 mod idp;
+mod import;
 mod input;
 mod key;
 pub mod logging;
 mod migrate;
 mod operator;
 mod output;
+mod reference;
 mod registry;
 mod sealed;
 pub mod serve;
@@ -36,6 +40,8 @@ const RUN: &[(&str, Run)] = &[
     ("plan", Stays(registry::plan)),
     ("apply", Once(registry::apply)),
     ("export", Once(registry::export)),
+    ("import identityserver", Once(import::from_identity_server)),
+    ("import keycloak", Once(import::from_keycloak)),
     ("secret", Once(sealed::generate)),
     ("secret rotate", Once(sealed::rotate)),
     ("user add", Once(user::add)),
@@ -57,6 +63,8 @@ const RUN: &[(&str, Run)] = &[
     ("client show", Once(client::show)),
     ("client secret", Once(client::secret)),
     ("client test", Once(client::test)),
+    ("explain", Once(explain::run)),
+    ("explain request", Once(explain::request)),
     ("client revoke", Once(client::revoke)),
     ("client remove", Once(client::remove)),
     ("session list", Once(session::list)),
@@ -73,9 +81,11 @@ const RUN: &[(&str, Run)] = &[
     ("idp test", Once(idp::test)),
     ("audit list", Once(audit::list)),
     ("audit verify", Once(audit::verify)),
+    ("doctor", Once(doctor::run)),
     ("healthcheck", Once(healthcheck::run)),
     ("completions", Once(completions::run)),
     ("man", Once(command::man)),
+    ("reference", Once(reference::write)),
 ];
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
@@ -84,7 +94,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// The same for a binary of one's own, which brings extension grants along: a `main` of one line and a plain function for
-/// each. The README has a whole one.
+/// each. docs/operate/own-grants-rust.md has a whole one.
 pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
     let outcome = dispatch(arguments, extension_grants);
     log::logger().flush();
@@ -109,6 +119,7 @@ fn dispatch(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant
             }
         }
         Wanted::Help(words) => command::help(&words)?,
+        Wanted::About(words) => reference::help(&words)?,
         Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION")))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -59,7 +59,7 @@ impl Operator {
         Ok(Sealers::new(&self.master_secret()?.derive(&installation.id, &installation.issuer)))
     }
 
-    /// By the master secret of this database: nothing is sealed under another, which nobody could open.
+    /// By the master secret of this database: the server could not open what another seals.
     pub(super) fn sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
         let sealers = self.unchecked_sealers(installation)?;
         let keys = signing_keys::load(&self.store)?.value;
@@ -96,13 +96,18 @@ impl Operator {
     }
 }
 
-/// Every row, a thousand at a time; `page` reads so many behind the last.
-pub(super) fn all<T>(page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+/// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so many behind the last.
+pub(super) fn all<T>(
+    invocation: &Invocation,
+    page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>,
+) -> Result<Vec<T>, Failure> {
+    let enough = invocation.limit()?.filter(|_| invocation.word().is_none()).unwrap_or(usize::MAX);
     let mut found: Vec<T> = Vec::new();
     loop {
         let rows = page(found.last(), 1_000)?;
         let is_last = rows.len() < 1_000;
         found.extend(rows);
+        let is_last = is_last || found.len() >= enough;
         if is_last {
             return Ok(found);
         }

@@ -1,4 +1,4 @@
-//! What commands print, and why one ends without having done what it was asked.
+//! What commands print, and the failures that they end with.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::arguments::Invocation;
 use crate::config::ConfigError;
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::problem::{Finding, Verdict};
@@ -113,9 +114,13 @@ pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
     if json {
         return line(&pretty(value)?);
     }
+    line(&members_of(value))
+}
+
+pub(super) fn members_of(value: &Value) -> String {
     let mut lines = Vec::new();
     members("", value, &mut lines);
-    line(&lines.join("\n"))
+    lines.join("\n")
 }
 
 fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
@@ -134,9 +139,13 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Prints objects: as JSON, or a row for each with what stands at these places in it (RFC 6901).
-pub(super) fn list(json: bool, columns: &[(&str, &str)], objects: &[Value]) -> Result<(), Failure> {
-    if json {
+/// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a row for each with what
+/// stands at these places in it (RFC 6901).
+pub(super) fn list(invocation: &Invocation, columns: &[(&str, &str)], mut objects: Vec<Value>) -> Result<(), Failure> {
+    let word = invocation.word().unwrap_or_default().to_lowercase();
+    objects.retain(|object| holds(object, &word));
+    objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
+    if invocation.has("--json") {
         return line(&pretty(&json!(objects))?);
     }
     let cell = |object: &Value, place: &str| match object.pointer(place) {
@@ -148,6 +157,16 @@ pub(super) fn list(json: bool, columns: &[(&str, &str)], objects: &[Value]) -> R
     };
     let row = |object: &Value| columns.iter().map(|(_, place)| cell(object, place)).collect();
     table(columns.iter().map(|(heading, _)| (*heading).to_owned()).collect(), objects.iter().map(row).collect())
+}
+
+/// Whether a text in it has the word, whatever the case; a member's name does not count.
+fn holds(value: &Value, word: &str) -> bool {
+    match value {
+        Value::Object(members) => members.values().any(|member| holds(member, word)),
+        Value::Array(items) => items.iter().any(|item| holds(item, word)),
+        Value::String(text) => text.to_lowercase().contains(word),
+        Value::Null | Value::Bool(_) | Value::Number(_) => word.is_empty(),
+    }
 }
 
 pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {

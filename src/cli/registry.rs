@@ -13,13 +13,15 @@ pub(super) use enact::{remove_clients, remove_user};
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::input::{unread, utf8};
+use super::input::{asks, confirm, unread, utf8};
 use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
-use crate::keys::sealing::Sealer;
+use super::user::change::told_link;
 use crate::protocol::registration::plan::{self, Change, FieldChange, Plan, Step, Verb};
 use crate::protocol::registration::{self, Kind, document as exported};
+use crate::registry::Sealers;
+use crate::store::linked_identities;
 use crate::store::registry_writer::RegistryWriter;
 
 const EXIT_CHANGES: u8 = 3;
@@ -38,11 +40,26 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
-    let report = planned(invocation, |operator, sealer, writer, plan| {
-        enact::perform(writer, plan, sealer, &operator.password_hashing()?)?;
+    // Asked before the change begins: nobody else waits for the answer.
+    if invocation.has("--prune") && asks(invocation) {
+        let removed = planned(invocation, |_, _, _, plan| {
+            let removed = plan.changes.iter().filter(|change| change.verb == Verb::Remove);
+            let named =
+                removed.map(|change| format!("{} {}", change.step.kind().as_str(), printable(change.step.name())));
+            Ok(named.collect::<Vec<_>>())
+        })?;
+        if !removed.is_empty() {
+            let shown = removed.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>().join("\n");
+            let count = removed.len();
+            confirm(invocation, &format!("{shown}\nThis removes {count} for good, with tokens and secrets."))?;
+        }
+    }
+    let (report, store, unlinked) = planned(invocation, |operator, sealers, writer, plan| {
+        let mut unlinked = Vec::new();
         if plan.changes.is_empty() {
             writer.confirm()?;
         } else {
+            unlinked = enact::perform(writer, plan, sealers, &operator.password_hashing()?)?;
             let horizons = operator.horizons(writer.longest_lifetimes()?);
             writer.make_partitions(&horizons, operator.now()?.day())?;
         }
@@ -60,44 +77,52 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
         if removed > 0 {
             report.push_str(&format!(", {removed} removed"));
         }
-        Ok(report)
+        Ok((report, operator.store.clone(), unlinked))
     })?;
+    // Once more, for what began through one while the change that took it away was under way.
+    for (sub, identity) in &unlinked {
+        let (link, event) = told_link("identity_unlinked", identity, sub);
+        linked_identities::unlink(&store, &link, None, &event)?;
+    }
     output::line(&report)
 }
 
 /// Reads the document that FILE names and does `act` with what it would change, alone among changes.
 fn planned<T>(
     invocation: &Invocation,
-    act: impl FnOnce(&Operator, &Sealer, &mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, Failure>,
+    act: impl FnOnce(&Operator, &Sealers, &mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let value = read(invocation.value(0))?;
+    let value = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
-    let sealer = operator.sealers(&installation)?.client_secrets;
+    let sealers = operator.sealers(&installation)?;
     operator.store.change_registry(|writer| {
-        let comparison = comparison::read(invocation, &operator, &sealer, writer, value)?;
+        let comparison = comparison::read(invocation, &operator, &sealers.client_secrets, writer, value)?;
         let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
-        act(&operator, &sealer, writer, &plan)
+        act(&operator, &sealers, writer, &plan)
     })
 }
 
-/// Reads and parses it; `-` is standard input. The error says which, what is wrong, and where.
-fn read(file: &str) -> Result<Value, Failure> {
-    let (name, bytes) = match file {
+/// Reads and parses it, unless it has more bytes than that; `-` is standard input. The error says which, what is wrong, and
+/// where.
+pub(super) fn read(file: &str, most: u64, parse: impl FnOnce(&str) -> Result<Value, String>) -> Result<Value, Failure> {
+    let (name, source): (String, io::Result<Box<dyn Read>>) = match file {
         "" => return Err(Failure::Usage(String::from("FILE is an empty name; - is standard input"))),
-        "-" => {
-            let mut bytes = Vec::new();
-            (String::from("standard input"), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
-        }
-        file => (file.escape_debug().to_string(), fs::read(file)),
+        "-" => (String::from("standard input"), Ok(Box::new(io::stdin().lock()))),
+        file => (file.escape_debug().to_string(), fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>)),
     };
-    let bytes = bytes.map_err(|error| unread(&name, &error))?;
+    let mut bytes = Vec::new();
+    let done = source.and_then(|source| source.take(most.saturating_add(1)).read_to_end(&mut bytes));
+    done.map_err(|error| unread(&name, &error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
+        return Err(Failure::Refused(format!("{name} has more than {} MiB", most / 1_048_576)));
+    }
     let text = utf8(&name, bytes)?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err(Failure::Refused(format!("{name} is empty, and so is not JSON; {{}} is the smallest document")));
     }
     let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
-    registration::walker::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+    parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
 pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
@@ -105,7 +130,11 @@ pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
     // Within a change that writes nothing, so that all of it is of one moment.
     let document = operator.store.change_registry(|writer| {
         let registered = comparison::registered(writer, None)?;
-        Ok::<_, Failure>(exported::document(&registered, &comparison::all_users(writer)?))
+        let mut users = comparison::all_users(writer)?;
+        if invocation.has("--identities") {
+            comparison::add_identities(writer, &mut users, &[])?;
+        }
+        Ok::<_, Failure>(exported::document(&registered, &users))
     })?;
     output::line(&output::pretty(&document)?)
 }

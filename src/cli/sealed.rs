@@ -106,7 +106,7 @@ impl Sealed {
         }
     }
 
-    /// Removes what nobody can open any longer. A key's public part stays for what it signed.
+    /// Removes what does not open any longer. A key's public part stays, for the tokens that it signed.
     fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
@@ -169,10 +169,7 @@ applications ask again. Access tokens that are JWTs stay good until they expire.
 pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealers = operator.unchecked_sealers(&installation)?;
-    let lost = operator.store.change_registry(|writer| {
-        let all = Sealed::all(writer)?.into_iter().filter(|one| !one.opens(&sealers));
-        Ok::<_, Failure>(all.map(|one| one.name()).collect::<Vec<_>>())
-    })?;
+    let lost = lost(&operator, &sealers)?;
     if lost.is_empty() {
         return output::line("everything opens under this master secret: there is nothing to reset");
     }
@@ -190,6 +187,14 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     operator.store.change_registry(|writer| {
         let lines = drop_lost(writer, &sealers, &seasons, now)?;
         output::only_copy(&lines.join("\n"))
+    })
+}
+
+/// Names everything that does not open.
+pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Result<Vec<String>, Failure> {
+    operator.store.change_registry(|writer| {
+        let all = Sealed::all(writer)?.into_iter().filter(|one| !one.opens(sealers));
+        Ok(all.map(|one| one.name()).collect())
     })
 }
 

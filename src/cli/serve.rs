@@ -26,6 +26,7 @@ use crate::keys::master::MasterSecret;
 use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::registration::references;
+use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
 use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
@@ -98,6 +99,11 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
 
 fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
+    if config.error_details && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback()) {
+        log::warn!(
+            "GATEPOST_ERROR_DETAILS is on: whoever asks is told what is registered; it is for development alone"
+        );
+    }
     let (master, store, extensions) = match prepare(&config, table) {
         Ok(prepared) => prepared,
         Err(problem) => {

@@ -1,6 +1,6 @@
 //! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what users allowed clients.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, audit_event};
@@ -15,7 +15,7 @@ use crate::store::{grants, installation, sessions};
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
-    let found = all(|last: Option<&(Session, _)>, most| {
+    let found = all(invocation, |last: Option<&(Session, _)>, most| {
         sessions::list(&operator.store, last.map(|(session, _)| session), subject.as_ref(), most)
     })?;
     let object = |(session, username): &(Session, Option<String>)| {
@@ -41,7 +41,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SIGNED IN", "/auth_time"),
         ("EXPIRES", "/expires_at"),
     ];
-    output::list(invocation.has("--json"), &columns, &found.iter().map(object).collect::<Vec<Value>>())
+    output::list(invocation, &columns, found.iter().map(object).collect())
 }
 
 pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
     if let Some(client_id) = &client_id {
         client::named(&operator, client_id)?;
     }
-    let found = all(|last: Option<&(Grant, _)>, most| {
+    let found = all(invocation, |last: Option<&(Grant, _)>, most| {
         grants::list(&operator.store, last.map(|(grant, _)| grant.id), subject.as_ref(), client_id.as_ref(), most)
     })?;
     let object = |(grant, username): &(Grant, Option<String>)| {
@@ -91,7 +91,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
         ("EXPIRES", "/expires_at"),
         ("SCOPE", "/scope"),
     ];
-    output::list(invocation.has("--json"), &columns, &found.iter().map(object).collect::<Vec<Value>>())
+    output::list(invocation, &columns, found.iter().map(object).collect())
 }
 
 pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {

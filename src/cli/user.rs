@@ -138,7 +138,7 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let mut found = all(|last: Option<&UserRow>, most| {
+    let mut found = all(invocation, |last: Option<&UserRow>, most| {
         users::list(&operator.store, last.map(|user| user.sub.as_str()).unwrap_or_default(), most)
     })?;
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
@@ -149,7 +149,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("ENABLED", "/enabled"),
         ("PASSWORD", "/has_password"),
     ];
-    output::list(invocation.has("--json"), &columns, &found.iter().map(shown).collect::<Vec<_>>())
+    output::list(invocation, &columns, found.iter().map(shown).collect())
 }
 
 fn shown(user: &UserRow) -> Value {

@@ -49,7 +49,7 @@ impl Config {
 /// Every problem leaves a placeholder behind and a note in the reader, so that all of them are found in one go.
 fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
     let database_url = reader.secret(&DATABASE_URL, &DATABASE_URL_FILE, Some("gatepost-database-url"));
-    let remember = reader.number_or(&REMEMBER_SESSION_LIFETIME, 0);
+    let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
     let levels = [
         ("off", log::LevelFilter::Off),
         ("error", log::LevelFilter::Error),
@@ -73,6 +73,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         trusted_proxies: reader.parsed(&TRUSTED_PROXIES, reader::cidr_list).unwrap_or_default(),
         log_level: reader.choice(&LOG, &levels, log::LevelFilter::Info),
         log_format: reader.choice(&LOG_FORMAT, &formats, LogFormat::Text),
+        error_details: reader.choice(&ERROR_DETAILS, &[("off", false), ("on", true)], false),
         outbound_allow: reader.parsed(&OUTBOUND_ALLOW, reader::cidr_list).unwrap_or_default(),
         ca_file: reader.parsed(&CA_FILE, reader::absolute_path),
         cookie_same_site: reader.choice(&COOKIE_SAMESITE, &same_site, SameSite::Lax),
@@ -104,7 +105,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
-        remember_session_lifetime: (remember > 0).then(|| Duration::from_secs(u64::from(remember))),
+        remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }

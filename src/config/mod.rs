@@ -35,6 +35,8 @@ pub struct Config {
     pub trusted_proxies: Vec<Cidr>,
     pub log_level: log::LevelFilter,
     pub log_format: LogFormat,
+    /// `GATEPOST_ERROR_DETAILS`: answers say what the log is told.
+    pub error_details: bool,
     pub outbound_allow: Vec<Cidr>,
     pub ca_file: Option<PathBuf>,
     pub cookie_same_site: SameSite,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::config::settings::{Default, Kind, Setting};
 use crate::config::source::Source;
 use crate::config::{Color, ListenAddress, Problem};
+use crate::protocol::registration::timestamp;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::web_url::WebUrl;
@@ -56,17 +57,29 @@ impl<'a> Reader<'a> {
 
     /// The same, where the default is computed.
     pub(super) fn number_or(&mut self, setting: &'static Setting, default: u32) -> u32 {
+        self.within(setting, default, digits, "")
+    }
+
+    fn within(
+        &mut self,
+        setting: &'static Setting,
+        default: u32,
+        read: impl Fn(&str) -> Option<u32>,
+        otherwise: &str,
+    ) -> u32 {
         let (min, max) = if let Kind::Number(min, max) = setting.kind { (min, max) } else { (0, u32::MAX) };
         let Some(text) = self.text(setting) else { return default };
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|number| digits && (min..=max).contains(number)).unwrap_or_else(|| {
-            self.refuse(setting, &format!("must be a whole number from {min} to {max}"), text);
+        read(text).filter(|number| (min..=max).contains(number)).unwrap_or_else(|| {
+            self.refuse(setting, &format!("must be a whole number from {min} to {max}{otherwise}"), text);
             default
         })
     }
 
+    /// None where there is no default.
     pub(super) fn seconds(&mut self, setting: &'static Setting) -> Duration {
-        Duration::from_secs(u64::from(self.number(setting)))
+        let default = if let Default::Is(text) = setting.default { text.parse().unwrap_or_default() } else { 0 };
+        let read = |text: &str| digits(text).or_else(|| timestamp::seconds(text)?.try_into().ok());
+        Duration::from_secs(u64::from(self.within(setting, default, read, ", or a time as 90s, 15m, 12h or 30d")))
     }
 
     /// A secret from its variable, or from the file another variable names, or else from a systemd credential.
@@ -119,6 +132,10 @@ impl<'a> Reader<'a> {
         let told = if is_secret { String::new() } else { format!("; it is \"{}\"", shown.escape_debug()) };
         self.problems.push(Problem::new(setting.name, format!("{rule}{told}")));
     }
+}
+
+fn digits(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 type Parsed<T> = Result<T, &'static str>;

@@ -106,6 +106,7 @@ fn every_other_setting_takes_these_and_refuses_those() {
         ("GATEPOST_TRUSTED_PROXIES", &["", "10.0.0.0/8, ::1"], &["all", "10.0.0.1/8", ","]),
         ("GATEPOST_LOG", &["off", "error", "warn", "info", "debug", ""], &["INFO", "trace", "gatepost=debug"]),
         ("GATEPOST_LOG_FORMAT", &["text", "json"], &["JSON", "logfmt"]),
+        ("GATEPOST_ERROR_DETAILS", &["on", "off", ""], &["yes", "ON", "1"]),
         ("GATEPOST_OUTBOUND_ALLOW", &["", "127.0.0.1"], &["localhost"]),
         ("GATEPOST_CA_FILE", &["/etc/ca.pem"], &["ca.pem"]),
         ("GATEPOST_COOKIE_SAMESITE", &["lax", "none"], &["Lax", "strict"]),

@@ -1,5 +1,5 @@
-//! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and password. Who is not signed in
-//! signs in first, for this page: within the tenant that the address names, or without one.
+//! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and password. People who are not
+//! signed in sign in first: within the tenant that the address names, or without one.
 
 pub mod factors;
 pub mod linked;
@@ -90,16 +90,16 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("add_passkey") => passkeys::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
         Some("make_recovery_codes") => factors::make_recovery_codes(change),
-        Some("continue") => Ok(answers::see_other(visit_address(app, request))),
+        Some("continue") => Ok(answers::see_other(address(app, request, "/account"))),
         Some("change_password") => change_password(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
 
-/// The page itself, in the language of this one.
-fn visit_address(app: &App, request: &Request) -> String {
+/// The address of a page of ours, in the language of this one.
+fn address(app: &App, request: &Request, page: &str) -> String {
     let presentation = Presentation { config: &app.config, request };
-    presentation.in_its_language(format!("{}/account", app.config.base_url.path()))
+    presentation.in_its_language(format!("{}{page}", app.config.base_url.path()))
 }
 
 impl<'a> Change<'a> {
@@ -194,10 +194,10 @@ fn draw(
         linkable: &linkable,
     };
     let presentation = Presentation { config: &app.config, request };
-    let address = |page: &str| presentation.in_its_language(format!("{}{page}", app.config.base_url.path()));
-    let (action, token) = (address("/account"), consent::issue(app, Form::Account, "", &present.handle.random));
+    let (action, token) =
+        (address(app, request, "/account"), consent::issue(app, Form::Account, "", &present.handle.random));
     let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
-    let page = pages::account::page(chrome, form, &address("/logout"), &holdings, outcome);
+    let page = pages::account::page(chrome, form, &address(app, request, "/logout"), &holdings, outcome);
     Ok(answers::scripted_page(status, page))
 }
 

@@ -130,14 +130,26 @@ fn html(status: u16, markup: Markup) -> Response {
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
 pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
-    error_page_with(presentation, problem, reason, None)
+    error_page_with(presentation, problem, (reason, None), None)
 }
 
-/// The same with a way back to the sign-in page, in the language of what they sign in for.
+/// What an answer says of what was wrong: a fixed sentence; under `GATEPOST_ERROR_DETAILS` the code and what the log is told,
+/// too. Of bytes that RFC 6749 §5.2 lets no `error_description` have, each is a question mark.
+fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<&str>)) -> String {
+    if !config.error_details {
+        return sentence.to_owned();
+    }
+    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let is_allowed = |one: &char| (' '..='~').contains(one) && !matches!(one, '"' | '\\');
+    let text = format!("{sentence} [{}{detail}]", reason.code());
+    text.chars().take(1_000).map(|one| if is_allowed(&one) { one } else { '?' }).collect()
+}
+
+/// The same with what the log is told beside, and a way back to the sign-in page, in the language of what they sign in for.
 pub fn error_page_with(
     presentation: &Presentation<'_>,
     problem: Problem,
-    reason: Reason,
+    (reason, detail): (Reason, Option<&str>),
     way_back: Option<WayBack<'_>>,
 ) -> Response {
     let ui_locales = way_back.map(|way| way.ui_locales).unwrap_or_default();
@@ -145,8 +157,8 @@ pub fn error_page_with(
     // Nothing else on that page leads anywhere, and its address is of no more use.
     let home = presentation.in_language_of(format!("{}/", presentation.config.base_url.path()), ui_locales);
     let home = (problem == Problem::RoundTripOver).then_some(home.as_str());
-    let reason_told = (Some(reason.code()), reason.description());
-    let markup = error::page(presentation.chrome(ui_locales), problem, reason_told, sign_in, home);
+    let sentence = explained(presentation.config, reason.description(), (reason, detail));
+    let markup = error::page(presentation.chrome(ui_locales), problem, (Some(reason.code()), &sentence), sign_in, home);
     noted(plain_page(problem.status(), markup), reason)
 }
 
@@ -179,15 +191,16 @@ pub fn problem_of(status: u16) -> Problem {
 }
 
 /// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
-pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
-    noted(json(status, &error_members(error, reason.description())), reason)
+pub fn json_error(config: &Config, status: u16, error: &str, told: (Reason, Option<&str>)) -> Response {
+    noted(json(status, &error_members(error, &explained(config, told.0.description(), told))), told.0)
 }
 
 /// What an extension grant refused: its own words where it has some.
-pub fn refused_by_grant(refusal: &Refusal) -> Response {
+pub fn refused_by_grant(config: &Config, refusal: &Refusal) -> Response {
     let TokenError { code, reason, detail } = &refusal.error;
     let description = refusal.description.as_ref().map_or(reason.description(), Description::as_str);
-    let mut response = noted(json(400, &error_members(code.as_str(), description)), *reason);
+    let description = explained(config, description, (*reason, detail.as_deref()));
+    let mut response = noted(json(400, &error_members(code.as_str(), &description)), *reason);
     response.note.detail.clone_from(detail);
     response
 }
@@ -215,7 +228,7 @@ pub fn json(status: u16, value: &impl Serialize) -> Response {
 
 /// The answer, with the reason for the log.
 pub fn noted(mut response: Response, reason: Reason) -> Response {
-    response.note.reason = Some(reason.code());
+    response.note.reason = Some(reason);
     response
 }
 
@@ -237,7 +250,8 @@ pub fn see_other(location: String) -> Response {
 pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -> Response {
     match error {
         AuthorizeError::Page { client_id, reason, detail } => {
-            let mut response = error_page(presentation, Problem::BadRequest, reason);
+            let told = (reason, detail.as_deref());
+            let mut response = error_page_with(presentation, Problem::BadRequest, told, None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response
@@ -245,7 +259,8 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
         AuthorizeError::Redirect(path, Refused { code, reason, detail }) => {
             let ReturnPath { client_id, to, mode, state, silent, with_iss } = path;
             let issuer = with_iss.then(|| presentation.config.base_url.as_str());
-            let parameters = error_parameters(code, reason, state.as_deref(), issuer);
+            let sentence = explained(presentation.config, reason.description(), (reason, detail.as_deref()));
+            let parameters = error_parameters(code, sentence, state.as_deref(), issuer);
             let framed_by = to.origin().filter(|_| silent);
             let mut response = noted(
                 deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),

@@ -1,5 +1,5 @@
-//! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in, and answers it at once where nobody need be
-//! asked; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
+//! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in, and answers it at once where no question
+//! is needed; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
 
 pub mod consent;
 pub mod granted;

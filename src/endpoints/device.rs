@@ -56,7 +56,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         }
         Method::Get | Method::Head | Method::Options | Method::Other => {
             let code = query.bounded("user_code", parameters::OTHER)?;
-            // What has not the form of a code is left out: an address must not be able to put words into our page.
+            // Anything but a code is left out: an address must not put words into our page.
             code.and_then(UserCode::parse)
         }
     };
@@ -90,7 +90,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(again(200, UserCodeProblem::Missing, Reason::UnknownUserCode));
     };
     let source = Source::of(request.source);
-    // Counted before it is looked at: of many at once no more are looked at than may be.
+    // Counted before it is looked at, so that many at once cannot pass the limit.
     let overall = |()| {
         let counted = app.user_code_failures_overall.count((), app.now());
         counted.inspect_err(|_| app.user_code_failures.take_back(&source))
@@ -121,7 +121,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// Decides about the device, once. It lives on without the browser session of whoever decided.
+/// Decides about the device, once. Its grant does not depend on the browser session.
 pub fn decide(
     app: &App,
     request: &Request,

@@ -67,7 +67,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// The address of this page for a person who shall be asked who they are, whomever this browser knows, here or upstream.
+/// The address of this page that asks who the person is, even if this browser is signed in, here or upstream.
 pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
@@ -87,7 +87,7 @@ impl<'a> LoginPage<'a> {
     fn show(self) -> Result<Response, Failure> {
         let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
         let next = next.map_err(|failure| self.visit.silent(failure))?;
-        // Who asked for a fresh sign-in gets one at every showing: going back to this page is not signing in.
+        // A request for a fresh sign-in gets one each time: going back to this page is not signing in.
         let next = if self.someone_else || self.visit.wants_fresh_sign_in() { Next::Login } else { next };
         match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.page(200, "", None, Some(present))),
@@ -238,7 +238,8 @@ impl<'a> LoginPage<'a> {
             WayOut::Page => {
                 let presentation = Presentation { config: &app.config, request };
                 let way_back = WayBack { sign_in: &visit.page(app, "/login"), ui_locales: visit.ui_locales() };
-                visit.noted(answers::error_page_with(&presentation, Problem::NotBelieved, reason, Some(way_back)))
+                let told = (reason, detail.as_deref());
+                visit.noted(answers::error_page_with(&presentation, Problem::NotBelieved, told, Some(way_back)))
             }
         };
         page.note.detail = detail;
@@ -277,8 +278,10 @@ impl<'a> LoginPage<'a> {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => {
                 let told = (someone_else, app.config.remember_session_lifetime.is_some());
-                let options = passkeys::request_options(app, tie(&visit.sealed, &browser), &[]);
-                let (choices, shown) = (visit.choices(), (username, options.as_deref()));
+                let choices = visit.choices();
+                let options = || passkeys::request_options(app, tie(&visit.sealed, &browser), &[]);
+                let options = choices.password.then(options).flatten();
+                let shown = (username, options.as_deref());
                 pages::login::page(chrome, form, purpose, &choices, told, shown, problem)
             }
         };

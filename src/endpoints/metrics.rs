@@ -2,10 +2,14 @@
 //! answer them, and `/metrics`, what it counts, in Prometheus' text format.
 
 use std::fs;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use serde_json::json;
+
 use crate::app::{App, LogoutCalls, Standing};
-use crate::http::{Body, Response};
+use crate::endpoints::answers;
+use crate::http::{Body, Request, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerStats};
 use crate::protocol::login::second_factor::FactorKind;
@@ -14,6 +18,28 @@ use crate::store::installation::table_sizes;
 /// Alive: the answer itself is the proof.
 pub fn live() -> Response {
     text(200, "ok\n")
+}
+
+/// Prefix of the nonces of `gatepost doctor`. The time is sealed in them.
+pub const DOCTOR: &str = "gpd_";
+
+/// Says that the process lives. `gatepost doctor` proves itself by a nonce, and learns which headers arrived. A nonce is good for
+/// a minute, and once in each process.
+pub fn alive<'a>(request: &Request, app: impl FnOnce() -> Option<&'a App>) -> Response {
+    let told = request.query.strip_prefix("doctor=").and_then(|nonce| {
+        let app = app()?;
+        let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
+        let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
+        let mut answered = app.doctor_nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.retain(is_fresh);
+        let is_new = is_fresh(&asked) && !answered.contains(&asked);
+        is_new.then(|| answered.push(asked))?;
+        let all = |name: &str| request.headers.all(name).collect::<Vec<_>>();
+        let (addresses, schemes) = (all("x-forwarded-for"), all("x-forwarded-proto"));
+        let seen = json!({"source": request.source, "x_forwarded_for": addresses, "x_forwarded_proto": schemes});
+        Some(answers::json(200, &seen))
+    });
+    told.unwrap_or_else(live)
 }
 
 /// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead. One that could not

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
-use crate::protocol::words::forwarded::{Cidr, source};
+use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
 use crate::protocol::words::parameters;
 
 /// In bytes, as all of these but the count.
@@ -40,6 +40,22 @@ pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr
     }
     let (id, method, body) = (id.to_owned(), method(request), Vec::new());
     Ok((Request { id, method, path, query, headers, body, source }, body_length))
+}
+
+/// What the log and the answer call a request: as the proxy in front does, where that is trusted and says it once, in 1 to 64
+/// harmless characters; else 16 hex digits of our own.
+pub fn request_id(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> String {
+    let peer = request.remote_addr().map(|address| address.ip());
+    let mut named = request.headers().iter().filter(|header| header.field.equiv("X-Request-Id"));
+    let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    match (named.next().map(|header| header.value.as_str()), named.next()) {
+        (Some(id), None)
+            if (1..=64).contains(&id.len()) && id.bytes().all(is_harmless) && is_trusted(peer, trusted_proxies) =>
+        {
+            id.to_owned()
+        }
+        _ => format!("{:016x}", rand::random::<u64>()),
+    }
 }
 
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {

@@ -33,12 +33,14 @@ named! {
         FormToken = "form token",
         /// Links by which people set their password.
         PasswordLink = "password link",
-        /// What was proved before a second factor.
+        /// The factors proved before a second one.
         SecondFactor = "second factor",
         /// Wrapping what people's factors are checked by, in the database.
         Authenticator = "authenticator",
         SignInThrottle = "sign-in throttle",
         SigningKey = "signing key",
+        /// Nonces of `gatepost doctor`.
+        Doctor = "doctor",
         /// Wrapping digests of client secrets, and upstream client secrets, in the database.
         ClientSecret = "client secret",
     }

@@ -1,5 +1,5 @@
-//! Password hashes: Argon2id (RFC 9106) in PHC string form. How many run at once is the caller's to bound: each takes
-//! the configured memory.
+//! Password hashes: Argon2id (RFC 9106) in PHC string form, and PBKDF2 that another program made, until the first sign-in.
+//! How many run at once is the caller's to bound: each takes the configured memory.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +8,7 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
 use super::random;
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::secret::SecretText;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Cost {
 #[must_use]
 pub enum PasswordVerdict {
     Right,
-    /// It is the one, and the hash was made at another cost: store a new one.
+    /// It is the one, and the hash was made at another cost or in another way: store a new one.
     RightButOutdated,
     Wrong,
 }
@@ -61,12 +62,19 @@ impl PasswordHashing {
     }
 
     /// Checks a password against a stored PHC string. Without one (no such user, no password set) the dummy is checked
-    /// instead, so that the answer takes as long and is `Wrong`.
-    pub fn verify(&self, stored: Option<&str>, password: &SecretText) -> PasswordVerdict {
+    /// instead, so that the answer takes as long and is `Wrong`. While there are hashes of PBKDF2, each check takes `usual`, which
+    /// costs what most of them do, or its own: otherwise time would tell who was imported.
+    pub fn verify(&self, stored: Option<&str>, usual: Option<&Pbkdf2Hash>, password: &SecretText) -> PasswordVerdict {
+        let imported = stored.and_then(Pbkdf2Hash::parse);
+        let is_it = std::hint::black_box(imported.as_ref().or(usual).is_some_and(|hash| hash.is_of(password)));
         let parsed = stored.and_then(|stored| PasswordHash::new(stored).ok()).filter(is_bounded);
         let Some(parsed) = parsed else {
             std::hint::black_box(PasswordHash::new(&self.dummy).is_ok_and(|dummy| self.matches(&dummy, password)));
-            return PasswordVerdict::Wrong;
+            return if imported.is_some() && is_it {
+                PasswordVerdict::RightButOutdated
+            } else {
+                PasswordVerdict::Wrong
+            };
         };
         if !self.matches(&parsed, password) {
             return PasswordVerdict::Wrong;
@@ -94,7 +102,7 @@ impl PasswordHashing {
         Ok(hash.to_string())
     }
 
-    /// Whether a password gives that hash. What is no hash of Argon2, none gives.
+    /// Whether a password gives that hash; `false` for anything but a hash of Argon2.
     fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
         let output = || {
             let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
@@ -130,7 +138,7 @@ fn is_bounded(parsed: &PasswordHash) -> bool {
     Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= 1_048_576 && params.t_cost() <= 20)
 }
 
-/// What passwords left in the memory is nobody's to print.
+/// The memory may hold parts of passwords: never print it.
 impl fmt::Debug for PasswordHashing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("PasswordHashing").field("params", &self.params).finish_non_exhaustive()
@@ -152,9 +160,9 @@ mod tests {
         let hashing = PasswordHashing::new(CHEAP).unwrap();
         let stored = hashing.hash(&secret("correct horse")).unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{stored}");
-        assert_eq!(hashing.verify(Some(&stored), &secret("correct horse")), PasswordVerdict::Right);
+        assert_eq!(hashing.verify(Some(&stored), None, &secret("correct horse")), PasswordVerdict::Right);
         for wrong in ["", "correct hors", "correct horse ", "Correct horse", "correct horse\0"] {
-            assert_eq!(hashing.verify(Some(&stored), &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
+            assert_eq!(hashing.verify(Some(&stored), None, &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
         }
     }
 
@@ -163,8 +171,21 @@ mod tests {
         // The reference implementation's own: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1
         let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         let hashing = PasswordHashing::new(CHEAP).unwrap();
-        assert_eq!(hashing.verify(Some(stored), &secret("password")), PasswordVerdict::RightButOutdated);
-        assert_eq!(hashing.verify(Some(stored), &secret("passwore")), PasswordVerdict::Wrong);
+        assert_eq!(hashing.verify(Some(stored), None, &secret("password")), PasswordVerdict::RightButOutdated);
+        assert_eq!(hashing.verify(Some(stored), None, &secret("passwore")), PasswordVerdict::Wrong);
+    }
+
+    #[test]
+    fn a_hash_of_pbkdf2_is_understood_and_outdated() {
+        // aspnetcore's own; tests/service/imported_passwords.rs has the others.
+        let stored = "$pbkdf2$i=1000,l=32$AAECAwQFBgcICQoLDA0ODw$rpAhDA39MskNvTWLm4IByFWNLHRFH3cnjPhNS7R9biY";
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let usual = Pbkdf2Hash::dummy("pbkdf2-sha512$i=50,l=16").unwrap();
+        for usual in [None, Some(&usual)] {
+            assert_eq!(hashing.verify(Some(stored), usual, &secret("my password")), PasswordVerdict::RightButOutdated);
+            assert_eq!(hashing.verify(Some(stored), usual, &secret("my passwore")), PasswordVerdict::Wrong);
+            assert_eq!(hashing.verify(None, usual, &secret("my password")), PasswordVerdict::Wrong);
+        }
     }
 
     #[test]
@@ -173,7 +194,7 @@ mod tests {
         let monstrous =
             "$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         for stored in [None, Some(""), Some("plain"), Some("$argon2id$"), Some(monstrous)] {
-            assert_eq!(hashing.verify(stored, &secret("")), PasswordVerdict::Wrong, "{stored:?}");
+            assert_eq!(hashing.verify(stored, None, &secret("")), PasswordVerdict::Wrong, "{stored:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sealing: AES-256-GCM-SIV (RFC 8452) over what must come back to us unread and unchanged. Purpose and issuer are
+//! Sealing: AES-256-GCM-SIV (RFC 8452) over values that must come back unread and unchanged. Purpose and issuer are
 //! associated data, so a text sealed for one use is garbage in every other. And message authentication: HMAC-SHA256 (RFC 2104)
 //! for forms, throttle buckets, user codes and refresh tokens.
 
@@ -14,7 +14,7 @@ use super::random;
 
 /// Longest sealed text that is looked at, in characters: more than any we make.
 const LONGEST: usize = 8_192;
-/// The first byte under the seal of a text. Whoever changes a sealed type raises it: what lies there is read by position.
+/// The first byte under the seal of a text. If you change a sealed type, raise it: sealed fields are read by position.
 const VERSION: u8 = 1;
 
 /// Seals and opens for one purpose, under every line of the master secret.

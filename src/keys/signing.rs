@@ -76,7 +76,12 @@ impl SigningKey {
         Ok(SigningKey { kid: public_key.thumbprint(), public_key, pair })
     }
 
-    /// The key's name: its RFC 7638 thumbprint.
+    /// The same key under the name that it has elsewhere.
+    pub fn called(self, kid: &str) -> SigningKey {
+        SigningKey { kid: kid.to_owned(), ..self }
+    }
+
+    /// The key's name: its RFC 7638 thumbprint, unless it was imported under another.
     pub fn kid(&self) -> &str {
         &self.kid
     }
@@ -176,7 +181,7 @@ pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
         }
         other => Err(format!("a \"{}\" is not a private key", other.escape_debug())),
     }?;
-    // A key whose halves do not belong together signs what nobody can check.
+    // Signatures of a key whose halves do not match cannot be verified.
     let signer = SigningKey::from_pkcs8(key.algorithm, &key.pkcs8)?;
     match verify(signer.public_key(), b"a trial", &signer.sign(b"a trial")?) {
         true => Ok(key),

@@ -66,7 +66,7 @@ pub enum Outcome<'a> {
 pub enum AccountProblem {
     /// The page was drawn for another session.
     SessionChanged,
-    /// What was to end had ended before.
+    /// It had ended before.
     NothingThere,
     PresentPasswordMissing,
     PresentPasswordWrong,
@@ -224,7 +224,7 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
     }
 }
 
-/// Scopes that are registered no more are nothing that an application could still use.
+/// Without scopes that are no longer registered: an application cannot use them.
 fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let (texts, scopes) = (chrome.texts, &holdings.catalogue.scopes);
     html! {
@@ -345,7 +345,7 @@ pub(super) fn at(template: Template, instant: Instant) -> Markup {
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
 }
 
-/// Asks whether an account elsewhere shall be a way into one's own. The form posts `form_token`, `offer` (the account
+/// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account
 /// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form goes.
 pub fn link_page(
     chrome: Chrome<'_>,

@@ -104,7 +104,7 @@ pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
     format!("{}/static/{file}?v={}", chrome.base_path, chrome.assets_version)
 }
 
-/// The page at the base URL: says what this is, and leads to one's own account, the only thing to do here.
+/// The page at the base URL: says what this is, and links to the account page.
 pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
     let texts = chrome.texts;
     document(
@@ -161,8 +161,7 @@ fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N])
     })
 }
 
-/// The application's logo, which comes from us: browsers of people who sign in tell nobody else. Its name always stands
-/// beside it in words.
+/// The application's logo. Gatepost serves it, so that the browser tells no other server. The name always stands beside it.
 pub(crate) fn client_logo(chrome: Chrome<'_>, client: &Client) -> Markup {
     let name = utf8_percent_encode(client.client_id.as_str(), NON_ALPHANUMERIC);
     html! {

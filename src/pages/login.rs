@@ -80,7 +80,7 @@ pub fn page(
                 }
             }))
         }
-        @if let (true, Some(options)) = (choices.password, passkey) { (passkey_form(chrome, second_form, options, false)) }
+        @if let Some(options) = passkey { (passkey_form(chrome, second_form, options, false)) }
         @if choices.password && !providers.is_empty() { p .or { (texts.or) } }
         @if !providers.is_empty() {
             (form(html! {

@@ -49,7 +49,7 @@ pub struct SignedOut {
 }
 
 /// Says that it is done. `back` leads to an address that the client registered and the request matched;
-/// `unknown_way_back` is whether it named one that nobody registered.
+/// `unknown_way_back` says that the request named one that is not registered.
 pub fn signed_out_page(
     chrome: Chrome<'_>,
     ended: &SignedOut,

@@ -10,7 +10,7 @@ use crate::pages::account::{Holdings, at};
 use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice};
 use crate::pages::login::{SignInFor, card};
 use crate::pages::texts::Texts;
-use crate::protocol::login::second_factor::FactorKind;
+use crate::protocol::login::second_factor::{FactorKind, to_base32};
 use crate::protocol::words::secret::SecretBytes;
 use crate::store::authenticators::Authenticator;
 
@@ -49,7 +49,7 @@ pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
-    (has_app, passkey): (bool, Option<&str>),
+    (takes_codes, passkey): (bool, Option<&str>),
     may_skip: bool,
     problem: Option<FactorProblem>,
 ) -> Markup {
@@ -58,13 +58,13 @@ pub fn page(
     let ways = html! {
         @if let Some(problem) = problem { (problem.notice(texts)) }
         (form.of(&html! {
-            @if has_app { (code(texts.second_factor_code, Some(texts.second_factor_hint), problem)) }
+            @if takes_codes { (code(texts.second_factor_code, Some(texts.second_factor_hint), problem)) }
             div .actions {
-                @if has_app { button .primary type="submit" { (texts.second_factor_confirm) } }
+                @if takes_codes { button .primary type="submit" { (texts.second_factor_confirm) } }
                 button .quiet type="submit" name="decision" value=(decision) formnovalidate { (declining) }
             }
         }))
-        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !has_app)) }
+        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
     };
     card(chrome, purpose, texts.second_factor_title, problem.is_some(), &ways)
 }
@@ -277,36 +277,9 @@ pub fn factor_name(one: &Authenticator) -> String {
     format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
 }
 
-const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-
-/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
-pub fn secret_text(secret: &SecretBytes) -> String {
-    let bits = secret.expose().chunks(5).flat_map(|chunk| {
-        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
-        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
-    });
-    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
-}
-
 /// What the QR code says: `otpauth://totp/LABEL?secret=...&issuer=...`.
 pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let label = encoded(&format!("{brand}:{username}"));
-    format!("otpauth://totp/{label}?secret={}&issuer={}", secret_text(secret), encoded(brand))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// RFC 4648 §10
-    #[test]
-    fn a_key_is_typed_in_base32() {
-        let secret = SecretBytes::new(*b"12345678901234567890");
-        assert_eq!(secret_text(&secret), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
-        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
-        for (length, text) in texts.into_iter().enumerate() {
-            assert_eq!(secret_text(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
-        }
-    }
+    format!("otpauth://totp/{label}?secret={}&issuer={}", to_base32(secret), encoded(brand))
 }

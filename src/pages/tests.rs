@@ -80,8 +80,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let password = Choices { password: true, providers: Vec::new() };
         let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
         let alone = Choices { password: false, ..several.clone() };
-        let login = |purpose, choices, told, problem| {
-            login::page(chrome, FORM, purpose, choices, told, (name, Some("{}")), problem)
+        let login = |purpose, choices: &Choices, told, problem| {
+            login::page(chrome, FORM, purpose, choices, told, (name, choices.password.then_some("{}")), problem)
         };
         add("login", login(purpose, &password, (false, false), None));
         add("login for the account", login(SignInFor { client: None, ..purpose }, &password, (false, false), None));

@@ -39,7 +39,7 @@ pub(super) fn client(
     Ok(RegisteredClient { client, secrets, epoch, installation_epoch })
 }
 
-/// The digests that open. One that does not is as if it were not there: nobody can prove anything with it.
+/// The digests that open. One that does not counts as absent: no secret can match it.
 fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<SecretDigest> {
     let open = |row: &SecretRow| SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at);
     let opened: Vec<SecretDigest> = rows.iter().filter_map(open).collect();
@@ -59,7 +59,7 @@ pub(super) fn resource_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMa
     resources.map(|row| (row.name.clone(), open_all("resource", &row.name, &row.secrets, sealer))).collect()
 }
 
-/// What we prove ourselves with at each identity provider. One that does not open is `None`: whoever needs it must say so.
+/// Our client secret at each identity provider; `None` for one that does not open.
 pub(super) fn provider_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Option<SecretText>> {
     let open = |row: &CatalogueRow| {
         let opened = sealer.open(row.sealed_secret.as_ref()?.expose());
@@ -272,7 +272,8 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
     };
     let open = |wrapped: &SecretBytes| {
         let pkcs8 = SecretBytes::new(sealer.open(wrapped.expose()).ok_or_else(unfit)?);
-        SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)
+        let key = SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)?;
+        Ok::<_, StoreError>(key.called(&row.kid))
     };
     let private = row.wrapped_private.as_ref().map(open).transpose()?;
     let described =

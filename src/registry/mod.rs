@@ -13,10 +13,11 @@ use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
@@ -24,9 +25,9 @@ use crate::registry::loading::ClientCache;
 pub use crate::registry::loading::KeyRing;
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
-use crate::store::{Store, StoreError, catalogue, signing_keys};
+use crate::store::{Store, StoreError, catalogue, signing_keys, users};
 
-/// A client with what it proves itself with.
+/// A client and its secrets.
 #[derive(Clone, Debug)]
 pub struct RegisteredClient {
     pub client: Client,
@@ -46,13 +47,15 @@ pub struct Snapshot {
     /// `client_secret` of each identity provider that has one, by its name; `None` where it does not open.
     pub provider_secrets: BTreeMap<String, Option<SecretText>>,
     pub keys: KeyRing,
-    /// Every client's name: what is not among them is no client, and no reason to ask the database.
+    /// Every `client_id`: for any other the database is not asked.
     pub client_ids: HashSet<ClientId>,
     /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
     pub origins: HashSet<[u8; 16]>,
     /// What their hashes are made with.
     pub origin_key: [u8; 32],
     pub longest_lifetimes: LongestLifetimes,
+    /// What a check of most PBKDF2 hashes costs that were left when this was read; `None` where there were none.
+    pub usual_pbkdf2: Option<Pbkdf2Hash>,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,11 @@ pub struct Sealers {
 }
 
 impl Sealers {
+    /// A factor's secret, which opens for that user alone.
+    pub fn seal_factor(&self, sub: &Subject, secret: &[u8]) -> Vec<u8> {
+        self.authenticators.seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
+    }
+
     pub fn new(derived: &DerivedKeys) -> Sealers {
         Sealers {
             client_secrets: Sealer::new(derived, Purpose::ClientSecret),
@@ -212,7 +220,7 @@ impl Registry {
         self.started.elapsed().saturating_sub(confirmed_at)
     }
 
-    /// What is wrong where [`Registry::age`] says that something is: silence, unless an error told more.
+    /// Why [`Registry::age`] grows: the last error, or silence.
     pub fn trouble(&self) -> Trouble {
         *self.trouble.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,5 +285,6 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         origins: origins.iter().map(|origin| loading::hashed(origin_key, origin)).collect(),
         origin_key,
         longest_lifetimes: clients::longest_lifetimes(store)?,
+        usual_pbkdf2: users::usual_pbkdf2(store)?,
     })
 }

@@ -36,7 +36,7 @@ impl Control {
         Ok((Control(Mutex::new(stream)), orders))
     }
 
-    /// One that cannot be sent is lost: whoever reads orders sees the same end.
+    /// One that cannot be sent is lost: the reader of orders sees the same end.
     pub fn report(&self, report: Report) {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = stream.write_all(format!("{}\n", report.as_str()).as_bytes()) {

@@ -195,7 +195,7 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
             (received, used_at) = (so_far, Instant::now());
         }
         let is_quiet = is_idle && (used_at.elapsed() >= KEPT || open_connections().unwrap_or(0) == 0);
-        // Between two threads of tiny_http a request is in nobody's hands for a moment: one look is not enough.
+        // Between two threads of tiny_http a request is counted nowhere for a moment: one look is not enough.
         quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
     }
     last_words();

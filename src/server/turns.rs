@@ -47,7 +47,7 @@ enum Stage {
 pub enum Turn<T> {
     /// At once, and [`Turns::next`] is to be called afterwards.
     Now(T),
-    /// By whoever serves its connection.
+    /// By the worker that serves its connection.
     Later,
     /// Not at all. It is the one that has waited longest: the newest is likelier to be another connection's.
     Never(T),

@@ -18,7 +18,7 @@ use super::{Handler, ServerStats, State};
 use crate::deadline;
 use crate::http::incoming::{
     body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
-    source_of,
+    request_id, source_of,
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
@@ -133,7 +133,7 @@ impl<H: Handler> Service<H> {
             return false;
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
-        let (id, arrived) = (request_id(), Instant::now());
+        let (id, arrived) = (request_id(&request, &self.state.settings.trusted_proxies), Instant::now());
         match read_head(&request, &id, &self.state.settings.trusted_proxies) {
             Ok((read, body_length)) => self.admit(Waiting { request, read, body_length, arrived, in_flight }),
             Err(status) => {
@@ -216,12 +216,13 @@ impl<H: Handler> Service<H> {
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
     fn handle(&self, request: &Request) -> Response {
-        catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request)))).unwrap_or_else(|_| {
+        let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request)))).unwrap_or_else(|_| {
             self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
             log::error!("request {}: the handler panicked; answered 500", request.id);
             let refused = Refused { status: 500, request: request.bare() };
             catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused)))).unwrap_or_else(|_| Response::empty(500))
-        })
+        });
+        response.header("X-Request-Id", request.id.clone())
     }
 
     /// The answer to a request that no handler sees, and its line in the log.
@@ -236,7 +237,7 @@ impl<H: Handler> Service<H> {
             id, method, path = shown.as_str(), status, ms, source = source.to_string().as_str(), refused = "server";
             "id={id} method={method} path={shown} status={status} ms={ms} source={source} refused=server"
         );
-        (self.handler)(Err(Refused { status, request: remains }))
+        (self.handler)(Err(Refused { status, request: remains })).header("X-Request-Id", id.to_owned())
     }
 
     fn release(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
@@ -284,7 +285,7 @@ impl<H: Handler> Service<H> {
     fn serialised(&self, request: &tiny_http::Request, response: &Response, persistence: Persistence) -> Vec<u8> {
         let (method, now) = (method(request), SystemTime::now());
         let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
-            let id = request_id();
+            let id = request_id(request, &self.state.settings.trusted_proxies);
             log::error!("request {id}: the answer's header {name} cannot be sent; answered 500");
             let refusal = self.refusal(request, &id, Instant::now(), 500);
             serialise(&refusal, method, persistence, now)
@@ -315,12 +316,7 @@ fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
     unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// What the log and the answer's page call a request.
-fn request_id() -> String {
-    format!("{:016x}", rand::random::<u64>())
-}
-
-/// Whoever does not read, or reads byte by byte, shall not hold a worker for long.
+/// A client that does not read, or reads byte by byte, must not hold a worker for long.
 fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let begun = Instant::now();
     let mut rest = bytes;

@@ -62,7 +62,7 @@ impl Chains {
         Chain { chains: self.clone(), head: None, started: Day(0), is_tentative: false }
     }
 
-    /// For a transaction: nobody is told of it before [`Chain::commit`].
+    /// For a transaction: it counts from [`Chain::commit`] on.
     pub(super) fn begin_tentatively(&self) -> Chain {
         let mut chain = self.begin();
         chain.is_tentative = true;
@@ -144,7 +144,10 @@ impl Chain {
                 sid: event.sid.map(Sid::to_string),
                 source: event.source.map(|address| address.to_string()),
                 request_id: event.request_id.map(str::to_owned),
-                detail: if event.detail.is_null() { String::from("{}") } else { event.detail.to_string() },
+                detail: match event.detail.is_null() {
+                    true => String::from("{}"),
+                    false => serde_json::to_string(&event.detail).unwrap_or_default(),
+                },
             };
             let is_opening = event.event == OPENED;
             if together == Together::AlternativesOfUser && !is_opening {
@@ -179,7 +182,8 @@ impl Chain {
 
     pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
         let head = |row: &AuditRow| Head { chain: row.chain.clone(), seq: row.seq, hash: row.hash(), until: row.day };
-        for row in rows {
+        // The last first: those before it are behind, and need no hash.
+        for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
                 for link in links.0.iter_mut().filter(|link| link.row.event != OPENED) {
                     (link.row.sub, link.row.sid) = (column(row, "sub")?, column(row, "sid")?);
@@ -188,8 +192,8 @@ impl Chain {
             }
             let written: Vec<&[u8]> = column(row, "audited")?;
             let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..]));
-            if let Some(end) = latest.map(|link| head(&link.row)).filter(|end| !self.is_beyond(end)) {
-                self.move_to(end, links.1);
+            if let Some(end) = latest.map(|link| &link.row).filter(|end| !self.is_beyond(end)) {
+                self.move_to(head(end), links.1);
             }
         }
         Ok(())
@@ -202,7 +206,7 @@ impl Chain {
         }
     }
 
-    fn is_beyond(&self, end: &Head) -> bool {
+    fn is_beyond(&self, end: &AuditRow) -> bool {
         self.head.as_ref().is_some_and(|head| head.chain == end.chain && head.seq >= end.seq)
     }
 
@@ -265,7 +269,7 @@ pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
     read!(row, Head { chain, seq; until: column(row, "day")?, hash: hash(row, "hash")? })
 }
 
-/// What has not the length of a hash is the hash of nothing.
+/// A value of another length is no hash.
 fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
     Ok(column::<&[u8]>(row, name)?.try_into().unwrap_or([0xff; 32]))
 }

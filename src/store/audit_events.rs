@@ -1,5 +1,5 @@
-//! `audit_events`: who did what, when, from where. An event is written by the very statement that does the deed, so
-//! that neither is there without the other and no second commit is paid.
+//! `audit_events`: who did what, when, from where. The statement that makes a change also writes its event, so that neither
+//! is there without the other, and it costs no second commit.
 
 use std::net::IpAddr;
 use std::slice;
@@ -113,6 +113,8 @@ pub struct EventFilter {
     pub sub: Option<String>,
     pub since: Option<Instant>,
     pub until: Option<Instant>,
+    /// In any of its texts, in small letters.
+    pub word: Option<String>,
 }
 
 const LIST: &str = "
@@ -120,13 +122,14 @@ SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, 
 FROM audit_events
 WHERE (event = $1::text OR $1::text IS NULL AND event <> 'chain_opened') AND ($2::text IS NULL OR client_id = $2::text)
   AND ($3::text IS NULL OR sub = $3::text) AND at >= $4::timestamptz AND at < $5::timestamptz
+  AND ($7::text IS NULL OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)), $7::text) > 0)
 ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
 
 /// The latest events that fit, at most `limit`, the earliest of them first.
 pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
     let since = filter.since.unwrap_or(Instant::from_seconds(0));
     let until = filter.until.unwrap_or(Instant::from_seconds(253_402_300_800));
-    let values: Values<'_> = &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit];
+    let values: Values<'_> = &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit, &filter.word];
     let mut found: Vec<AuditRow> = store.list(LIST, values, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)

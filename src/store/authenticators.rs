@@ -1,6 +1,8 @@
 //! `authenticators`: what people prove who they are with, besides their password. Each that is added or removed raises the user's
 //! `factors`, and is judged by what that was when they were read: so no two at once both are the first, or the last.
 
+use std::slice;
+
 use postgres::Row;
 use serde_json::json;
 
@@ -59,7 +61,7 @@ pub fn strongest(factors: &[Authenticator]) -> Strength {
 }
 
 const LIST: &str = "
-SELECT a.* FROM authenticators a WHERE a.sub = $1::text AND a.kind <> 'recovery_code' OR a.sub = $1::text AND $2::bool
+SELECT a.* FROM authenticators a WHERE a.sub = $1::text AND (a.kind <> 'recovery_code' OR $2::bool)
 ORDER BY a.created_at, a.id";
 
 /// A user's factors, the oldest first; with their recovery codes where asked for.
@@ -90,14 +92,10 @@ pub fn use_recovery_code(store: &Store, sub: &Subject, id: &[u8], audit: &AuditE
     Ok(!store.write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?.is_empty())
 }
 
-/// With recovery codes, those that were there go. A new password, which comes with a link of the operator's, takes every factor
-/// along that was there, and ends what was signed in with the old one.
+/// New recovery codes replace the old ones. A new password, which comes with an operator's link, removes every earlier factor and
+/// ends everything that was signed in with the old one.
 const ADD: &str = "
-WITH own AS (
-    SELECT s.sid FROM sessions s
-    WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL
-      AND s.expires_at > clock_timestamp()
-), changed AS (
+WITH {own session}, changed AS (
     UPDATE users
     SET factors = factors + 1, strongest_acr = $6::text, password_hash = coalesce($7::text, password_hash),
         user_handle = coalesce(user_handle, $18::bytea),
@@ -150,11 +148,7 @@ pub fn add(
 
 /// With the last factor the recovery codes go.
 const REMOVE: &str = "
-WITH own AS (
-    SELECT s.sid FROM sessions s
-    WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL
-      AND s.expires_at > clock_timestamp()
-), changed AS (
+WITH {own session}, changed AS (
     UPDATE users SET factors = factors + 1, strongest_acr = $6::text, epoch = new_epoch(), updated_at = clock_timestamp()
     WHERE sub = $1::text AND epoch = $2::int8 AND factors = $3::int8 AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
     RETURNING sub, epoch
@@ -168,10 +162,10 @@ WITH own AS (
     FROM changed
     WHERE s.sub = changed.sub AND s.sid IS DISTINCT FROM $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), {called}, {audited changed $9}, epoch FROM changed";
+), {called}, {audited changed $9} FROM changed";
 
 /// Removes a factor of a user as they were read, after which the others reach `strongest`; all where that is one factor. Every
-/// session ends but the one given. Answers the user's epoch from now on; `None` when user or session are no longer as they were.
+/// session ends but the one given. `false` when user or session are no longer as they were.
 pub fn remove(
     store: &Store,
     user: &UserRow,
@@ -179,7 +173,7 @@ pub fn remove(
     strongest: Strength,
     session: Option<&Session>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<bool, StoreError> {
     let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
     let others = sid.map(|sid| others(store, &user.sub, sid)).transpose()?.unwrap_or_default();
     let ended = others.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
@@ -187,12 +181,12 @@ pub fn remove(
     let kind = kind.as_str();
     let values: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &kind, &id];
     let rows = store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;
-    rows.first().map(|row| column(row, "epoch")).transpose()
+    Ok(!rows.is_empty())
 }
 
 const FIND_PASSKEY: &str = "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = $1::bytea";
 
-/// Whose passkey that is.
+/// The user of a passkey.
 pub fn find_passkey(store: &Store, id: &[u8]) -> Result<Option<(Subject, Authenticator)>, StoreError> {
     store.find(FIND_PASSKEY, &[&id], |row| Ok((column(row, "sub")?, authenticator(row)?)))
 }
@@ -230,14 +224,27 @@ UPDATE authenticators SET secret = $4::bytea WHERE sub = $1::text AND kind = $2:
 
 const DROP: &str = "DELETE FROM authenticators WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
 
+// No step was taken yet.
+const ADD_APP: &str = "
+WITH changed AS (
+    UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = $1::text RETURNING sub
+), added AS (
+    INSERT INTO authenticators (sub, kind, id, secret, last_step) SELECT changed.sub, 'totp', '', $2::bytea, 0 FROM changed
+), {audited changed $3} FROM changed";
+
 impl RegistryWriter<'_> {
-    /// What is sealed of everybody's factors.
+    /// Gives a new user an app that shows codes.
+    pub fn add_app(&mut self, sub: &Subject, sealed: &[u8], audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        self.audited(ADD_APP, &[sub, &sealed], slice::from_ref(audit)).map(drop)
+    }
+
+    /// The sealed secrets of all factors.
     pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
         let rows = self.transaction.query(LIST_SEALED, &[])?;
         rows.iter().map(|row| Ok((column(row, "sub")?, authenticator(row)?))).collect()
     }
 
-    /// Puts another sealing around it, or drops it with `None`: what their factors reach stays, so that nobody comes in by less.
+    /// Seals it anew, or drops it with `None`. The strength of the user's factors stays: a lost secret must not let them in by less.
     pub fn reseal_authenticator(
         &mut self,
         sub: &Subject,

@@ -24,7 +24,7 @@ pub(super) const START_UP: Duration = Duration::from_secs(5);
 const HESITATION: Duration = Duration::from_secs(1);
 /// Starts that may hang at one host: each has a thread and a socket for as long as the server is frozen.
 const STUCK_AT_ONCE: usize = 8;
-/// Those that nobody waits for any more, by their host; gone with the start.
+/// Starts that were given up, by their host; gone when they end.
 static STUCK: Mutex<Vec<(String, Weak<()>)>> = Mutex::new(Vec::new());
 /// How long the handshake of one that only asks whether somebody is there may take.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -37,16 +37,16 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 pub(super) type Unacknowledged = Arc<AtomicBool>;
 
 /// Connects to the first host that answers and fits, by `begin`, which lives until that is over, however long this waits. A
-/// host that hesitates keeps nobody from the next; those where starts hang come last.
+/// host that hesitates does not delay the next; hosts where starts hang come last.
 pub(super) fn connect(
     config: Config,
     begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static,
 ) -> Result<(Client, Unacknowledged), StoreError> {
-    let (begin, deadline) = (Arc::new(begin), Instant::now() + START_UP);
+    let (begin, deadline, everywhere) = (Arc::new(begin), Instant::now() + START_UP, place(&config));
     let mut hosts: Vec<_> = answering(config).into_iter().map(|config| (stuck(&name(&config)), config)).collect();
     hosts.sort_by_key(|(stuck, _)| *stuck > 0);
     let silence = if hosts.is_empty() { "no host answers" } else { "it takes connections and does not answer" };
-    let mut answer = Err(StoreError::Unavailable(String::from(silence)));
+    let mut answer = Err(StoreError::Unavailable(format!("{everywhere}: {silence}")));
     let ((tell, told), mut started) = (mpsc::channel(), Vec::new());
     for (_, mut config) in hosts.into_iter().filter(|(stuck, _)| *stuck < STUCK_AT_ONCE) {
         if answer.is_ok() {
@@ -61,7 +61,9 @@ pub(super) fn connect(
         started.push((name(&config), Arc::downgrade(&start)));
         // One that cannot be started has ended.
         let _starting = thread::Builder::new().name(String::from("store-connect")).spawn(move || {
-            let begun = begin(config).map(|client| (client, unacknowledged)).map_err(|error| while_connecting(&error));
+            let place = place(&config);
+            let unavailable = |error| StoreError::Unavailable(format!("{place}: {}", while_connecting(&error)));
+            let begun = begin(config).map(|client| (client, unacknowledged)).map_err(unavailable);
             drop(start);
             drop(tell.send(begun));
         });
@@ -81,6 +83,17 @@ fn stuck(host: &str) -> usize {
     let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
     stuck.retain(|(_, start)| start.strong_count() > 0);
     stuck.iter().filter(|(name, _)| name == host).count()
+}
+
+/// Where a connection is tried, as the log names it.
+fn place(config: &Config) -> String {
+    let host = |(index, host): (usize, &Host)| match host {
+        Host::Tcp(name) => format!("{name}:{}", port(config, index)),
+        Host::Unix(directory) => format!("{}/.s.PGSQL.{}", directory.display(), port(config, index)),
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
+    let role = config.get_user().unwrap_or("(none)");
+    format!("{}, database {}, role {role}", hosts.join(" and "), config.get_dbname().unwrap_or(role))
 }
 
 fn name(config: &Config) -> String {
@@ -202,6 +215,28 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_says_where_and_why_and_no_password() {
+        for (text, told) in [
+            (
+                "postgres://gatepost:canary@127.0.0.1:1/login",
+                "127.0.0.1:1, database login, role gatepost: connection refused",
+            ),
+            ("postgres://u:canary@nobody.invalid/d", "nobody.invalid:5432, database d, role u: DNS: "),
+            (
+                "host=/nonexistent user=u password=canary",
+                "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found",
+            ),
+        ] {
+            let failed = connect(text.parse().unwrap(), |config| config.connect(postgres::NoTls)).map(drop);
+            let failed = failed.unwrap_err().to_string();
+            assert!(
+                failed.starts_with(&format!("database unavailable: {told}")) && !failed.contains("canary"),
+                "{failed}"
+            );
+        }
+    }
 
     #[test]
     fn a_missing_root_file_is_an_error_not_an_empty_trust() {

@@ -1,8 +1,8 @@
 //! One connection of the pool: its prepared statements, its age, and whether it may be used again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
@@ -12,11 +12,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{Unacknowledged, connect};
-use super::error::{Objection, StoreError, ends_connection, loses_statements};
+use super::error::{AWAY_TARGET, Objection, StoreError, ends_connection, loses_statements};
 use super::values::Values;
 
-/// What stands in several statements, under the name by which they hold it.
-const PIECES: [(&str, &str); 6] = [
+/// Pieces that several statements share, by the name in braces.
+const PIECES: [(&str, &str); 7] = [
     // Whether the user has one of the client's roles, as `Client::is_open_to` says.
     (
         "{open}",
@@ -40,6 +40,13 @@ const PIECES: [(&str, &str); 6] = [
          g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
+    ),
+    // The session that somebody changes their own account in, as long as it lives.
+    (
+        "{own session}",
+        "own AS (SELECT s.sid FROM sessions s \
+         WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL \
+           AND s.expires_at > clock_timestamp())",
     ),
     // Has the clients called of the sessions of the user that the statement is about.
     (
@@ -86,7 +93,7 @@ pub struct Connection {
     pub(super) discarded: bool,
     /// Found broken while in use: others may be, too.
     pub(super) lost: bool,
-    /// Nothing is sent from then on: for a request whose time is over, or too short for a write.
+    /// Sends nothing from then on: the request's time is over, or too short for a write.
     pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
@@ -185,14 +192,35 @@ impl Connection {
     }
 }
 
+pub(super) type Away = Arc<Mutex<Vec<(StoreError, Instant)>>>;
+
+/// How often the log hears of what has not changed.
+const AGAIN: Duration = Duration::from_secs(60);
+
 pub(super) struct Connections {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
     /// Grows with each connection found dead: whatever was connected before is suspect.
     pub(super) generation: Arc<AtomicU64>,
     pub(super) chains: Chains,
+    /// Why there has been no connection since there was one, and when the log was told so.
+    pub(super) away: Away,
     /// Whether the server's settings were compared with those asked for.
     pub(super) compared: Arc<AtomicBool>,
+}
+
+impl Connections {
+    /// Tells the log why there is no connection: once until there is one again, and once a minute. Several causes may take
+    /// turns meanwhile.
+    fn tell(&self, error: Option<&StoreError>) {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(error) = error else { return away.clear() };
+        if !away.iter().any(|(told, at)| told == error && at.elapsed() < AGAIN) {
+            log::warn!(target: AWAY_TARGET, "{error}");
+            away.retain(|(told, _)| told != error);
+            away.push((error.clone(), Instant::now()));
+        }
+    }
 }
 
 /// Warns where a pooler in between drops, without a word, the settings that a connection asks for.
@@ -204,7 +232,7 @@ fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres
         if source != Some("client") && !asked_for.contains(&format!("-c statement_timeout={setting} ")) {
             log::warn!(
                 "statement_timeout is {setting} ms, not what Gatepost asks for: a pooler in between drops such settings. Set \
-                 them for the role by ALTER ROLE ... SET; they stand in the README under \"A pooler in between\""
+                 them for the role by ALTER ROLE ... SET; docs/operate/several-machines.md has them"
             );
         }
     }
@@ -218,13 +246,15 @@ impl ManageConnection for Connections {
     fn connect(&self) -> Result<Connection, StoreError> {
         let generation = self.generation.load(Ordering::SeqCst);
         let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
-        let (client, unacknowledged) = connect(self.config.clone(), move |config| {
+        let connected = connect(self.config.clone(), move |config| {
             let mut client = config.connect(tls.clone())?;
             if !compared.swap(true, Ordering::SeqCst) {
                 compare_settings(config.get_options().unwrap_or_default(), &mut client)?;
             }
             Ok(client)
-        })?;
+        });
+        self.tell(connected.as_ref().err());
+        let (client, unacknowledged) = connected?;
         Ok(Connection {
             client,
             statements: HashMap::new(),
@@ -252,8 +282,8 @@ impl ManageConnection for Connections {
     }
 }
 
-/// Closes connections beside the requests: closing one that still waits for an answer waits for it too, and with a
-/// frozen server that would hold up whoever found it dead.
+/// Closes connections on a thread of its own: closing one that still waits for an answer waits for it, too, and a frozen
+/// server would hold up the request that found it dead.
 #[derive(Debug)]
 pub(super) struct ClosedElsewhere;
 

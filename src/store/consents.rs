@@ -85,8 +85,8 @@ UPDATE consents SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new
 WHERE sub = $1::text AND client_id = $2::text AND expires_at <= clock_timestamp()
 RETURNING epoch";
 
-/// Ends a consent that has lapsed, with all that stood on it: for whoever allows anew, and does not want it remembered. The
-/// epoch from now on; `None` where there is none that has lapsed.
+/// Ends a consent that has lapsed, with all that stood on it, where the user consents anew without remembering. Answers the
+/// new epoch; `None` where no consent has lapsed.
 pub fn end_lapsed(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<i64>, StoreError> {
     let row = store.write(|connection| connection.query_opt(END_LAPSED, &[sub, client_id]))?;
     row.map(|row| column(&row, "epoch")).transpose()

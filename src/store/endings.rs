@@ -1,6 +1,6 @@
 //! Endings that were there already. When no standby acknowledges a commit the answer is 503, but the row is there. A repeated
-//! request finds it, writes nothing, and so waits for nobody. Told "it is over" then, the client would be told too much: the
-//! next primary may never have heard of it. So something is committed beside the answer, which waits as the ending did.
+//! request finds it, writes nothing, and so waits for no standby. To answer "it is over" then would promise too much: the next
+//! primary may never have heard of it. So Gatepost commits something before it answers, which waits as the ending did.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// Confirms what was found gone: to be asked before anybody is told so.
+    /// Confirms an ending that was found done, before the answer says so.
     pub fn confirm(&self) -> Result<(), StoreError> {
         self.write(|connection| connection.query(CONFIRM, &[])).map(drop)
     }

@@ -1,9 +1,12 @@
 //! What can go wrong between us and Postgres, in the few kinds a caller acts on. The texts are for the log: they name
-//! conditions, tables and constraints, never values, hosts, roles or statements' parameters.
+//! conditions, tables, constraints and where a connection was tried, never values, passwords or statements' parameters.
 
 use std::fmt;
 
 use postgres::error::{DbError, SqlState};
+
+/// The target of the log lines that say why the database is away.
+pub const AWAY_TARGET: &str = "gatepost::store::away";
 
 /// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the server's log.
 pub(super) const RAISE: &str = "exec_stmt_raise";
@@ -27,8 +30,8 @@ pub enum StoreError {
     Refused(String),
     /// A row does not read as this program writes it.
     Corrupt(String),
-    /// The server answers and does not do it, whatever was asked: its disk is full, it takes no writes, a right or a table is
-    /// missing. Nothing was done. The log is told by the store, once.
+    /// The server answers but denies the work: its disk is full, it takes no writes, a right or a table is missing. Nothing
+    /// was done. The store logs it, once.
     Denied(String),
     /// A statement failed: a mistake of ours.
     Query(String),
@@ -41,7 +44,7 @@ impl StoreError {
         !matches!(self, Taken(_) | Refused(_) | Corrupt(_) | Query(_))
     }
 
-    /// A request's time is over, or too short for what it wanted; nothing was sent.
+    /// The request's time is over, or too short for a write. Nothing was sent.
     pub(super) fn out_of_time() -> StoreError {
         StoreError::Unavailable(String::from("no time is left to wait for it"))
     }
@@ -89,21 +92,20 @@ impl From<postgres::Error> for StoreError {
         match error.as_db_error() {
             Some(database_error) => classify(database_error),
             None if is_conversion(&error) => StoreError::Corrupt(String::from("a value of an unexpected type")),
-            None => StoreError::Severed(String::from(transport_cause(&error))),
+            None => StoreError::Severed(transport_cause(&error)),
         }
     }
 }
 
-/// A failure to connect: whatever it was, nothing of ours had been sent.
-pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
-    let cause = match error.as_db_error() {
+/// Why connecting failed.
+pub(super) fn while_connecting(error: &postgres::Error) -> String {
+    match error.as_db_error() {
         Some(database_error) => {
             let words = refusal_to_connect(database_error);
             words.map_or_else(|| condition(database_error), |words| format!("{words}, {}", condition(database_error)))
         }
-        None => String::from(transport_cause(error)),
-    };
-    StoreError::Unavailable(cause)
+        None => transport_cause(error),
+    }
 }
 
 /// What a first set-up runs into, in words.
@@ -152,7 +154,7 @@ fn classify(error: &DbError) -> StoreError {
         return StoreError::Conflict(condition(error));
     }
     if *code == SqlState::CHECK_VIOLATION && error.constraint().is_none() {
-        return StoreError::Unavailable(String::from("there is no partition for this day yet"));
+        return StoreError::Denied(String::from("there is no partition for this day yet"));
     }
     if *code == SqlState::UNIQUE_VIOLATION {
         return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
@@ -216,35 +218,33 @@ fn is_conversion(error: &postgres::Error) -> bool {
     text.starts_with("error serializing") || text.starts_with("error deserializing") || text.contains("invalid column")
 }
 
-/// The kind of a failure below the protocol, without the address that the full text would name.
-fn transport_cause(error: &postgres::Error) -> &'static str {
+/// The kind of a failure below the protocol.
+fn transport_cause(error: &postgres::Error) -> String {
     use std::error::Error as _;
     use std::io::ErrorKind;
+    // What it is about is told by the crate's own fixed texts alone.
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    if error.to_string() == "error performing TLS handshake" {
+        return format!("TLS: {}", cause.escape_debug());
+    }
+    if cause == "password missing" {
+        return String::from("it asks for a password, and the URL has none");
+    }
+    if let Some(why) = cause.strip_prefix("failed to lookup address information") {
+        return format!("DNS{why}");
+    }
     let Some(source) = error.source().and_then(|source| source.downcast_ref::<std::io::Error>()) else {
-        return if error.is_closed() { "connection closed" } else { "connection failed" };
+        return String::from(if error.is_closed() { "connection closed" } else { "connection failed" });
     };
     #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is the standard library's and non-exhaustive")]
-    match source.kind() {
+    let kind = match source.kind() {
         ErrorKind::ConnectionRefused => "connection refused",
         ErrorKind::NotFound => "socket not found",
         // The postgres crate's own way to say that none of the hosts was fit.
         ErrorKind::PermissionDenied if source.raw_os_error().is_none() => "no host takes writes",
         ErrorKind::PermissionDenied => "permission denied",
         ErrorKind::TimedOut => "timed out",
-        ErrorKind::InvalidData | ErrorKind::InvalidInput => "TLS: certificate not accepted",
         _ => "connection broken",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refused_connection_names_no_host() {
-        let error = "host=127.0.0.1 port=1 user=canary".parse::<postgres::Config>().unwrap();
-        let error = error.connect(postgres::NoTls).map(drop).unwrap_err();
-        let text = while_connecting(&error).to_string();
-        assert_eq!(text, "database unavailable: connection refused");
-    }
+    };
+    String::from(kind)
 }

@@ -1,5 +1,5 @@
-//! `grants`: one row per redeemed authorization. The row is the proof that a code was used: whoever makes it has
-//! redeemed the code, whoever finds it there presents a replay.
+//! `grants`: one row per redeemed authorization. The row proves that a code was used: the request that inserts it has
+//! redeemed the code, and a request that finds it is a replay.
 
 use std::slice;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub enum Redemption {
     Issued(Box<UserRow>),
     /// The code was used or burnt before; what it gave is revoked, and that is told.
     Replayed,
-    /// The same again, with nothing left to revoke: no event, for whoever sends a code does so as often as they like.
+    /// The same again, with nothing left to revoke: no event, since a code can be sent as often as one likes.
     ReplayedAgain,
     /// The first use, but user, client, session or consent no longer stand. The code is spent, nothing may be issued.
     NoLongerStands,
@@ -152,7 +152,7 @@ WITH revoked AS (
 ), {audited revoked $4}, EXISTS (SELECT FROM revoked) AS ended
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
 
-/// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. Whose it is, the event says.
+/// Revokes a grant: of this client, or of any. `true` when there was a live one. The event names its user and client.
 pub fn revoke(
     store: &Store,
     id: GrantId,

@@ -1,4 +1,4 @@
-//! `installation`: the one row that says whose database this is, at which version the registry stands, and what time it is.
+//! `installation`: the one row that has the issuer, the registry's version, and the time.
 //! How much room each table takes is read here, too.
 
 use std::time::{Duration, Instant as Monotonic};
@@ -19,7 +19,7 @@ pub struct InstallationReading {
     pub registry_version: i64,
     /// The database's clock at some moment between question and answer.
     pub now: Instant,
-    /// When it was asked: waiting for a connection is not part of it.
+    /// When the statement was sent, without the wait for a connection.
     pub asked: Monotonic,
     pub took: Duration,
 }
@@ -51,7 +51,7 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
 
 const FIND: &str = "SELECT id, issuer FROM installation";
 
-/// Reads whose database this is; `None` before the first `migrate`.
+/// Reads the issuer of this database; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
     store.find(FIND, &[], installation)
 }
@@ -81,7 +81,7 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
 const RENAME: &str = "UPDATE installation SET issuer = $1::text";
 
 impl RegistryWriter<'_> {
-    /// Makes this the database of another issuer. What is sealed must be sealed anew within the same change.
+    /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same transaction.
     pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
         self.execute(RENAME, &[&issuer]).map(drop)
     }

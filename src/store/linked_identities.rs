@@ -2,15 +2,20 @@
 //! to one user; a user may have several. Taking one away is one statement that removes it, the claims that came from it and the
 //! sessions that did, unless nothing would be left to sign in with.
 
+use std::slice;
+
+use postgres::Row;
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
 use super::users::{CurrentUser, current};
 use super::values::{Values, column, read, tenant_text};
 use super::{Store, sessions};
+use crate::protocol::registration::user::{Identity, Owners};
 use crate::protocol::words::grant::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
@@ -88,7 +93,10 @@ pub enum Linked {
 const LINK: &str = "
 WITH added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
-    VALUES ($1::text, $2::text, $3::text, $4::text) ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
+    SELECT $1::text, $2::text, $3::text, coalesce($4::text, (
+        SELECT e.name FROM catalogue_entries e WHERE e.kind = 'identity_provider'
+            AND $1::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint') LIMIT 1))
+    ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), {audited added $5} FROM added";
 
 const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
@@ -150,6 +158,45 @@ pub fn update_claims(
     let Link { issuer, upstream_subject, sub, .. } = link;
     let values: Values<'_> = &[sub, &removed, &Json(set), issuer, upstream_subject, &Json(said)];
     store.write_audited(UPDATE_CLAIMS, values, audit).map(drop)
+}
+
+const OWNERS: &str = "
+SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l WHERE l.sub = ANY ($1::text[])
+UNION
+SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
+JOIN unnest($2::text[], $3::text[]) AS given (issuer, subject)
+  ON l.issuer = given.issuer AND l.upstream_subject = given.subject";
+
+impl RegistryWriter<'_> {
+    /// All identities of these users, and these identities themselves, each with whose it is.
+    pub fn identities(&mut self, subs: &[&Subject], given: &[&Identity]) -> Result<Owners, StoreError> {
+        let (issuers, subjects): (Vec<&str>, Vec<&str>) =
+            given.iter().map(|identity| (identity.issuer.as_str(), identity.subject.as_str())).unzip();
+        let rows = self.transaction.query(OWNERS, &[&subs, &issuers, &subjects])?;
+        let owner = |row: &Row| {
+            let identity = Identity { issuer: column(row, "issuer")?, subject: column(row, "upstream_subject")? };
+            Ok((identity, column(row, "sub")?))
+        };
+        rows.iter().map(owner).collect()
+    }
+
+    /// As [`link`]; `Taken` where it is somebody's.
+    pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        let Link { issuer, upstream_subject, sub, provider } = new;
+        let added = self.audited(LINK, &[issuer, upstream_subject, sub, provider], slice::from_ref(audit))?;
+        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("linked_identities_pkey")))
+    }
+
+    /// As [`unlink`] by the operator. What begins through it until this change is done is for [`unlink`] to end.
+    pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        let Link { issuer, upstream_subject, sub, .. } = link;
+        let through = self.transaction.query(SESSIONS_THROUGH, &[sub, upstream_subject, issuer])?;
+        let through: Vec<Sid> = through.iter().map(|row| column(row, "sid")).collect::<Result<_, _>>()?;
+        let ended = through.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
+        let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+        let anybody: Option<&[&str]> = None;
+        self.audited(UNLINK, &[sub, issuer, upstream_subject, &anybody], &events).map(drop)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

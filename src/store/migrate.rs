@@ -21,8 +21,8 @@ pub struct Migration {
 pub const MIGRATIONS: &[Migration] =
     &[Migration { level: 1, name: "0001_foundation.sql", sql: include_str!("../../sql/0001_foundation.sql") }];
 
-/// Whoever migrates holds the advisory lock of this name (any fixed number, and the schema, as a database may hold several
-/// installations) for the length of the transaction.
+/// A migration holds the advisory lock of this name (a fixed number, and the schema, since a database may hold several
+/// installations) for the length of its transaction.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7307467, hashtext(current_schema()))";
 
 const CREATE_TABLE: &str = "
@@ -91,7 +91,7 @@ WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.r
 GROUP BY l.relation
 ORDER BY 1";
 
-/// The migrations that were not applied, in order; nobody else migrates until the transaction ends.
+/// The migrations that were not applied, in order. Takes the lock, so no other process migrates until the transaction ends.
 fn missing<'a>(
     transaction: &mut Transaction<'_>,
     migrations: &'a [Migration],
@@ -165,7 +165,7 @@ fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), Stor
     }
 }
 
-/// A released file is never edited: what was applied must be what is embedded.
+/// A released file is never edited: the applied text must equal the embedded one.
 fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(), StoreError> {
     for level in applied {
         let known = migrations.iter().find(|migration| migration.level == level.level);

@@ -20,6 +20,7 @@ pub mod catalogue;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
+pub mod examination;
 pub mod grants;
 pub mod installation;
 pub mod linked_identities;
@@ -35,5 +36,5 @@ pub mod upstream_sessions;
 pub mod users;
 
 pub use connection::written_out;
-pub use error::{Objection, StoreError};
+pub use error::{AWAY_TARGET, Objection, StoreError};
 pub use pool::{DatabaseSettings, Store, WORKERS_KEPT_FREE};

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Row};
-use r2d2::{HandleError, Pool, PooledConnection};
+use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
-use super::connection::{ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
+use super::connection::{Away, ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
 use super::error::StoreError;
@@ -77,6 +77,7 @@ struct Inner {
     started: Instant,
     /// Milliseconds after `started` until which check-outs fail at once.
     away_until: AtomicU64,
+    away: Away,
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
@@ -112,13 +113,14 @@ impl Store {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = connecting::tls(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
-        let clock = Arc::new(Clock::new());
+        let (clock, away) = (Arc::new(Clock::new()), Away::default());
         let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
         let connections = Connections {
             config: url.config(options),
             tls: tls.clone(),
             generation: Arc::clone(&generation),
             chains: chains.clone(),
+            away: Arc::clone(&away),
             compared: Arc::default(),
         };
         let pool = Pool::builder()
@@ -127,7 +129,7 @@ impl Store {
             .test_on_check_out(false)
             .connection_timeout(CHECK_OUT_PATIENCE)
             .connection_customizer(Box::new(ClosedElsewhere))
-            .error_handler(Box::new(ConnectFailures))
+            .error_handler(Box::new(NopErrorHandler))
             .build_unchecked(connections);
         let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, tls.clone())
             .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
@@ -142,6 +144,7 @@ impl Store {
             tls,
             started: Instant::now(),
             away_until: AtomicU64::new(0),
+            away,
             clock,
             chains,
             confirmed: Confirmed::default(),
@@ -154,7 +157,7 @@ impl Store {
         self.0.watchdog.is_stuck()
     }
 
-    /// What the server answered within the last minute that it does not do: reads may go on, so nothing else tells of it.
+    /// The last minute's refusal of the server (read-only, disk full): reads may go on, so nothing else shows it.
     pub fn denied_lately(&self) -> BTreeSet<String> {
         let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
         denied.retain(|_, at| at.elapsed() < LATELY);
@@ -165,7 +168,7 @@ impl Store {
         self.connect(&SERVING_OPTIONS).is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
 
-    /// Opens connections, as many as can be had in a moment: whoever takes requests over has them ready.
+    /// Opens as many connections as it can in a moment, so that they are ready before requests come.
     pub fn open_connections(&self) {
         thread::scope(|scope| {
             let open = || self.0.pool.get_timeout(CHECK_OUT_PATIENCE);
@@ -190,7 +193,7 @@ impl Store {
         Ok(self.connect(&PARTITION_OPTIONS)?.0)
     }
 
-    /// The clock that events are dated by. Whoever reads the database's adjusts it.
+    /// The clock that events are dated by. Each reading of the database's clock adjusts it.
     pub fn clock(&self) -> &Arc<Clock> {
         &self.0.clock
     }
@@ -303,7 +306,7 @@ impl Store {
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::out_of_time());
         }
-        // Nobody waits for the places of those who wait in vain.
+        // A caller that gave up frees its place at once.
         let patience = if self.is_stuck() { Duration::ZERO } else { LANE_PATIENCE };
         let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
         let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
@@ -361,7 +364,9 @@ impl Store {
         }
         let until = self.since_start().saturating_add(u64::try_from(AWAY.as_millis()).unwrap_or(u64::MAX));
         self.0.away_until.store(until, Ordering::Relaxed);
-        StoreError::Unavailable(String::from("no connection in time"))
+        let away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = || StoreError::Unavailable(String::from("no connection in time"));
+        away.last().map_or_else(unknown, |(why, _)| why.clone())
     }
 
     fn since_start(&self) -> u64 {
@@ -377,15 +382,5 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Store")
-    }
-}
-
-/// Logs why connecting failed, without the address and role that the full text would name.
-#[derive(Debug)]
-struct ConnectFailures;
-
-impl HandleError<StoreError> for ConnectFailures {
-    fn handle_error(&self, error: StoreError) {
-        log::warn!("{error}");
     }
 }

@@ -41,7 +41,7 @@ impl Store {
     ) -> Result<T, E> {
         let (answer, chain) = self.administer(|client| {
             let mut transaction = client.transaction().map_err(StoreError::from)?;
-            // Whoever holds the lock for longer than we wait is another change.
+            // Another change holds the lock for longer than we wait.
             let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
             if alone.as_ref().is_err_and(StoreError::is_conflict) {
                 let cause = "another change to the registry is under way; nothing was done, try again";
@@ -59,7 +59,7 @@ impl Store {
             };
             let answer = change(&mut writer)?;
             if writer.wrote {
-                // At its end, so that who signed in meanwhile is among them.
+                // Last, so that people who signed in meanwhile are among them.
                 if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
                     writer
                         .transaction
@@ -202,7 +202,7 @@ impl RegistryWriter<'_> {
 const VERSION: &str = "SELECT registry_version FROM installation";
 
 impl RegistryWriter<'_> {
-    /// For a change that finds done what it was to do: where commits wait for standbys it commits all the same, and waits.
+    /// For a change that finds its work done: where commits wait for standbys it commits all the same, and waits.
     pub fn confirm(&mut self) -> Result<(), StoreError> {
         self.wrote |= column::<bool>(&self.transaction.query_one(CONFIRM, &[])?, "waits")?;
         Ok(())

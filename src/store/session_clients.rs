@@ -69,7 +69,7 @@ FROM due
 WHERE c.day = due.day AND c.sid = due.sid AND c.client_id = due.client_id
 RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 
-/// Takes up to `most` calls that are due; nobody else gets them.
+/// Takes up to `most` calls that are due, for this process alone.
 pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
     let taken = store.write(|connection| connection.query(TAKE, &[&most]))?;
     taken.iter().map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; })).collect()
@@ -80,7 +80,7 @@ pub enum CallOutcome {
     Told,
     /// It did not; there is another try unless this was the last.
     Failed,
-    /// There is nobody to call.
+    /// No client is called.
     Moot,
 }
 

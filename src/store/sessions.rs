@@ -32,9 +32,9 @@ impl FoundSession {
     }
 }
 
-// Who comes from upstream must still be linked: whoever unlinks waits for that lock, or this waits for them and finds no link.
-// Their way there and back is spent with it, so that it ends in one session, whatever comes back twice. What was revoked while
-// they signed in ends that sign-in, too.
+// A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it and finds no link. The
+// round trip is spent in the same statement, so that a callback sent twice makes one session. A revocation while they signed
+// in ends that sign-in, too.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
     SELECT FROM linked_identities WHERE issuer = $15::text AND upstream_subject = $12::text AND sub = $4::text FOR KEY SHARE
@@ -143,7 +143,7 @@ const FIND_OF_USER: &str = "
 SELECT {session}
 FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
-/// Looks up a session by its public name: of this user, nobody else's.
+/// Looks up a session of this user by its public name.
 pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<Session>, StoreError> {
     store.find(FIND_OF_USER, &[&day, sid, sub], session)
 }

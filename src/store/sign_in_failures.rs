@@ -67,7 +67,7 @@ pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
 const TAKE_BACK: &str = "
 UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY($1::bytea[])";
 
-/// Takes back what was counted before it was known to be none.
+/// Takes back attempts that were counted before the password proved right.
 pub fn take_back(store: &Store, buckets: &[FailureBucket]) -> Result<(), StoreError> {
     let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
     store.execute(TAKE_BACK, &[&names]).map(drop)

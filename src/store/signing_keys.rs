@@ -15,7 +15,7 @@ use crate::protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SigningKeyRow {
-    /// RFC 7638 thumbprint.
+    /// RFC 7638 thumbprint, unless it was imported under another name.
     pub kid: String,
     pub algorithm: SigningAlgorithm,
     /// Wrapped PKCS#8; `None` once retired.

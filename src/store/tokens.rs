@@ -1,7 +1,6 @@
-//! What an access token stands on, in one indexed read; `revoked_tokens`: those that somebody revoked, by `jti`, until they
-//! would have expired anyway; and `used_assertions`: assertions that were taken once, by who signed them and a hash of their
-//! `jti`, until they would not be taken any more. Of a logout token it is kept for as long as well whom it was about; of a
-//! sign-in upstream, the way that ended with it.
+//! What an access token stands on, in one indexed read; `revoked_tokens`: revoked tokens by `jti`, until they would have
+//! expired; and `used_assertions`: assertions that are good once, by signer and a hash of their `jti`, until they expire. For a
+//! logout token its subject is kept as well, and for a sign-in upstream its round trip.
 
 use std::slice;
 
@@ -20,8 +19,7 @@ use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 use crate::protocol::words::session::User;
 
-/// What was found. An absent row is `None`: what a token names and is not there makes it dead. Whether the token is alive is
-/// for the core to judge.
+/// The rows that a token names. An absent row is `None`, and makes the token dead. The core judges whether it is alive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenStanding {
     pub facts: LivenessFacts,

@@ -1,6 +1,5 @@
-//! What `sessions` keeps of the sign-in at an identity provider that a session came from, and the end of such sessions for a
-//! provider that says that somebody signed out. Its name alone is not enough: whoever bears it now need not be who vouched
-//! under it then.
+//! The columns of `sessions` about the sign-in at an identity provider, and the end of such sessions when the provider says
+//! that the user signed out. The provider's name alone is not enough: another provider may have that name now.
 
 use super::Store;
 use super::audit_events::AuditEvent;
@@ -27,11 +26,11 @@ pub struct UpstreamSession {
 #[derive(Clone, Debug)]
 pub struct Arrival {
     pub session: UpstreamSession,
-    /// When they left for there: whoever signed out there since did not come.
+    /// When they left for the provider: a sign-out there since then ends this sign-in.
     pub left_at: Instant,
     /// Names their way there and back, as nothing else is named.
     pub way: [u8; 32],
-    /// When nobody can come back by it any more.
+    /// When the round trip expires.
     pub way_over_at: Instant,
 }
 
@@ -100,8 +99,8 @@ pub fn sessions_of(
     store.list(sql, values, |row| read!(row, SessionFromUpstream { day, sid, sub; }))
 }
 
-// The token is spent by the very statement that does what it says: neither is there without the other. Whoever is on the way
-// here from that session finds that it is over.
+// One statement spends the token and ends the sessions: neither happens without the other. A user who is on the way here from
+// that session finds that it is over.
 const END: &str = "
 WITH taken AS (
     INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)

@@ -11,6 +11,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::others;
 use super::values::{Values, column, read, tenant, tenant_text};
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::grant::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
@@ -49,7 +50,7 @@ impl UserRow {
     }
 }
 
-/// A user, and what is issued to them now stands on: all of it read in one statement.
+/// A user, and the epochs that tokens issued now stand on, read in one statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurrentUser {
     pub user: UserRow,
@@ -70,7 +71,7 @@ impl CurrentUser {
 
 #[derive(Clone, Debug)]
 pub struct SignInAccount {
-    /// The canonical name, whether or not somebody has it: failures are counted by it.
+    /// The canonical name, whether or not a user has it: failures are counted by it.
     pub username_key: String,
     pub user: Option<CurrentUser>,
 }
@@ -102,9 +103,13 @@ CROSS JOIN installation i
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $2::text
 WHERE u.sub = $1::text";
 
-/// Reads one user, for what that client gets.
-pub fn find_for_client(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<CurrentUser>, StoreError> {
-    store.find(FIND_FOR_CLIENT, &[sub, client_id], current)
+/// Reads one user, for what that client gets; without one, for what they get here.
+pub fn find_for_client(
+    store: &Store,
+    sub: &Subject,
+    client_id: Option<&ClientId>,
+) -> Result<Option<CurrentUser>, StoreError> {
+    store.find(FIND_FOR_CLIENT, &[sub, &client_id], current)
 }
 
 pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = $1::text";
@@ -153,8 +158,8 @@ WITH changed AS (
     RETURNING sub
 ), {user called}, {audited changed $5} FROM changed";
 
-/// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false`
-/// when there is no such user, or where they are to be as they were at these epochs and are not.
+/// Gives a user another password, ends everything that was signed in with the old one, and calls the clients of their sessions.
+/// `false` when there is no such user, or when they no longer have the epochs given.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
@@ -183,6 +188,16 @@ pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) 
     store.execute(REHASH, &[sub, &old.expose(), &new.expose()]).map(drop)
 }
 
+// By an index that has these users alone.
+const USUAL_PBKDF2: &str = "
+SELECT pbkdf2 FROM users WHERE pbkdf2 IS NOT NULL GROUP BY pbkdf2 ORDER BY count(*) DESC, pbkdf2 LIMIT 1";
+
+/// A hash that costs what most PBKDF2 hashes do; `None` where there are none.
+pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
+    let found = store.find(USUAL_PBKDF2, &[], |row| column::<String>(row, "pbkdf2"))?;
+    Ok(found.as_deref().and_then(Pbkdf2Hash::dummy))
+}
+
 pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
     read!(row, CurrentUser { installation_epoch, consent_epoch; user: user(row)? })
 }
@@ -198,13 +213,9 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
 // A person's own change of password: one statement that stores the new hash, ends what hung on the old password, has the
 // clients of the sessions that end with it called, and keeps the session it was changed in, under a new handle.
 
-/// Nothing happens unless the session lives: whoever is signed out meanwhile changes nothing any more.
+/// Nothing happens unless the session lives: a user who was signed out meanwhile changes nothing.
 const CHANGE_PASSWORD: &str = "
-WITH own AS (
-    SELECT s.sid FROM sessions s
-    WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL
-      AND s.expires_at > clock_timestamp()
-), changed AS (
+WITH {own session}, changed AS (
     UPDATE users SET password_hash = $3::text, updated_at = clock_timestamp(), epoch = new_epoch()
     FROM own
     WHERE sub = $1::text AND enabled AND epoch = $2::int8
@@ -219,9 +230,9 @@ WITH own AS (
     RETURNING s.day, s.sid
 ), {called}, {audited changed $7}, user_epoch FROM kept";
 
-/// Changes the password of a user whose present one was checked as they were read: nothing must have been revoked since. The
-/// session stays, under a new handle. Answers the user's epoch from now on, which that session has; `None` when session or user
-/// no longer stood.
+/// Changes the password of a user whose present one was checked. Nothing must have been revoked since they were read. The
+/// session stays, under a new handle. Answers the user's new epoch, which that session has; `None` when session or user no
+/// longer stood.
 pub fn change_password(
     store: &Store,
     user: &UserRow,

@@ -110,7 +110,7 @@ pub(super) fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }
 
-/// Who signed in, and how: the columns that have its fields' names, `sub`, and the tenant's.
+/// The user and how they signed in: the columns named as its fields, `sub`, and the tenant's.
 pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn, StoreError> {
     read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
         subject: column(row, "sub")?,

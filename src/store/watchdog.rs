@@ -1,5 +1,5 @@
-//! Sees to it that no statement runs for ever, and no request waits for one that does: time-outs of the server do not help
-//! when the server itself is frozen, or a commit waits for a standby that is gone.
+//! Cancels statements that take too long, and frees requests that wait for one: the server's own time-outs do not help when
+//! the server is frozen, or a commit waits for a standby that is gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::deadline::GiveUp;
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
 const CANCELS_AT_ONCE: usize = 8;
-/// What is cancelled has so long to end before nobody waits for it any more.
+/// How long a cancelled statement has to end before its request is freed.
 const GRACE: Duration = Duration::from_secs(1);
 /// What every statement is given, so that a healthy one is not cancelled.
 const LEAST: Duration = Duration::from_millis(250);
@@ -109,7 +109,7 @@ impl Shared {
 }
 
 impl Watched<'_> {
-    /// Ends the watch. Whether nobody waits for the request any more; from now on that stays as it is.
+    /// Ends the watch. Whether the request was given up; from now on that does not change.
     pub(super) fn was_given_up(self) -> bool {
         self.shared.running().remove(&self.number).is_some_and(|entry| entry.give_up.is_none())
     }
@@ -145,7 +145,7 @@ fn look(shared: &Arc<Shared>) {
     in_vain.into_iter().for_each(give_up);
 }
 
-/// Answers from a thread of its own: whoever is answered may be slow to read.
+/// Answers from a thread of its own, since the peer may be slow to read.
 fn give_up(answer: GiveUp) {
     if std::thread::Builder::new().name(String::from("store-give-up")).spawn(move || answer()).is_err() {
         log::warn!("no thread to answer a request with that waits in vain");

@@ -1,5 +1,5 @@
 //! The supervisor's sockets. Where the service listens: parsing the setting, and the socket itself, bound here or handed
-//! in as standard input. And what systemd is told (`sd_notify(3)`); nothing is sent where nobody listens.
+//! in as standard input. And messages to systemd (`sd_notify(3)`), if it started us.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -161,7 +161,7 @@ fn send(name: &OsStr, text: &str) -> io::Result<()> {
         None => net::SocketAddr::from_pathname(name)?,
     };
     let socket = UnixDatagram::unbound()?;
-    // Whoever does not read what they are told must not keep the supervisor from its processes.
+    // A peer that does not read must not keep the supervisor from its processes.
     socket.set_write_timeout(Some(NOTICE_PATIENCE))?;
     socket.send_to_addr(text.as_bytes(), &address).map(drop)
 }

@@ -637,7 +637,7 @@ fn commands(installation: &Installation) -> Vec<String> {
     let overview = installation.done(&["--help"], "");
     let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // The lines of a longer summary begin further in.
-    listed.map(|line| line[2..20].trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    listed.map(|line| line[2..23].trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! `gatepost idp list` and `idp test` against servers on loopback that say right and wrong things, and the providers of the
-//! README's examples.
+//! examples of the documentation.
 
 use serde_json::{Value, json};
 
 use crate::cli_support::{Answer, Installation, answer};
+use crate::documentation;
 use crate::support::signer::{Behaviour, Signer, WebServer, key_set};
 
 const SECRET: &str = "upstream-client-secret-Zx81";
@@ -178,26 +179,19 @@ fn a_provider_without_openid_is_tested_and_linked_by_its_endpoints() {
 }
 
 #[test]
-fn the_examples_of_the_readme_are_taken_as_they_stand() {
-    let readme = std::fs::read_to_string("README.md").unwrap();
-    let section = readme.split("\n### Identity providers\n").nth(1).unwrap().split("\n### ").next().unwrap();
-    let examples: Vec<&str> =
-        section.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+fn the_examples_of_the_documentation_are_taken_as_they_stand() {
+    let examples = documentation::registrations("docs/providers");
     let installation = Installation::migrated();
-    for example in &examples {
-        // Files of the operator's stand here for what they hold.
-        let mut document: Value = serde_json::from_str(example).unwrap();
-        for provider in document["identity_providers"].as_array_mut().into_iter().flatten() {
-            if provider.get("client_secret").is_some() {
-                provider["client_secret"] = json!(SECRET);
-            }
+    for (page, mut document) in examples {
+        for provider in document["identity_providers"].as_array_mut().unwrap() {
+            provider["client_secret"] = json!(SECRET);
         }
         let applied = installation.apply(&document);
-        assert_eq!(applied.code, 0, "{example}: {applied:?}");
+        assert_eq!(applied.code, 0, "{page}: {applied:?}");
     }
     let names: Vec<String> =
         installation.list("idp").iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(names, ["entra", "github", "google", "keycloak"]);
+    assert_eq!(names, ["corp", "entra", "github", "google", "keycloak"]);
     let common = json!({"issuer": "https://login.microsoftonline.com/{tenantid}/v2.0"});
     assert!(installation.apply(&provider(&common)).stderr.contains("issuer"), "a template is no issuer");
 }

@@ -212,6 +212,39 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     assert_eq!(keys(&gatepost), before);
 }
 
+#[test]
+fn an_imported_key_keeps_the_name_that_it_has_elsewhere() {
+    let mut gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    let rsa = openssl("openssl genrsa -traditional 2048");
+    for odd in ["", "caf\u{e9}", "two\nlines", &"x".repeat(201)] {
+        let refused = gatepost.run(&["key", "import", "-", "--kid", odd], &rsa);
+        assert!(refused.status.code() == Some(2), "{refused:?}");
+    }
+    // IdentityServer's own form, and what must be escaped in a header.
+    let name = "A0B1\"RS 256\\-x";
+    gatepost.run_well(&["key", "import", "-", "--kid", name], &rsa);
+    gatepost.settle();
+    assert!(published(&gatepost).contains(&String::from(name)), "{:?}", published(&gatepost));
+    for (kid, rsa) in [("other", rsa.clone()), (name, openssl("openssl genrsa 2048"))] {
+        let again = gatepost.run(&["key", "import", "-", "--kid", kid], &rsa);
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(again.status.code() == Some(1) && said.contains("is there already"), "{said}");
+    }
+    // What somebody else signed with it verifies by the key set, and ours names it, too.
+    gatepost.run_well(&["key", "rotate", "--algorithm", "RS256", "--now"], "");
+    gatepost.settle();
+    let token = jwt(&gatepost);
+    assert_eq!(kid(&token), name);
+    verified(&gatepost, &token);
+    let elsewhere = gatepost.private_file("old.pem", &rsa);
+    let old = gatepost.private_file("old.txt", &token[..token.rfind('.').unwrap()]);
+    let line = format!("openssl dgst -sha256 -sign {} -binary {} | base64 -w0", elsewhere.display(), old.display());
+    let signature = openssl(&line).trim_end_matches('=').replace('+', "-").replace('/', "_");
+    assert_eq!(token.rsplit('.').next().unwrap(), signature);
+}
+
 fn line(byte: u8) -> String {
     format!("{}\n", STANDARD.encode([byte; 32]))
 }

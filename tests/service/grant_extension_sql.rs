@@ -1,4 +1,4 @@
-//! Extension grants that a SQL function answers: what it is told, what becomes of its answer, and the README's example run
+//! Extension grants that a SQL function answers: what it is told, what becomes of its answer, and the documentation's example run
 //! as it stands there.
 
 use std::time::{Duration, Instant};
@@ -395,7 +395,7 @@ fn functions_are_looked_up_before_they_are_registered() {
 }
 
 /// A database of its own, since the example names its schema and its role.
-struct Readme {
+struct Example {
     name: String,
     sql: String,
     json: String,
@@ -403,26 +403,25 @@ struct Readme {
     url: String,
 }
 
-impl Readme {
-    fn open() -> Readme {
-        let text = std::fs::read_to_string("README.md").unwrap();
-        let section = text.split("### Grants of your own, in SQL\n").nth(1).unwrap().split("\n### ").next().unwrap();
+impl Example {
+    fn open() -> Example {
+        let section = std::fs::read_to_string("docs/operate/own-grants-sql.md").unwrap();
         let block = |kind: &str| {
             let begins = section.split(&format!("```{kind}\n")).nth(1).unwrap_or_else(|| panic!("no {kind} block"));
             begins.split("```").next().unwrap().to_owned()
         };
         let url = section.split("`postgres://").nth(1).unwrap().split('`').next().unwrap();
         let name: String = random::bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
-        let readme = Readme {
-            name: format!("readme_{name}"),
+        let example = Example {
+            name: format!("example_{name}"),
             sql: block("sql"),
             json: block("json"),
             curl: block("sh"),
             url: format!("postgres://{url}"),
         };
-        readme.forget();
-        Readme::superuser(&cluster(), &format!("CREATE DATABASE {}", readme.name));
-        readme
+        example.forget();
+        Example::superuser(&cluster(), &format!("CREATE DATABASE {}", example.name));
+        example
     }
 
     fn superuser(url: &str, sql: &str) {
@@ -451,24 +450,24 @@ impl Readme {
     }
 }
 
-impl Drop for Readme {
+impl Drop for Example {
     fn drop(&mut self) {
         self.forget();
     }
 }
 
 #[test]
-fn the_example_of_the_readme_works_as_it_stands_there() {
-    let readme = Readme::open();
-    let url = readme.grants_url();
-    let database = TestDatabase::empty_in(readme.database());
+fn the_example_of_the_documentation_works_as_it_stands_there() {
+    let example = Example::open();
+    let url = example.grants_url();
+    let database = TestDatabase::empty_in(example.database());
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_GRANTS_DATABASE_URL", url.as_str())]);
-    let before = gatepost.run(&["apply", "-"], &readme.json);
+    let before = gatepost.run(&["apply", "-"], &example.json);
     assert!(!before.status.success(), "before its function is there the grant cannot be registered");
-    Readme::superuser(&readme.database(), &readme.sql);
-    gatepost.run_well(&["apply", "-"], &readme.json);
+    Example::superuser(&example.database(), &example.sql);
+    gatepost.run_well(&["apply", "-"], &example.json);
     gatepost.serve();
-    let words: Vec<&str> = readme.curl.split_whitespace().collect();
+    let words: Vec<&str> = example.curl.split_whitespace().collect();
     let after = |flag: &str| words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect::<Vec<_>>();
     let (client_id, secret) = after("-u")[0].split_once(':').unwrap();
     let form: Vec<(&str, &str)> = after("-d").iter().map(|pair| pair.split_once('=').unwrap()).collect();
@@ -499,11 +498,11 @@ fn the_example_of_the_readme_works_as_it_stands_there() {
         assert!(role.batch_execute(&sql).is_err(), "{sql}");
     }
     // Without the right to execute it is not registered, and not served.
-    let outcome = Client::connect(&readme.database(), NoTls)
+    let outcome = Client::connect(&example.database(), NoTls)
         .unwrap()
         .batch_execute("REVOKE EXECUTE ON FUNCTION legacy.redeem_key(jsonb, jsonb) FROM gatepost_grants");
     outcome.unwrap();
     assert_eq!(ask(&form).status, 503);
-    let refused = gatepost.run(&["apply", "-"], &readme.json);
+    let refused = gatepost.run(&["apply", "-"], &example.json);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("may not execute"), "{refused:?}");
 }

@@ -85,7 +85,7 @@ fn scene() -> Scene {
 
 /// Those of now: of a session, and of what its client gets.
 fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
-    let found = users::find_for_client(store, &alice(), &client_id()).unwrap().unwrap();
+    let found = users::find_for_client(store, &alice(), Some(&client_id())).unwrap().unwrap();
     let client = clients::find(store, &client_id()).unwrap().value.unwrap();
     (found.session_epochs(), found.epochs(client.epoch))
 }

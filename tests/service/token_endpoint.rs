@@ -175,7 +175,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         assert_eq!(answer.header("access-control-allow-origin"), origin, "{case}");
         assert_eq!(answer.header("access-control-allow-credentials"), None, "{case}");
         assert_eq!(answer.header("vary"), Some("Origin"), "{case}");
-        let exposed = origin.map(|_| "WWW-Authenticate, Retry-After");
+        let exposed = origin.map(|_| "WWW-Authenticate, Retry-After, X-Request-Id");
         assert_eq!(answer.header("access-control-expose-headers"), exposed, "{case}");
     };
     let post = |origin: &str, form: &[(&str, &str)]| gatepost.post(TOKEN, &[("Origin", origin)], form);

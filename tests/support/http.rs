@@ -123,7 +123,7 @@ impl Answer {
     /// What every answer owes, whatever it is.
     fn assert_headers(&self, path: &str) {
         assert_eq!(self.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert!(self.header("date").is_some(), "{path}");
+        assert!(self.header("date").is_some() && self.header("x-request-id").is_some(), "{path}");
         assert_eq!(self.header("server"), None, "{path}");
         let content_type = self.header("content-type").unwrap_or_default().to_owned();
         let cache = self.header("cache-control").unwrap_or_default();

@@ -20,6 +20,10 @@ impl Phone {
         let text = page.text();
         let (_, rest) = text.split_once("<code class=\"key\">").unwrap_or_else(|| panic!("no key: {text}"));
         let key: String = rest.split_once('<').unwrap().0.chars().filter(|letter| *letter != ' ').collect();
+        Phone::with_key(key, ahead)
+    }
+
+    pub fn with_key(key: String, ahead: u64) -> Phone {
         assert_eq!(key.len(), 32, "{key}");
         let mut bits = String::new();
         for letter in key.chars() {

@@ -356,7 +356,7 @@ impl Reply {
         format!(
             "HTTP/1.1 {} X\r\nContent-Type: {}\r\nContent-Length: {}\r\n{location}Connection: close\r\n\
              Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nCache-Control: no-store\r\nPragma: no-cache\r\n\
-             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\r\n{}",
+             X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nX-Request-Id: 1\r\n\r\n{}",
             self.status,
             self.content_type,
             self.body.len(),

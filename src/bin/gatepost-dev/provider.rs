@@ -57,8 +57,10 @@ impl Provider {
         if !is_provided(provided, &["GATEPOST_SECRET_FILE"], "gatepost-secret") {
             settings.push(("GATEPOST_SECRET_FILE", project.secret_file()?.into_os_string()));
         }
-        if provided.given("GATEPOST_OUTBOUND_ALLOW").is_none() {
-            settings.push(("GATEPOST_OUTBOUND_ALLOW", OsString::from("127.0.0.0/8,::1/128")));
+        for (name, value) in [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"), ("GATEPOST_ERROR_DETAILS", "on")] {
+            if provided.given(name).is_none() {
+                settings.push((name, OsString::from(value)));
+            }
         }
         Ok(Provider { binary, settings })
     }

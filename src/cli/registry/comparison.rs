@@ -1,7 +1,7 @@
 //! A document beside what is registered: everything that a plan is made of. Its secrets are fetched from where they are, and
 //! hashed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::protocol::registration::document::{Document, Entry};
 use crate::protocol::registration::plan::{
     Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
-use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::user::{Credential, Identity, Owners, UserEntry};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, Kind, Problem, catalogue};
 use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
@@ -115,6 +115,10 @@ fn users_of(
     if pruning.covers(Kind::User) {
         users.users = all_users(writer)?;
     }
+    if document.users.iter().any(|user| user.identities.is_some()) {
+        let given = document.users.iter().flat_map(|user| user.identities.iter().flatten());
+        users.owners = add_identities(writer, &mut users.users, &given.collect::<Vec<_>>())?;
+    }
     let given: Vec<&str> =
         document.users.iter().filter_map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
     users.removed = writer.removed_subjects(&given)?;
@@ -132,6 +136,21 @@ pub(super) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subj
     Ok(writer.users()?.into_iter().map(registered_user).collect())
 }
 
+/// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given` ones.
+pub(super) fn add_identities(
+    writer: &mut RegistryWriter<'_>,
+    users: &mut BTreeMap<Subject, UserEntry>,
+    given: &[&Identity],
+) -> Result<Owners, StoreError> {
+    let owners = writer.identities(&users.keys().collect::<Vec<_>>(), given)?;
+    users.values_mut().for_each(|user| user.identities = Some(BTreeSet::new()));
+    for (identity, owner) in &owners {
+        let own = users.get_mut(owner).and_then(|user| user.identities.as_mut());
+        own.into_iter().for_each(|own| own.extend([identity.clone()]));
+    }
+    Ok(owners)
+}
+
 fn registered_user(row: UserRow) -> (Subject, UserEntry) {
     let user = UserEntry {
         subject: Some(row.sub.clone()),
@@ -140,6 +159,8 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
         credential: row.password_hash.map(Credential::Hash),
         enabled: row.enabled,
         claims: row.claims,
+        totp: None,
+        identities: None,
     };
     (row.sub, user)
 }
@@ -148,7 +169,8 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
 fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
     let (mut problems, mut all) = (Vec::new(), Vec::new());
     for Entry { place, secrets, client_secret, .. } in &document.entries {
-        let mut given = GivenSecrets { secrets: secrets.as_ref().map(|_| Vec::new()), client_secret: None };
+        let mut given =
+            GivenSecrets { secrets: secrets.as_ref().map(|all| Vec::with_capacity(all.len())), client_secret: None };
         for (index, secret) in secrets.iter().flatten().enumerate() {
             match hash(secret, &format!("{place}.secrets[{index}]")) {
                 Ok(secret) => given.secrets.get_or_insert_default().push(secret),

@@ -1,6 +1,8 @@
 //! A plan, done: within one change, with an audit event for each object.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -8,41 +10,48 @@ use serde_json::{Value, json};
 use super::comparison::sealed;
 use crate::cli::operator::{audit_event, client_event, user_event};
 use crate::cli::output::Failure;
+use crate::cli::user::change::told_link;
 use crate::cli::user::{new_subject, told_added, told_field, told_removed};
 use crate::keys::password::PasswordHashing;
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::document::Entry;
 use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Verb};
-use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::user::{Credential, Identity, UserEntry};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{Kind, Problem};
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::registry::Sealers;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::catalogue::CatalogueRow;
+use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
 const BATCH: usize = 500;
 
+/// Answers the identities that were taken away, and from whom.
 pub(super) fn perform(
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
-    sealer: &Sealer,
+    sealers: &Sealers,
     hashing: &PasswordHashing,
-) -> Result<(), Failure> {
+) -> Result<Vec<(Subject, Identity)>, Failure> {
+    let (sealer, mut unlinked) = (&sealers.client_secrets, Vec::new());
     let mut progress = Progress::of(plan.changes.len());
-    for group in plan.changes.chunk_by(go_together) {
-        for batch in group.chunks(BATCH) {
+    let batches = plan.changes.chunk_by(go_together).flat_map(|group| group.chunks(BATCH));
+    thread::scope(|scope| {
+        let (sender, ready) = mpsc::sync_channel(1);
+        // The next batch is made ready while the database takes this one.
+        scope.spawn(move || batches.map(|batch| sender.send((batch, clients(batch, sealer)))).all(|sent| sent.is_ok()));
+        for (batch, clients) in ready {
             // Either one change, or many clients that come or many that go.
-            let (mut clients, mut gone) = (Vec::new(), Vec::new());
+            let mut gone = Vec::new();
             for change in batch {
                 match &change.step {
-                    Step::Put(entry, _) if entry.kind == Kind::Client => {
-                        clients.push((ClientId::new(entry.name.clone()), parse_own(&entry.document), change));
-                    }
+                    Step::Put(entry, _) if entry.kind == Kind::Client => {}
                     Step::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
                     Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
                     Step::Remove { kind, name } => {
@@ -50,8 +59,10 @@ pub(super) fn perform(
                         let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
                         writer.audit(&audit_event("registration_removed", detail))?;
                     }
-                    Step::AddUser { entry, index } => add_user(writer, entry, *index, hashing)?,
-                    Step::ChangeUser { subject, entry, index, password_hash, .. } => {
+                    Step::AddUser { entry, index } => add_user(writer, entry, *index, sealers, hashing)?,
+                    Step::ChangeUser { subject, before, entry, index, password_hash } => {
+                        // First, as what an identity said goes with it.
+                        unlinked.extend(relink(writer, subject, Some(before), entry, *index)?);
                         let user = user_row((*subject).clone(), entry, password_hash.cloned());
                         writer.update_user(&user).map_err(|error| of_user(error, *index))?;
                         writer.audit(&user_event("user_changed", subject, detail(change)))?;
@@ -60,28 +71,38 @@ pub(super) fn perform(
                 }
             }
             remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
-            put_clients(writer, &clients, sealer)?;
+            put_clients(writer, clients)?;
             progress.advance(batch.len());
         }
-    }
-    Ok(())
+        Ok(unlinked)
+    })
 }
 
-fn put_clients(
-    writer: &mut RegistryWriter<'_>,
-    clients: &[(ClientId, Value, &Change<'_>)],
-    sealer: &Sealer,
-) -> Result<(), Failure> {
+/// A client with its registration, its secrets that go and that come, and what is told of it.
+type ReadyClient = (ClientId, Value, Vec<[u8; 16]>, Vec<SecretRow>, Value);
+
+fn clients(batch: &[Change<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
+    let ready = batch.iter().filter_map(|change| {
+        let Step::Put(entry @ Entry { kind: Kind::Client, .. }, _) = &change.step else { return None };
+        let SecretChanges { removed, added, .. } = &change.secrets;
+        let added = added.iter().map(|secret| sealed(secret, sealer)).collect();
+        let document = parse_own(&entry.document);
+        Some((ClientId::new(entry.name.clone()), document, removed.clone(), added, detail(change)))
+    });
+    ready.collect()
+}
+
+fn put_clients(writer: &mut RegistryWriter<'_>, mut clients: Vec<ReadyClient>) -> Result<(), Failure> {
     if clients.is_empty() {
         return Ok(());
     }
     let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (client_id, document, change) in clients {
+    for (client_id, document, removed, added, detail) in &mut clients {
         let enabled = document.get("enabled") != Some(&Value::Bool(false));
-        rows.push((client_id, document, enabled));
-        gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
-        new.extend(change.secrets.added.iter().map(|secret| (client_id.as_str(), sealed(secret, sealer))));
-        events.push(client_event("client_changed", client_id, detail(change)));
+        rows.push((&*client_id, &*document, enabled));
+        gone.extend(removed.iter().map(|id| (client_id.as_str(), *id)));
+        new.extend(added.drain(..).map(|secret| (client_id.as_str(), secret)));
+        events.push(client_event("client_changed", client_id, detail.take()));
     }
     writer.upsert_clients(&rows)?;
     writer.remove_secrets(true, &gone)?;
@@ -119,6 +140,7 @@ fn add_user(
     writer: &mut RegistryWriter<'_>,
     entry: &UserEntry,
     index: usize,
+    sealers: &Sealers,
     hashing: &PasswordHashing,
 ) -> Result<(), Failure> {
     let password_hash = match &entry.credential {
@@ -130,7 +152,34 @@ fn add_user(
     };
     let new = user_row(entry.subject.clone().unwrap_or_else(new_subject), entry, password_hash);
     let event = user_event("user_added", &new.sub, told_added(&new));
-    writer.insert_user(&new, &event).map_err(|error| of_user(error, index))
+    writer.insert_user(&new, &event).map_err(|error| of_user(error, index))?;
+    if let Some(secret) = &entry.totp {
+        let event = user_event("factor_added", &new.sub, json!({"by": "operator", "factor": "totp"}));
+        writer.add_app(&new.sub, &sealers.seal_factor(&new.sub, secret.expose()), &event)?;
+    }
+    relink(writer, &new.sub, None, entry, index).map(drop)
+}
+
+/// Answers what was taken away.
+fn relink(
+    writer: &mut RegistryWriter<'_>,
+    sub: &Subject,
+    before: Option<&UserEntry>,
+    entry: &UserEntry,
+    index: usize,
+) -> Result<Vec<(Subject, Identity)>, Failure> {
+    let before = before.and_then(|user| user.identities.clone()).unwrap_or_default();
+    let Some(after) = &entry.identities else { return Ok(Vec::new()) };
+    let removed = before.difference(after);
+    for identity in removed.clone() {
+        let (link, event) = told_link("identity_unlinked", identity, sub);
+        writer.unlink(&link, &event)?;
+    }
+    for identity in after.difference(&before) {
+        let (link, event) = told_link("identity_linked", identity, sub);
+        writer.link(&link, &event).map_err(|error| of_user(error, index))?;
+    }
+    Ok(removed.map(|identity| (sub.clone(), identity.clone())).collect())
 }
 
 fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {
@@ -157,7 +206,7 @@ fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
 /// What only the database can refuse, with its place in the document.
 fn of_user(error: StoreError, index: usize) -> Failure {
     if matches!(error, StoreError::Taken(_)) {
-        let rule = "has the user name or sub of another user";
+        let rule = "has the user name, the sub or an identity of another user";
         return Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]);
     }
     Failure::from(error)
@@ -184,17 +233,24 @@ fn detail(change: &Change<'_>) -> Value {
     let is_user = matches!(change.step, Step::ChangeUser { .. });
     let fields = change.fields().into_iter().map(|field| match is_user {
         true => told_field(&field),
-        false => json!({"key": field.key, "old": field.before, "new": field.after}),
+        // By way of no `json!`, which copies what it is given.
+        false => Value::from_iter([
+            ("key", Value::from(field.key)),
+            ("old", Value::from(field.before)),
+            ("new", Value::from(field.after)),
+        ]),
     });
-    json!({
+    let mut fields: Value = fields.collect();
+    let mut detail = json!({
         "kind": change.step.kind().as_str(),
         "name": change.step.name(),
-        "fields": fields.collect::<Vec<_>>(),
         "secrets_added": change.secrets.added.len(),
         "secrets_removed": change.secrets.removed.len(),
         "client_secret_changed": change.secrets.client_secret.is_some(),
         "password_changed": change.secrets.password,
-    })
+    });
+    detail.as_object_mut().into_iter().for_each(|members| members.extend([(String::from("fields"), fields.take())]));
+    detail
 }
 
 /// A line that says how far long work has come; for people at a terminal only. Dropped, it leaves nothing behind.

@@ -8,19 +8,20 @@ use super::{judged, missing, named, told_field};
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
-use crate::cli::{idp, input, registry};
+use crate::cli::{input, registry};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::pages::second_factor::factor_name;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::login::second_factor::FactorKind;
-use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
-use crate::protocol::registration::user::is_possible_claim;
+use crate::protocol::registration::user::{Identity, is_possible_claim};
+use crate::protocol::registration::{Kind, timestamp};
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::Authenticator;
 use crate::store::installation::Installation;
 use crate::store::linked_identities::{self, Link, Linked, Unlinked};
@@ -126,7 +127,7 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
             let rows: Vec<Value> = factors.iter().map(shown).chain((!codes.is_empty()).then_some(left)).collect();
             let columns =
                 [("KIND", "/kind"), ("ID", "/id"), ("NAME", "/name"), ("MADE", "/created_at"), ("USED", "/used_at")];
-            return output::list(invocation.has("--json"), &columns, &rows);
+            return output::list(invocation, &columns, rows);
         }
         None => (None, Strength::SignedIn),
         Some(id) => {
@@ -140,8 +141,11 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
     };
     let which = removed.as_ref().map_or((FactorKind::RecoveryCode, &[][..]), |one| (one.kind, one.id.as_slice()));
     let told = removed.as_ref().map_or("all", |one| one.kind.as_str());
+    let question =
+        format!("This removes second factors of {} and ends their sessions, grants and tokens.", user.designation());
+    input::confirm(invocation, &question)?;
     let event = user_event("factor_removed", &user.sub, json!({"by": "operator", "factor": told}));
-    if authenticators::remove(&operator.store, &user, which, left, None, &event)?.is_none() {
+    if !authenticators::remove(&operator.store, &user, which, left, None, &event)? {
         return Err(Failure::Refused(String::from("the user was changed meanwhile: look again")));
     }
     output::line(&format!("removed; sessions, grants and tokens of {} are over", user.designation()))
@@ -150,12 +154,7 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
 pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
     let text = invocation.option("--for").unwrap_or("72h");
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
-    let unit = text.chars().last().and_then(|unit| {
-        [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)].into_iter().find(|(name, _)| *name == unit)
-    });
-    let number = unit.and_then(|(unit, _)| text.strip_suffix(unit)?.parse::<u64>().ok());
-    let seconds = number.zip(unit).and_then(|(number, (_, seconds))| number.checked_mul(seconds));
-    let fits = seconds.filter(|seconds| (1..=30 * 86_400).contains(seconds));
+    let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));
     fits.map(Duration::from_secs).ok_or_else(|| Failure::Usage(String::from(rule)))
 }
 
@@ -231,7 +230,7 @@ pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
         }
         Ok(roles)
     })?;
-    output::list(invocation.has("--json"), &[("ROLE", "")], &roles.into_iter().map(Value::from).collect::<Vec<_>>())
+    output::list(invocation, &[("ROLE", "")], roles.into_iter().map(Value::from).collect())
 }
 
 /// The claim is a string or an array of them.
@@ -257,10 +256,10 @@ fn identity(invocation: &Invocation) -> Result<(&str, &str), Failure> {
 pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
     let (issuer, upstream_subject) = identity(invocation)?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    let provider = provider_of(&operator, issuer)?;
+    check_issuer(&operator, issuer)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let event = user_event("identity_linked", &user.sub, detail(issuer, upstream_subject));
-    let new = Link { issuer, upstream_subject, sub: &user.sub, provider: provider.as_deref() };
+    let identity = Identity { issuer: issuer.to_owned(), subject: upstream_subject.to_owned() };
+    let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, &event)? {
         Linked::Added => {
             output::line(&format!("{} is {} at {issuer}", user.designation(), upstream_subject.escape_debug()))
@@ -274,9 +273,9 @@ pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
     let (issuer, upstream_subject) = identity(invocation)?;
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let event = user_event("identity_unlinked", &user.sub, detail(issuer, upstream_subject));
-    let identity = Link { issuer, upstream_subject, sub: &user.sub, provider: None };
-    match linked_identities::unlink(&operator.store, &identity, None, &event)? {
+    let identity = Identity { issuer: issuer.to_owned(), subject: upstream_subject.to_owned() };
+    let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
+    match linked_identities::unlink(&operator.store, &link, None, &event)? {
         Unlinked::Done => {
             let subject = upstream_subject.escape_debug();
             output::line(&format!("{} is not {subject} at {issuer} any longer", user.designation()))
@@ -287,27 +286,27 @@ pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
-fn detail(issuer: &str, upstream_subject: &str) -> Value {
-    json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject})
+/// A link, and the event that tells of it.
+pub(in crate::cli) fn told_link<'a>(
+    event: &'a str,
+    identity: &'a Identity,
+    sub: &'a Subject,
+) -> (Link<'a>, AuditEvent<'a>) {
+    let Identity { issuer, subject: upstream_subject } = identity;
+    let detail = json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject});
+    (Link { issuer, upstream_subject, sub, provider: None }, user_event(event, sub, detail))
 }
 
-/// Its name; `None` for an assertion issuer. Links to anybody else would only wait for a mistake.
-fn provider_of(operator: &Operator, issuer: &str) -> Result<Option<String>, Failure> {
-    if let Some(provider) = idp::known(operator)?.into_iter().find(|provider| provider.authority() == issuer) {
-        return Ok(Some(provider.name));
-    }
+/// Links to an issuer that nobody is registered with would only wait for a mistake.
+fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
-    let place =
-        |entry: &'_ catalogue::CatalogueRow, place: &str| entry.document.get(place)?.as_str().map(str::to_owned);
-    let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == Kind::AssertionIssuer);
-    if assertion_issuers.any(|entry| place(entry, "issuer").as_deref() == Some(issuer)) {
-        return Ok(None);
-    }
-    let known: Vec<String> = entries
-        .iter()
-        .filter_map(|entry| place(entry, "issuer").or_else(|| place(entry, "userinfo_endpoint")))
-        .collect();
+    let vouching = entries.iter().filter(|entry| matches!(entry.kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let place = |entry: &catalogue::CatalogueRow| {
+        let document = &entry.document;
+        Some(document.get("issuer").or(document.get("userinfo_endpoint"))?.as_str()?.to_owned())
+    };
+    let known: Vec<String> = vouching.filter_map(place).collect();
     let nearest = hint(issuer, known.iter().map(String::as_str));
     let rule = "no identity provider and no assertion issuer is registered with that issuer";
-    Err(Failure::Refused(format!("{rule}{nearest}")))
+    if known.iter().any(|one| one == issuer) { Ok(()) } else { Err(Failure::Refused(format!("{rule}{nearest}"))) }
 }

@@ -15,10 +15,10 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::frame::PageForm;
-use crate::pages::second_factor::{FactorProblem, NewApp, factor_name, otpauth, secret_text};
+use crate::pages::second_factor::{FactorProblem, NewApp, factor_name, otpauth};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::{
-    FactorKind, OfferedApp, Typed, recovery_code, step_of, typed, with_factor,
+    FactorKind, OfferedApp, Typed, recovery_code, step_of, to_base32, typed, with_factor,
 };
 use crate::protocol::upstream::account::{FRESH_SIGN_IN, may_begin};
 use crate::protocol::words::acr_values::Strength;
@@ -32,8 +32,8 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator};
 use crate::store::users::UserRow;
 
-/// For how long a secret is offered to an app.
-const OFFER_LIFETIME: Duration = Duration::from_secs(600);
+/// For how long a page that adds a factor is good.
+pub(super) const OFFER_LIFETIME: Duration = Duration::from_secs(600);
 const RECOVERY_CODES: usize = 10;
 /// Offers begin with it.
 const OFFER: &str = "gpo_";
@@ -45,7 +45,7 @@ pub enum Added {
     Problem(FactorProblem),
 }
 
-/// What stands sealed in the database: whose it is stands in it.
+/// The secret as it is sealed in the database, with the user that it belongs to.
 pub fn sealed(app: &App, sub: &Subject, secret: &[u8]) -> Vec<u8> {
     app.vault.authenticators.seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
 }
@@ -68,7 +68,7 @@ pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl
     let otpauth = otpauth(&app.config.brand.name, user.username.as_deref().unwrap_or_default(), &secret);
     draw(NewApp {
         otpauth: &otpauth,
-        key: &secret_text(&secret),
+        key: &to_base32(&secret),
         sealed: &sealed,
         is_required: false,
         offers_passkey: false,
@@ -136,9 +136,8 @@ pub(super) fn add(
     (methods, user_handle): (&[&str], Option<&[u8]>),
 ) -> Result<Added, Failure> {
     let (user, strength) = (&present.user, factor.kind.reaches());
-    // Whoever has factors has shown one, however they came by the page; and it was drawn soon after a sign-in.
-    let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&present.row.acr) > Strength::SignedIn;
-    if !is_enough || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME) {
+    // However they came by the page; and it was drawn soon after a sign-in.
+    if !has_shown_one(present) || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME) {
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
     let (codes, rows) = match user.strongest_acr {
@@ -179,9 +178,12 @@ pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authent
 
 /// Soon after a sign-in with any factor that they have.
 pub(super) fn may_change(change: Change<'_>) -> bool {
-    let (session, user) = (&change.present.row, &change.present.user);
-    let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&session.acr) > Strength::SignedIn;
-    is_enough && may_begin(session, true, change.app.now())
+    has_shown_one(change.present) && may_begin(&change.present.row, true, change.app.now())
+}
+
+/// Whether they have shown a factor in this session, if they have any.
+fn has_shown_one(present: &PresentSession) -> bool {
+    present.user.strongest_acr == Strength::SignedIn || Strength::of(&present.row.acr) > Strength::SignedIn
 }
 
 /// Factors are for people with a password; the first is the operator's to allow.
@@ -191,7 +193,7 @@ pub(super) fn may_add(change: Change<'_>) -> bool {
 }
 
 pub(super) fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-    let action = super::visit_address(change.app, change.request);
+    let action = super::address(change.app, change.request, "/account");
     let token = consent::issue(change.app, Form::Account, "", &change.present.handle.random);
     draw(PageForm { action: &action, token: &token })
 }
@@ -267,8 +269,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     let detail = json!({"by": "user", "factor": factor.kind.as_str()});
     let event = AuditEvent { detail, ..event("factor_removed", request, present) };
     let which = (factor.kind, factor.id.as_slice());
-    let epoch = authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)?;
-    if epoch.is_none() {
+    if !authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)? {
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
     read_again(change, Outcome::FactorRemoved)

@@ -27,8 +27,8 @@ use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlinked};
 
-/// What the page says to whoever was sent to sign in anew: that they did, or that it was not anew. A provider may date the
-/// sign-in back.
+/// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in was not new. A provider may
+/// date it back.
 pub(super) fn signed_in_anew(app: &App, query: &Parameters, present: &PresentSession) -> Option<Outcome<'static>> {
     let was_sent = query.all("signed_in").any(|value| value == "anew");
     let outcome =
@@ -96,7 +96,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     }
 }
 
-/// Nobody came back from upstream, or nobody got there: says so on the account page.
+/// The account page after a link that failed upstream, or that never got there.
 pub fn not_arrived(
     app: &App,
     request: &Request,
@@ -112,7 +112,7 @@ pub fn not_arrived(
         }
     };
     let mut response = draw(app, request, present, 200, Some(Outcome::Problem(sentence)))?;
-    response.note.reason = Some(problem.reason().code());
+    response.note.reason = Some(problem.reason());
     response.note.detail = Some(problem.detail(provider));
     Ok(response)
 }

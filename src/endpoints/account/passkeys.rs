@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::Change;
-use super::factors::{Added, add, may_add, may_change, page_form, read_again, recovery_page};
+use super::factors::{Added, OFFER_LIFETIME, add, may_add, may_change, page_form, read_again, recovery_page};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
@@ -24,8 +24,6 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::authenticators::{self, Authenticator};
 
-/// How long the page that makes one is good.
-const OFFER_LIFETIME: Duration = Duration::from_secs(600);
 /// Passkeys that one person may have.
 const MOST_PASSKEYS: usize = 20;
 /// Characters of the name that a person gives one.
@@ -36,14 +34,18 @@ const ATTESTATION: usize = 10_923;
 
 /// What a browser is asked for a passkey by: one of these, or any that it has for us. Good as long as the page's address.
 pub fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<String> {
-    let allowed: Vec<Value> =
-        allowed.iter().map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect();
-    let challenge = challenge(app, None, tie, app.config.authorization_request_lifetime);
     let party = party(app)?;
+    let allowed = described(allowed.iter().copied());
+    let challenge = challenge(app, None, tie, app.config.authorization_request_lifetime);
     let options = json!({
         "rpId": party.id, "challenge": challenge, "userVerification": "required", "allowCredentials": allowed,
     });
     Some(options.to_string())
+}
+
+/// WebAuthn §5.8.3
+fn described<'a>(ids: impl Iterator<Item = &'a [u8]>) -> Vec<Value> {
+    ids.map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect()
 }
 
 /// What a browser is asked to make a passkey by.
@@ -53,9 +55,7 @@ fn creation(app: &App, present: &PresentSession, tie: [u8; 32], host: &str) -> R
         authenticators::user_handle(&app.store, &user.sub)?.unwrap_or_else(|| random::bytes::<32>().to_vec());
     let name = user.username.as_deref().unwrap_or_default();
     let known = authenticators::list(&app.store, &user.sub, false)?;
-    let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
-    let known: Vec<Value> =
-        known.map(|one| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(&one.id)})).collect();
+    let known = described(known.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]));
     let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
     let options = json!({
         "rp": {"id": host, "name": app.config.brand.name},
@@ -70,7 +70,7 @@ fn creation(app: &App, present: &PresentSession, tie: [u8; 32], host: &str) -> R
 }
 
 /// A sealed challenge, in base64url.
-pub fn challenge(app: &App, new: Option<NewPasskey>, tie: [u8; 32], lifetime: Duration) -> String {
+fn challenge(app: &App, new: Option<NewPasskey>, tie: [u8; 32], lifetime: Duration) -> String {
     let challenge = Challenge { new, tie, random: random::bytes(), expires_at: app.now().plus(lifetime) };
     app.vault.second_factors.seal_text("", &challenge)
 }
@@ -125,7 +125,7 @@ pub fn add_passkey(
     let (new, made) = match judged {
         Ok(judged) => judged,
         Err(reason) => {
-            app.note_failure("second_factor_failed", request, None, reason);
+            app.note_wrong_factor(request, None, Some(&present.user.sub), reason);
             return refused();
         }
     };

@@ -23,7 +23,7 @@ use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::login::password::check_new;
 use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers::{self, ClientId};
+use crate::protocol::words::identifiers;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
@@ -92,7 +92,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         detail: json!({"by": "user"}),
         ..AuditEvent::default()
     };
-    // As themselves and within their tenant, whoever is signed in here.
+    // As the user of the link and within their tenant, whoever is signed in in this browser.
     let purpose = SealedPurpose::Account {
         tenant: user.tenant.as_ref().map(ToString::to_string),
         ui_locales: None,
@@ -133,9 +133,9 @@ fn enter(
     Ok(Some(if is_known { response } else { cookies::set_pre_session(&app.config, response, &browser) }))
 }
 
-/// Whose link it is, as long as it stands.
+/// The user of the link, while it is good.
 fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
-    let found = users::find_for_client(&app.store, &link.subject, &ClientId::new(""))?;
+    let found = users::find_for_client(&app.store, &link.subject, None)?;
     Ok(found.filter(|CurrentUser { user, installation_epoch, .. }| {
         user.factors == link.factors && link.stands((&user.clone().into_core(), *installation_epoch), app.now())
     }))

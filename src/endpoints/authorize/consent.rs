@@ -165,7 +165,7 @@ pub fn draw(
 ) -> Response {
     let form_token = issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let presentation = Presentation { config: &app.config, request };
-    // Nobody asks for what is one's own.
+    // The account page needs no consent.
     let Some(client) = visit.registration() else { return back(app, request, visit) };
     let page = if visit.is_of_device() { "/device" } else { "/consent" };
     let action = presentation.in_language_of(visit::page_address(app, page, &visit.sealed), visit.ui_locales());

@@ -51,7 +51,7 @@ impl PresentSession {
         let stands = found.stands(app.now());
         let FoundSession { session, user, .. } = found;
         let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
-        // Nobody waits in vain for a note that serves the account page alone.
+        // Only the account page needs this note, so a busy database does without it.
         if stands
             && session.used_at <= an_hour_ago
             && let Err(error) = sessions::touch(&app.store, &session, an_hour_ago)

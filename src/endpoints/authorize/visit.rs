@@ -1,6 +1,6 @@
-//! Somebody on the way through our pages: for a client's authorization request, for a device of theirs, or to their own
-//! account. What was asked travels sealed in the address of each page, and is opened, validated and decided upon anew at every
-//! step: what was asked is in it, who signed in and what they agreed to is not.
+//! A user on the way through our pages: for a client's authorization request, for a device, or to the account page. The request
+//! travels sealed in the address of each page. Each step opens, validates and judges it anew. The session and the consent are
+//! not in it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ pub struct Visit {
     pub sealed: String,
     /// The request, validated just now.
     pub request: AuthorizeRequest,
-    /// Who asked; nobody where they came for their own account.
+    /// The client that asked; `None` for the account page.
     pub client: Option<Arc<RegisteredClient>>,
     pub snapshot: Arc<Snapshot>,
 }
@@ -70,6 +70,14 @@ impl Visit {
             let name = name.escape_default();
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
             app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Some((_, audience)), Some(client_id)) =
+            (parameters.iter().find(|(name, _)| *name == "audience"), visit.client_id())
+        {
+            let audience: String = audience.chars().take(200).flat_map(char::escape_default).collect();
+            log::info!(
+                "client {client_id} sent audience \"{audience}\" at authorize: ignored; resource names an API (RFC 8707)"
+            );
         }
         Ok(visit)
     }
@@ -136,7 +144,7 @@ impl Visit {
         Ok(Some(Visit { sealed, request, client: Some(client), snapshot }))
     }
 
-    /// Decides what comes next, with what is stored now, and does it where nobody need be asked.
+    /// Decides what comes next, with what is stored now, and does it where no question is needed.
     pub fn next(
         &self,
         app: &App,
@@ -167,7 +175,7 @@ impl Visit {
                 let agreed = matches!(step, Step::AfterConsent { .. });
                 let lapsed = consent.as_ref().is_some_and(|row| row.has_lapsed(app.now()));
                 let mut consent_epoch = consent.map_or(0, |row| row.epoch);
-                // Who allows anew, remembered or not, first ends what stood on a consent that has lapsed.
+                // A new consent, remembered or not, first ends what stood on one that has lapsed.
                 if agreed && lapsed && client.client.require_consent == Some(true) {
                     let ended = consents::end_lapsed(&app.store, &present.user.sub, &client.client.client_id)?;
                     consent_epoch = match ended {
@@ -230,7 +238,7 @@ impl Visit {
         Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
     }
 
-    /// Where somebody signs in for this request; refused where nobody can.
+    /// Where the user signs in for this request; refused where there is no way to.
     pub fn to_sign_in(&self) -> Result<Next, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
@@ -258,7 +266,7 @@ impl Visit {
         self.client.as_ref().map(|client| &client.client)
     }
 
-    /// `ui_locales`; empty where nobody asked for a language.
+    /// `ui_locales`; empty where the request names no language.
     pub fn ui_locales(&self) -> &str {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
@@ -289,8 +297,8 @@ impl Visit {
         self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
     }
 
-    /// A failure before anything is shown. With `prompt=none` nobody is there to read a page: a database that is away is told
-    /// to the client.
+    /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so the client is
+    /// told that the database is away.
     pub fn silent(&self, failure: Failure) -> Failure {
         let is_outage =
             matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::LoginPage;
-use super::second_factor::{ask, read_user, stands};
+use super::second_factor::{ask, stands};
 use crate::app::failure::Failure;
 use crate::endpoints::account::passkeys::{self, CLIENT_DATA};
 use crate::endpoints::answers;
@@ -21,7 +21,7 @@ use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::{self, AuditEvent};
-use crate::store::users::UserRow;
+use crate::store::users::{self, UserRow};
 use crate::store::{authenticators, tokens};
 
 /// A spent challenge is remembered for so long after its end.
@@ -61,7 +61,7 @@ pub(super) fn prove(
     let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {
         return refused(Reason::PasskeySignature);
     };
-    let found = read_user(app, visit, &sub)?;
+    let found = users::find_for_client(&app.store, &sub, visit.client_id())?;
     let is_meant = |user: &UserRow| match ticket {
         Some(ticket) => stands(ticket, user),
         None => user.enabled && user.tenant == visit.request.acr_values.tenant && visit.choices().password,

@@ -62,7 +62,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
-            // Who has a second factor has not proved enough to be forgiven.
+            // With a second factor, the password alone does not clear the count of wrong ones.
             if counters.account_and_source.is_some() && found.user.strongest_acr == Strength::SignedIn {
                 sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
             }

@@ -1,5 +1,5 @@
-//! `/login/second-factor`: what comes between a right password and the session of somebody who has a second factor, and what
-//! makes a standing session stronger. Until it is answered there is no session; what was proved travels sealed in the form.
+//! `/login/second-factor`: asks for a second factor after a right password, or to make a session stronger. Until it is answered
+//! there is no session; the factors that were proved travel sealed in the form.
 
 use std::time::Duration;
 
@@ -27,7 +27,6 @@ use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
 };
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -35,13 +34,13 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
-use crate::store::users::{self, CurrentUser, UserRow};
+use crate::store::users::{self, UserRow};
 
 const PAGE: &str = "/login/second-factor";
 /// Tickets begin with it, so that nothing else that is sealed for second factors opens as one.
 const TICKET: &str = "gpf_";
 
-/// Asks somebody for another factor who has typed their password just now.
+/// Asks for another factor after a right password.
 pub(super) fn after_password(
     app: &App,
     request: &Request,
@@ -109,7 +108,7 @@ pub(super) fn ask(
     let takes_codes = !has_code(ticket) && factors.iter().any(|one| one.kind != FactorKind::Passkey);
     let passkeys: Vec<&[u8]> =
         factors.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]).collect();
-    let options = passkeys::request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
+    let options = (!passkeys.is_empty()).then(|| passkeys::request_options(app, ticket.tie, &passkeys)).flatten();
     let token = app.vault.second_factors.seal_text(TICKET, ticket);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
@@ -154,7 +153,7 @@ fn enrol(
     page.map(|page| visit.noted(page))
 }
 
-/// Takes the forms of both pages. Whoever only goes there begins where sign-ins begin.
+/// Takes the forms of both pages. A GET leads to the sign-in page.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let visit = &Visit::resume(app, visit::open(app, request)?)?;
     if request.method != Method::Post {
@@ -241,7 +240,7 @@ fn take_new_factor(
 /// Tries the code that was typed, and signs in with all that was proved.
 fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Response, Failure> {
     let LoginPage { app, request, visit, .. } = page;
-    let found = read_user(app, visit, &ticket.subject)?;
+    let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id())?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
     };
@@ -272,21 +271,17 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     }
 }
 
-pub(super) fn read_user(app: &App, visit: &Visit, sub: &Subject) -> Result<Option<CurrentUser>, Failure> {
-    let nobody = ClientId::new("");
-    Ok(users::find_for_client(&app.store, sub, visit.client_id().unwrap_or(&nobody))?)
-}
-
 /// Whether the user is still as they were when the ticket was made.
 pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
     user.enabled && user.sub == ticket.subject && user.epoch == ticket.epoch && user.factors == ticket.factors
 }
 
-/// Whether it is right; or how long nobody looks at it. Each code counts before it is looked at, so that many at once are no way
-/// around the limit.
+/// Whether the code is right, or how long no code is looked at. Each attempt is counted before it is looked at, so that many at
+/// once are no way around the limit.
 fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Result<bool, Duration>, Failure> {
     let LoginPage { app, request, visit, .. } = page;
-    let (kind, limits) = match typed(text) {
+    let code = typed(text);
+    let (kind, limits) = match code {
         Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES[..]),
         Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &MOST_CODES[..1]),
         Typed::Neither => return Ok(Ok(false)),
@@ -314,7 +309,7 @@ fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Result<bo
     let secrets = authenticators::list(&app.store, &user.sub, true)?;
     let mut secrets = secrets.iter().filter(|one| one.kind == kind);
     let opened = |sealed: &Option<SecretBytes>| factors::opened(app, &user.sub, sealed.as_ref()?);
-    let is_right = match typed(text) {
+    let is_right = match code {
         Typed::Totp(code) => match secrets.next().and_then(|one| Some((opened(&one.secret)?, one.last_step))) {
             Some((secret, last)) => match step_of(code, &secret, last, app.now()) {
                 Some(step) => authenticators::use_step(&app.store, &user.sub, step, &event)?,

@@ -85,7 +85,7 @@ pub fn complete(
     Ok(cookies::set_browser_state(&app.config, response, &browser_state))
 }
 
-/// With what they came for, in a session that was begun or made stronger just now.
+/// Goes on with the request, in a session that was begun or made stronger just now.
 pub fn go_on(
     app: &App,
     request: &Request,

@@ -65,7 +65,7 @@ fn make(app: &App, call: &DueCall) {
         log::warn!("back-channel logout of client {client_id} failed (try {tries} of {MOST_TRIES}): {problem}");
         CallOutcome::Failed
     });
-    // Patiently: a client that was told is told again if nobody knows of it.
+    // Keep trying: if this is not written down, the client is told a second time.
     for _ in 0..SETTLING_TRIES {
         match session_clients::settle(&app.store, call, outcome) {
             Ok(()) => return,
@@ -75,7 +75,7 @@ fn make(app: &App, call: &DueCall) {
     }
 }
 
-/// The registration is that of now: whoever registered no address any more, or is gone, is not called.
+/// By the registration of now: a client that is gone, or has no such address any more, is not called.
 fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
     let client = app.registry.client(&call.client_id).map_err(|error| error.to_string())?;
     let logout = client.as_ref().and_then(|client| client.client.backchannel_logout.as_ref());

@@ -1,5 +1,5 @@
-//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): takes in a client's wish that somebody sign out, and does
-//! it at once where nobody need be asked; otherwise sends the browser to the page that asks.
+//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): signs the user out for a client, at once where no question is
+//! needed; otherwise it sends the browser to the page that asks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -143,8 +143,8 @@ impl SignOut {
         Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
     }
 
-    /// What made this browser's session dead may have reached no standby, and nobody is told that they are signed out by one
-    /// that may live again: so it ends here, or its end is confirmed.
+    /// The end of this browser's session may have reached no standby, and after a failover the session could live again. So it is
+    /// ended anew, or its end confirmed, before the page says so.
     fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(()) };
         let found = sessions::find(&app.store, handle.day, &handle.hash())?;

@@ -18,7 +18,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 use crate::store::tokens;
 
-/// What was sent, judged; or what keeps us from judging it.
+/// The verdict, or why there is none yet.
 type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
 
 #[derive(Clone, Copy, Debug)]

@@ -76,12 +76,12 @@ fn prove<T>(
         app.token_is_asked_for();
     }
     if let Err(failure) = &judged {
-        // What is nobody's client_id may be anything, a secret in the wrong field among it.
+        // An unknown client_id may be anything, even a secret in the wrong field.
         let reason = failure.error.reason;
         let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
         app.note_failure("client_authentication_failed", request, known, reason);
     }
-    // What is no name here may be anything, a secret in the wrong field too: that is not for the log.
+    // An unknown name may be a secret in the wrong field: not for the log.
     let is_name = |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;
     Ok(judged.map_err(|failure| Unproven { name: is_name(&failure).then_some(presented.client_id), failure }))
 }
@@ -116,9 +116,9 @@ impl Guesser {
     }
 }
 
-/// Judges what was presented, and then its raw reading where the header has two and there is room for a second guess. What
-/// was tried counts if nothing of it is right: after the look, since right ones never count; but what many at once saw beyond
-/// the limit is not told.
+/// Judges the credentials, and then their raw reading where the header has two and there is room for a second guess. Guesses
+/// count if none is right: after the look, since right ones never count. Of many at once, guesses beyond the limit are not
+/// answered.
 fn judge_readings<T>(
     app: &App,
     request: &Request,

@@ -16,13 +16,13 @@ use crate::store::tokens;
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let token = match presented(request)? {
         Ok(token) => token,
-        Err(failure) => return Ok(refused(failure)),
+        Err(failure) => return Ok(refused(app, failure)),
     };
     let Some(token) = introspection::access_token(app, &token) else {
-        return Ok(refused(BearerFailure::InvalidToken));
+        return Ok(refused(app, BearerFailure::InvalidToken));
     };
     if !introspection::origins_stand(app, &token)? {
-        return Ok(refused(BearerFailure::InvalidToken));
+        return Ok(refused(app, BearerFailure::InvalidToken));
     }
     let standing = tokens::find(&app.store, &token)?;
     let mut answer = match judge(&token, standing.user.as_ref(), &standing.facts, app.now()) {
@@ -31,7 +31,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
             answers::json(200, &response(&token, user, reach, &app.registry.snapshot().catalogue))
         }
-        UserInfoVerdict::Refuse(failure) => refused(failure),
+        UserInfoVerdict::Refuse(failure) => refused(app, failure),
     };
     answer.note.client_id = Some(token.client_id.to_string());
     Ok(answer)
@@ -50,9 +50,9 @@ fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Fai
     Ok(userinfo::access_token(&headers, &query, form.as_ref()))
 }
 
-fn refused(failure: BearerFailure) -> Response {
+fn refused(app: &App, failure: BearerFailure) -> Response {
     let response = match failure.error() {
-        Some(error) => answers::json_error(failure.status(), error, failure.reason()),
+        Some(error) => answers::json_error(&app.config, failure.status(), error, (failure.reason(), None)),
         None => answers::challenge_only(failure.status(), failure.reason()),
     };
     response.header("WWW-Authenticate", failure.challenge())

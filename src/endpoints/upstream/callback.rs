@@ -40,9 +40,9 @@ use crate::store::users::{CurrentUser, UserRow};
 /// somebody signs in anew than that a sign-out is missed.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
-/// Takes somebody in who comes from upstream.
+/// Signs in, or links, the user who comes back from upstream.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
-    // Neither is anybody's coming back, and the code that upstream gave is good for one.
+    // Neither is a callback, and the code is good for one request.
     if request.method == Method::Head || is_prefetch(request) {
         return Ok(answers::nothing_to_show());
     }
@@ -58,7 +58,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
     let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
     let arrived = go_on(app, request, &parameters, &trip, sealed);
-    // What upstream gave is spent: this way is at its end whatever the answer.
+    // The code is spent: this round trip is over, whatever the answer.
     match arrived {
         Ok(response) => Ok(departure::end(&app.config, response, flow)),
         Err(failure) => {
@@ -80,7 +80,7 @@ fn is_of(cookie: &str, trip: &RoundTrip) -> bool {
     SecretBytes::new(hash) == SecretBytes::new(trip.cookie_hash)
 }
 
-/// One page for all that is no way back, so that nobody learns what was wrong with it.
+/// One page for every bad callback, so that a stranger does not learn what was wrong.
 pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
     app.note_failure(FAILED, request, None, reason);
     answers::error_page(&Presentation { config: &app.config, request }, Problem::RoundTripOver, reason)
@@ -104,7 +104,7 @@ fn go_on(
         Ok((provider, provider::identity(app, &snapshot, provider, trip, parameters)?))
     };
     if let Some(sid) = &trip.linking {
-        // Only within the session that asked for it: whoever signed in here since is somebody else.
+        // Only within the session that asked for it: another user may have signed in since.
         let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
         let Some(present) = present else { return Ok(over(app, request, Reason::LinkSessionOver)) };
         return match identity(&|provider| linked::may_link(&snapshot, &present, provider)) {
@@ -156,7 +156,7 @@ impl Entry<'_> {
         let (facts, ask, asked_at) = (&identity.facts, Ask::of(&visit.request), visit.request.received_at);
         // By the database's clock the request may lie a moment ahead of this process.
         let now = app.now().max(asked_at);
-        // Kept only where signing out here signs out there; what is too long to be shown there is of no use.
+        // Kept only where signing out here signs out there, and if it fits into an address.
         let id_token = identity.id_token.as_ref().map(SecretText::expose).filter(|_| provider.sign_out);
         let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
         let proof = Proof {
@@ -246,11 +246,13 @@ impl Entry<'_> {
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = login::as_someone_else(visit.page(app, "/login"));
         let way_back = WayBack { sign_in: &sign_in, ui_locales: visit.ui_locales() };
-        let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
-        response.note.client_id = visit.client_id().map(ToString::to_string);
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.facts.subject.escape_debug();
-        response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));
+        let detail = format!("identity provider {}, subject there {subject}", provider.name);
+        let told = (reason, Some(detail.as_str()));
+        let mut response = answers::error_page_with(&presentation, problem, told, Some(way_back));
+        response.note.client_id = visit.client_id().map(ToString::to_string);
+        response.note.detail = Some(detail);
         response
     }
 }

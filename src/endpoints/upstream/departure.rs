@@ -52,7 +52,7 @@ impl Flow {
             begun_millis: i64::from_str_radix(begun_millis, 16).ok()?,
             random: u64::from_str_radix(random, 16).ok()?.to_be_bytes(),
         };
-        // One name for one way: whatever reads alike but is written otherwise is none of ours.
+        // One spelling for each name: another encoding of the same bytes is not ours.
         (flow.cookie_name(config) == name).then_some(flow)
     }
 }
@@ -95,7 +95,7 @@ pub fn depart(
     };
     let mut cookie = URL_SAFE_NO_PAD.encode(random::bytes::<32>());
     let seal = |trip: &RoundTrip| app.vault.upstream_states.seal_text("", trip);
-    // What is too long for a `state` goes with the cookie.
+    // A request that is too long for `state` goes into the cookie.
     if seal(&trip).len() > STATE {
         cookie = format!("{cookie}.{}", trip.request.take().unwrap_or_default());
     }
@@ -123,7 +123,7 @@ fn address(
     trip: &RoundTrip,
     state: &str,
 ) -> Result<String, UpstreamProblem> {
-    // Without it nobody could be let in who comes back.
+    // Without the cookie the callback would be refused.
     provider::secret(snapshot, provider)?;
     let metadata = Connection::open(app, provider)?.metadata;
     let taken = PromptValues::of(provider.prompt_values.as_ref(), metadata.prompt_values.as_ref());
@@ -151,7 +151,7 @@ pub(super) fn removal(config: &Config, flow: Flow) -> String {
     format!("{}=; Max-Age=0; {}", flow.cookie_name(config), cookies::attributes(config, SameSite::Lax))
 }
 
-/// The ways that must go, by their cookies' lengths, for one more of length `added`: all but the latest.
+/// Which flow cookies must go for one more of length `added`: all but the latest that fit.
 fn making_room(mut present: Vec<(Flow, usize)>, added: usize) -> Vec<Flow> {
     present.sort_unstable_by(|one, other| other.cmp(one));
     let mut bytes = added;

@@ -1,7 +1,7 @@
 //! Signing out there and here. `POST /external/{idp}/logout` (OpenID Connect Back-Channel Logout 1.0 §2.5): a provider says that
-//! somebody signed out there. Sessions here that came from that session, or that person, at that provider end; nobody else's
-//! do. And signing out there as well (OpenID Connect RP-Initiated Logout 1.0), once the session here is over: where the browser
-//! goes in the end travels sealed as `state`; nothing else that comes back is followed.
+//! a user signed out there. Only the sessions end that came from that session or user at that provider. And signing out there
+//! once the session here is over (OpenID Connect RP-Initiated Logout 1.0): the browser's last address travels sealed as
+//! `state`; nothing else that comes back is followed.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         app.note_turned_away(request);
         return Err(Failure::Throttled { reason: Reason::TooManyLogoutTokens, retry_after });
     }
-    // Before anything else, so that what is no form is answered alike wherever it is sent.
+    // First, so that a body that is no form gets the same answer at every provider's address.
     let form = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
     let token = form.bounded("logout_token", parameters::ASSERTION).map_err(Failure::bad_request)?;
     let token = token.ok_or_else(|| refused(app, request, None, "no logout_token"))?;
@@ -51,7 +51,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
             refused(app, request, Some(registered), "no logout token")
         }
-        // Nobody knows yet: the provider may send it again.
+        // It may be good: the provider may send it again.
         UpstreamProblem::Busy => Failure::Busy,
         UpstreamProblem::Unavailable(cause) => {
             count(app, request);
@@ -73,15 +73,15 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))
 }
 
-/// What a logout token of that provider says, verified in full. That it is taken once is for the statement that does what it
-/// says: one that could not be done may be sent again.
+/// The contents of a logout token of that provider, verified. The statement that acts on it also spends it, so a token whose
+/// statement failed may be sent again.
 fn read(app: &App, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, UpstreamProblem> {
     let refused = |problem| not_believed(LOGOUT_TOKEN, problem);
     let jws = UnverifiedJws::parse(token).ok_or_else(|| refused(TokenProblem::Malformed))?;
     check_typ(jws.typ.as_deref(), LOGOUT_TOKEN_TYP).map_err(refused)?;
     let judged = |claims| judge_logout(claims, provider.authority(), &provider.client_id, app.now());
-    // What no signature could save is refused at once: a stranger's words fetch nothing, and are answered alike whether the
-    // provider can be asked or does not even exist.
+    // A token that no signature could save is refused first: strangers make us fetch nothing, and get the same answer whether
+    // the provider can be asked or does not exist.
     let unverified = jws.unverified_claims().ok_or_else(|| refused(TokenProblem::Malformed))?;
     judged(&unverified).map_err(refused)?;
     if let ProviderKind::OAuth { .. } = provider.kind {
@@ -131,7 +131,7 @@ impl UpstreamSignOut {
             return Ok(None);
         };
         let upstream = upstream_sessions::find(&app.store, present.row.day, &present.row.sid)?;
-        // Whoever has taken over the name never signed them in, and is not to see what says who they are elsewhere.
+        // Another provider of that name never signed them in, and must not see the ID token of the first.
         let of_issuer = upstream.filter(|upstream| upstream.issuer == provider.authority());
         let Some(upstream) = of_issuer else { return Ok(None) };
         let sealed = upstream.sealed_id_token;
@@ -161,8 +161,8 @@ impl UpstreamSignOut {
     }
 }
 
-/// `/external/{idp}/signed-out`: the browser is back. What did not begin here is shown what is so: that nobody is signed in, or
-/// the question whether to sign out.
+/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to `/logout`, which says that
+/// nobody is signed in or asks whether to sign out.
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let state = query.bounded("state", parameters::HANDLE).map_err(Failure::bad_request)?;
@@ -172,7 +172,7 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     });
     let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
         let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
-        response.note.reason = Some(Reason::SignOutNotBegunHere.code());
+        response.note.reason = Some(Reason::SignOutNotBegunHere);
         return Ok(response);
     };
     if request.method == Method::Head {

@@ -1,5 +1,5 @@
-//! A provider as we speak to it: its endpoints, what is sent there, and who somebody is by what comes back, verified. Decides
-//! nothing itself: `protocol/upstream/` does. Stores nothing.
+//! The requests to a provider: its endpoints, what is sent there, and the verified identity that comes back. The decisions are
+//! in `protocol/upstream/`. Stores nothing.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(crate) struct Connection<'a> {
     deadline: Deadline,
 }
 
-/// What we prove ourselves with there, if anything is registered. `provider` is of the same snapshot: what was registered for
-/// whoever bears its name by now is not for the endpoints of the one before.
+/// Our client secret there, if one is registered. `provider` is of the same snapshot: a secret of the provider that has the
+/// name now must not go to the endpoints of the one before.
 pub(crate) fn secret<'a>(
     snapshot: &'a Snapshot,
     provider: &IdentityProvider,
@@ -66,7 +66,7 @@ pub(crate) fn identity(
         ProviderKind::OAuth { .. } => None,
     };
     let code = answers::code(callback, issuer, metadata.announces_iss)?;
-    // A worker's place for the whole of it, so that no code once sent is lost for want of one.
+    // One place for all requests: a code that was sent must not be lost for want of a place for the next.
     let place = app.outbound.take_place(&metadata.token_endpoint).map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
     let tokens = connection.exchange(&place, &code, trip, secret)?;
     let ask = |endpoint: &str| -> Result<Map<String, Value>, UpstreamProblem> {

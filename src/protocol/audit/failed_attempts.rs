@@ -1,5 +1,5 @@
 //! Failed attempts on their way to the audit log: some from each source and minute one by one, the rest as a number,
-//! in bounded memory. Whoever fails on purpose neither fills the log nor hides what others do.
+//! in bounded memory. Somebody who fails on purpose neither fills the log nor hides others.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

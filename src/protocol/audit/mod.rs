@@ -1,4 +1,4 @@
-//! The audit log: a chain that shows what was taken out of it.
+//! The audit log: a chain of hashes that shows missing rows.
 
 pub mod audit_chain;
 pub mod audit_verification;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::response_type::ResponseMode;
 use crate::protocol::words::scope::ScopeSet;
@@ -63,12 +63,11 @@ impl AuthorizeSuccess<'_> {
 /// `issuer` is left out for clients that take it for something else.
 pub fn error_parameters(
     code: AuthorizeErrorCode,
-    reason: Reason,
+    description: String,
     state: Option<&str>,
     issuer: Option<&str>,
 ) -> ResponseParameters {
-    let mut parameters =
-        vec![("error", code.as_str().to_owned()), ("error_description", reason.description().to_owned())];
+    let mut parameters = vec![("error", code.as_str().to_owned()), ("error_description", description)];
     parameters.extend(state.map(|state| ("state", state.to_owned())));
     parameters.extend(issuer.map(|issuer| ("iss", issuer.to_owned())));
     parameters

@@ -116,8 +116,8 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Ok(session) => session,
         Err(cause) => return sign_in(situation, cause),
     };
-    // A sign-in made for this request has chosen the account already, and so has whoever comes from one, however long ago they
-    // signed in upstream, or got as far as the consent page.
+    // A sign-in made for this request has chosen the account already, however long ago it was upstream. So has a user who got
+    // as far as the consent page.
     let request = situation.request;
     if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
         return Interaction::SelectAccount;
@@ -168,7 +168,7 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
     let request = situation.request;
     let own_sign_in = is_own_sign_in(request, session);
-    // Who comes for their own account may be of any tenant, unless they named one.
+    // The account page takes users of any tenant, unless the address names one.
     let any_tenant = matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
     let answers = [
         (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
@@ -181,8 +181,8 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
 }
 
-/// What must come before anything else where the session is weaker than it must be, or than the client wishes. Whoever signed
-/// in elsewhere adds nothing to it here; a first factor is added by whoever typed the password just now.
+/// What must come first where the session is weaker than it must be, or than the client wishes. A session from an identity
+/// provider is not made stronger here. A first factor is added only after the password was typed just now.
 fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
     let Situation { request, minimum_acr, strongest_acr, .. } = *situation;
     let is_local = session.identity_provider() == LOCAL;
@@ -277,7 +277,7 @@ fn must_consent(situation: &Situation<'_>) -> bool {
     let Situation { request, client, .. } = situation;
     match (&request.ending, client) {
         (Ending::Account { .. }, _) => false,
-        // Whoever sent them the code may sit at the device: nothing but the question tells them so (RFC 8628 §5.4).
+        // The person who sent them the code may sit at the device: only the question tells them so (RFC 8628 §5.4).
         (Ending::Device(_), _) | (Ending::Client(_), None) => true,
         (Ending::Client(path), Some(client)) => {
             let is_required = client.require_consent == Some(true) || is_impersonable(client, &path.to);

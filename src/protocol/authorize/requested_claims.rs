@@ -22,7 +22,7 @@ pub struct RequestedClaims {
 }
 
 impl RequestedClaims {
-    /// What is not of the shape of §5.5 is `MalformedClaims`.
+    /// Another shape than that of §5.5 is `MalformedClaims`.
     pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
         let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
         let userinfo = Member::read(document.get("userinfo"))?;
@@ -126,7 +126,7 @@ fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSe
     identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
 }
 
-/// Those both members allow. Nobody left means the two contradict each other.
+/// The subjects that both members allow. With none left the two contradict each other.
 fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
     let subjects = both(userinfo.subjects()?, id_token.subjects()?);
     if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }

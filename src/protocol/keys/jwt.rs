@@ -20,7 +20,7 @@ pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
 /// Longer ones are not looked at.
 pub const MOST_BYTES: usize = 16 * 1_024;
 
-/// Nobody has checked its signature yet.
+/// Its signature is not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedJws {
     /// One of ours, and only a claim.
@@ -33,9 +33,9 @@ pub struct UnverifiedJws {
     pub signature: Vec<u8>,
 }
 
-/// RFC 7515 §5.1. `kid` and `typ` are words of ours, with nothing to escape.
+/// RFC 7515 §5.1. `typ` is a word of ours, with nothing to escape; `kid` may have been somebody else's.
 pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &impl Serialize) -> String {
-    let header = format!(r#"{{"alg":"{}","kid":"{kid}","typ":"{typ}"}}"#, alg.as_str());
+    let header = format!(r#"{{"alg":"{}","kid":{},"typ":"{typ}"}}"#, alg.as_str(), Value::from(kid));
     let payload = serde_json::to_vec(claims).unwrap_or_default();
     format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
 }
@@ -164,15 +164,20 @@ impl PublicKey {
     }
 }
 
-/// Each key once.
-pub fn document<'a>(keys: impl IntoIterator<Item = &'a PublicKey>) -> Value {
-    let mut distinct: Vec<&PublicKey> = Vec::new();
-    for key in keys {
-        if distinct.iter().all(|known| known.thumbprint() != key.thumbprint()) {
-            distinct.push(key);
+/// Each key once, under its name.
+pub fn document<'a>(keys: impl IntoIterator<Item = (&'a str, &'a PublicKey)>) -> Value {
+    let mut distinct: Vec<(&str, &PublicKey)> = Vec::new();
+    for (kid, key) in keys {
+        if distinct.iter().all(|(_, known)| known.thumbprint() != key.thumbprint()) {
+            distinct.push((kid, key));
         }
     }
-    json!({ "keys": distinct.into_iter().map(PublicKey::to_jwk).collect::<Vec<Value>>() })
+    let named = |(kid, key): (&str, &PublicKey)| {
+        let mut jwk = key.to_jwk();
+        jwk.as_object_mut().into_iter().for_each(|jwk| drop(jwk.insert(String::from("kid"), json!(kid))));
+        jwk
+    };
+    json!({ "keys": distinct.into_iter().map(named).collect::<Vec<Value>>() })
 }
 
 #[cfg(test)]

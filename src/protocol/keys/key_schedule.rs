@@ -1,4 +1,4 @@
-//! When a signing key is announced, signs, stays published and is forgotten; and what is to be done about it now.
+//! When a signing key is announced, signs, stays published and is forgotten; and which of these steps is due now.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Public keys of others (RFC 7517). What is weak or not for signatures is left out; one key alone must answer to a
-//! name and an algorithm, or none does.
+//! Public keys of others (RFC 7517). Weak keys and keys that are not for signatures are left out. Where two keys share a name
+//! and an algorithm, neither is used.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::words::client::SigningAlgorithm;
 
-/// Whoever has more has made a mistake.
+/// A set with more is a mistake.
 const MOST_KEYS: usize = 100;
 
 /// Only private and symmetric keys have them (RFC 7518 §6).

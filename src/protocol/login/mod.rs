@@ -4,4 +4,5 @@ pub mod cbor;
 pub mod passkey;
 pub mod password;
 pub mod password_link;
+pub mod pbkdf2;
 pub mod second_factor;

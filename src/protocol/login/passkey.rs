@@ -1,5 +1,5 @@
 //! Passkeys (WebAuthn Level 3 §7): what a new one must show, and what signing in with one must. Attestation statements are not
-//! read: whose hardware it is decides nothing here.
+//! read: the make of the hardware decides nothing.
 
 use std::net::Ipv4Addr;
 
@@ -148,7 +148,7 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u
     if flags & USER_PRESENT == 0 || flags & USER_VERIFIED == 0 {
         return Err(Reason::PasskeyUnverified);
     }
-    // What is not made for copies is never one.
+    // A passkey that cannot be backed up is never backed up.
     if flags & BACKED_UP != 0 && flags & BACKUP_ELIGIBLE == 0 {
         return Err(Reason::PasskeyMalformed);
     }

@@ -1,5 +1,5 @@
-//! The link by which an operator lets somebody set their password. It is sealed and kept nowhere, and dies with what it was
-//! made on: the user's epoch changes with the password, with a revocation, and when they are disabled. So it works once.
+//! The link by which a user sets their password. It is sealed and stored nowhere. It holds the user's epoch, which changes with
+//! the password, with a revocation, and when they are disabled. So it works once.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct PasswordLink {
 }
 
 impl PasswordLink {
-    /// Whether it is good for that user, who is as stored now and has a name to sign in with.
+    /// Whether it is good for that user as stored now, who must have a name to sign in with.
     pub fn stands(&self, (user, installation_epoch): (&User, i64), now: Instant) -> bool {
         let is_as_it_was = user.epoch == self.epoch && installation_epoch == self.installation_epoch;
         let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;

@@ -1,5 +1,5 @@
-//! What proves somebody beside their password: codes of an app (TOTP, RFC 6238) and recovery codes; and what was proved so far,
-//! which travels sealed in the page that asks for more.
+//! Second factors beside a password: codes of an app (TOTP, RFC 6238) and recovery codes; and the factors proved so far, which
+//! travel sealed in the page that asks for more.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::protocol::words::secret::SecretBytes;
 /// For how long a factor may be asked for after the one before it.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
 /// How many codes are looked at, and the seconds over which they are counted: of one account from one source; and of its app
-/// from everywhere, in an hour and in a day. What is counted from everywhere must not lock anybody out: recovery codes, which
-/// nobody guesses, go on.
+/// from everywhere, in an hour and in a day. The limit from everywhere must not lock a user out: recovery codes, which
+/// cannot be guessed, go on.
 pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
 
-const STEP: i64 = 30;
+/// Seconds for which a code counts.
+pub const STEP: i64 = 30;
 /// Of 32 characters, none of which is taken for another.
 const RECOVERY_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -35,12 +36,12 @@ named! {
 }
 
 impl FactorKind {
-    /// What it makes of a sign-in beside a password.
+    /// The strength of a sign-in with it and a password.
     pub fn reaches(self) -> Strength {
         match self {
             FactorKind::Totp => Strength::TwoFactors,
             FactorKind::Passkey => Strength::PhishingResistant,
-            // For whoever has lost their factor.
+            // For users who have lost their factor.
             FactorKind::RecoveryCode => Strength::SignedIn,
         }
     }
@@ -50,7 +51,7 @@ impl FactorKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     pub subject: Subject,
-    /// The user's, as they were read: whoever was changed since begins anew.
+    /// The user's epochs as they were read. If they changed since, the sign-in begins anew.
     pub epoch: i64,
     pub factors: i64,
     pub amr: Vec<String>,
@@ -132,6 +133,31 @@ pub fn recovery_code(random: [u8; 10]) -> String {
     code.split_at_checked(5).map(|(one, other)| format!("{one}-{other}")).unwrap_or(code)
 }
 
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
+pub fn to_base32(secret: &SecretBytes) -> String {
+    let bits = secret.expose().chunks(5).flat_map(|chunk| {
+        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
+        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
+    });
+    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
+}
+
+/// The same, read; `None` for what is no secret of 16 to 64 bytes (RFC 4226 §4).
+pub fn from_base32(text: &str) -> Option<SecretBytes> {
+    let (mut bytes, mut held, mut width) = (Vec::new(), 0_u32, 0);
+    for letter in text.trim_end_matches('=').bytes() {
+        let digit = BASE32.iter().position(|one| *one == letter.to_ascii_uppercase())?;
+        (held, width) = (held << 5 | u32::try_from(digit).ok()?, width + 5);
+        if width >= 8 {
+            width -= 8;
+            bytes.extend((held >> width).to_be_bytes().last());
+        }
+    }
+    (16..=64).contains(&bytes.len()).then(|| SecretBytes::new(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +212,28 @@ mod tests {
         let both = with_factor(&amr(&["pwd"]), &["otp"]);
         assert_eq!(both, amr(&["pwd", "otp", "mfa"]));
         assert_eq!(with_factor(&both, &["hwk", "user"]), amr(&["pwd", "otp", "hwk", "user", "mfa"]));
+    }
+
+    /// RFC 4648 §10
+    #[test]
+    fn a_key_is_typed_in_base32() {
+        let secret = SecretBytes::new(*b"12345678901234567890");
+        let text = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+        assert_eq!(to_base32(&secret), text);
+        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
+        for (length, text) in texts.into_iter().enumerate() {
+            assert_eq!(to_base32(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
+            assert_eq!(from_base32(text), None, "too short: {text}");
+        }
+        assert_eq!((from_base32(text), from_base32(&text.to_lowercase())), (Some(secret.clone()), Some(secret)));
+        for length in 16..=64 {
+            let secret = SecretBytes::new((0..length).map(|byte| byte * 3).collect::<Vec<u8>>());
+            assert_eq!(from_base32(&format!("{}==", to_base32(&secret))), Some(secret));
+        }
+        for text in
+            [&text[..24], &text.replace('G', "1"), &text.replace('G', " "), &text.repeat(4), &format!("={text}")]
+        {
+            assert_eq!(from_base32(text), None, "{text}");
+        }
     }
 }

@@ -34,7 +34,7 @@ pub struct EndSessionRequest {
     pub ui_locales: Option<String>,
 }
 
-/// Whose sign-in an ID token of ours was made for, and in which session.
+/// The user and the session that an ID token of ours was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintedSignIn {
     pub subject: Subject,
@@ -46,7 +46,7 @@ pub struct HintedSignIn {
 pub enum SignOutStep {
     /// The person is asked: anybody can send a browser here.
     Ask,
-    /// The session ends at once: who sends the browser holds an ID token of it.
+    /// The session ends at once: the client holds an ID token of it.
     End,
     NobodySignedIn,
 }
@@ -104,7 +104,7 @@ pub struct UpstreamReturn {
     pub request: EndSessionRequest,
 }
 
-/// Whom an ID token was made for, and what it says of the sign-in.
+/// The client that an ID token was made for, and its claims about the sign-in.
 fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let hinted = HintedSignIn { subject: Subject::new(text("sub")?), sid: text("sid").map(Sid::new) };
@@ -121,7 +121,7 @@ pub const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 /// Long enough for clocks that differ, short enough to be worth nothing later.
 const LIFETIME: Duration = Duration::from_secs(120);
 
-/// The claims to sign. There is no `nonce`, so that nobody takes it for an ID token.
+/// The claims to sign. There is no `nonce`, so that it does not pass for an ID token.
 pub fn claims(
     issuer: &str,
     client_id: &ClientId,

@@ -1,5 +1,5 @@
-//! Client authentication (RFC 6749 §2.3): who the request says it is from, and whether that is proven. Unknown client
-//! and wrong secret answer alike and in like time. An assertion (`private_key_jwt`) is judged here only as far as it
+//! Client authentication (RFC 6749 §2.3): the client that a request names, and whether it proved it. An unknown client
+//! and a wrong secret get the same answer in the same time. An assertion (`private_key_jwt`) is judged here only as far as it
 //! is the client's registered way; the caller, who has the keys, verifies it.
 
 use super::client_secret::{SecretDigest, matches_any};

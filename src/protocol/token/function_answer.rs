@@ -1,4 +1,4 @@
-//! What a SQL function that answers an extension grant is told of the client, and how its answer is read.
+//! SQL functions that answer an extension grant: what they are told of the client, and how their answer is read.
 //!
 //! ```json
 //! {"subject": "..", "scope": "orders.read", "claims": {"tier": "gold"}, "parameters": {"account": 7}}

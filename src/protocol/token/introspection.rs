@@ -1,5 +1,5 @@
-//! Introspection (RFC 7662): what a resource, or a client of its own tokens, is told. Whoever a token is not for learns
-//! only that it is not active, as of a token that never was.
+//! Introspection (RFC 7662): the answer to a resource, or to a client about its own tokens. Any other caller learns only that the
+//! token is not active, as for a token that never existed.
 
 use serde_json::{Map, Value, json};
 

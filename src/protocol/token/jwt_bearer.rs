@@ -38,7 +38,7 @@ pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&Scope
     }
 }
 
-/// What is longer, or holds what no name can, is nobody's.
+/// A longer subject, or one with characters that no name can have, is no user's.
 pub fn is_possible_subject(subject: &str) -> bool {
     subject.chars().nth(parameters::USERNAME).is_none() && !subject.contains(char::is_control)
 }

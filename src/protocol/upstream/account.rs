@@ -1,5 +1,5 @@
-//! Whose account somebody has here who proved upstream who they are there, and what of their claims changes with that; and
-//! when such an identity may be linked to an account, and what waits for the person's yes.
+//! Which account belongs to an identity that was proved upstream, and which of its claims change with that sign-in. Also
+//! when such an identity may be linked to an account, and the link that waits for the user's yes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub enum AccountDecision {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountRefusal {
-    /// Nobody here is linked to that identity, and the provider does not bring new people.
+    /// No user is linked to that identity, and the provider does not provision new ones.
     NotProvisioned,
     Disabled,
     /// The provider's people, or this person's account, belong to another tenant than the one of the request.
@@ -60,9 +60,9 @@ pub struct ClaimsChange {
 }
 
 impl ClaimsChange {
-    /// What is to be done to a user who has `present`, of whom upstream said `before` the last time and says `now`.
-    /// What upstream says holds here, whoever set that claim. What it no longer says goes, but for what somebody here has
-    /// changed since: that is theirs. What it never said is left alone.
+    /// The changes to a user who has `present`, where upstream said `before` the last time and says `now`. A claim that
+    /// upstream says is set, whatever it was. A claim that it no longer says goes, unless it was changed here since. A
+    /// claim that it never said is left alone.
     pub fn between(
         present: &Map<String, Value>,
         before: &Map<String, Value>,
@@ -75,7 +75,7 @@ impl ClaimsChange {
             set: set.map(|(name, value)| (name.clone(), value.clone())).collect(),
             removed: unsaid.map(|(name, _)| name.clone()).collect(),
         };
-        // Whoever verified the address before did not verify this one.
+        // The old verification was of another address.
         for (claim, flag) in [("email", "email_verified"), ("phone_number", "phone_number_verified")] {
             let is_touched = change.set.contains_key(claim) || change.removed.contains(claim);
             if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
@@ -99,13 +99,13 @@ impl ClaimsChange {
     }
 }
 
-/// How long after a sign-in linking may begin: whoever finds a browser unattended must not add a way in for themselves.
+/// How long after a sign-in linking may begin: a stranger at an unattended browser must not add a way in.
 pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
 /// How long the question whether to link waits for its answer.
 pub const OFFER_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Whether linking may begin in that session of a user with or without a password. Who has one proves by it that they are
-/// there: a provider may send whoever finds their browser back without a question, and not say when it last asked one.
+/// Whether linking may begin in that session. A user who has a password must have typed it: a provider may send back a
+/// stranger at an unattended browser without a question, and not say when it last asked one.
 pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
     let is_by_password = session.identity_provider() == LOCAL;
     (is_by_password || !has_password) && now < session.auth_time.plus(FRESH_SIGN_IN)
@@ -181,7 +181,7 @@ mod tests {
             (json!({}), acme, Some(&of_acme), sign_in),
             (json!({}), none, Some(&disabled), disabled_here),
             (json!({}), acme, Some(&disabled_of_acme), disabled_here),
-            // Whether an account of another tenant is disabled is nobody's business here.
+            // Do not tell one tenant whether an account of another is disabled.
             (json!({}), other, Some(&disabled_of_acme), other_tenant),
             (json!({}), acme, Some(&alice), other_tenant),
             (json!({}), none, Some(&of_acme), other_tenant),

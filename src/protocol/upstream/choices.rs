@@ -32,8 +32,8 @@ impl Place<'_> {
         allowed && (provider == LOCAL || fits)
     }
 
-    /// Whether who signed in with that session counts as signed in here: its provider is allowed, and its name stands for
-    /// the same issuer still. Who vouches under the name of another vouched for nobody.
+    /// Whether the user of that session counts as signed in here: its provider is allowed, and its name still stands
+    /// for the same issuer. A provider that took over the name of another has vouched for none of its users.
     pub fn accepts(&self, session: &Session) -> bool {
         let provider = session.identity_provider();
         let registered = self.catalogue.identity_providers.get(provider).map(IdentityProvider::authority);
@@ -102,10 +102,10 @@ pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a Ide
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WayOut {
-    /// The login page, which says what happened. Nobody is sent straight upstream from there.
+    /// The login page, which says what happened. It sends no user straight upstream.
     ChooseAgain,
     TellClient(Refusal),
-    /// A page that tells them, with the way back to the login page: whoever answered so, the client shall not hear of it.
+    /// A page that tells the user, with the way back to the login page. The client does not hear of it.
     Page,
 }
 
@@ -224,7 +224,7 @@ mod tests {
             (UpstreamProblem::LoginRequired, Some(AuthorizeErrorCode::LoginRequired)),
             (UpstreamProblem::Busy, Some(AuthorizeErrorCode::TemporarilyUnavailable)),
             (UpstreamProblem::unavailable("no route"), Some(AuthorizeErrorCode::TemporarilyUnavailable)),
-            // What is not believed is told to the person alone.
+            // Only the user is told of an answer that does not verify.
             (UpstreamProblem::not_believed("the nonce is another one"), None),
         ] {
             let on_page = if code.is_some() { WayOut::ChooseAgain } else { WayOut::Page };

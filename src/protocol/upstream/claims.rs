@@ -17,7 +17,7 @@ const LONGEST_VALUE: usize = 8_192;
 /// The longest that all of it together may be, in bytes of JSON: it goes into tokens and answers, and each page reads it.
 const LONGEST_TOGETHER: usize = 32_768;
 const PUNCTUATION: usize = 4;
-/// How deeply a value may be nested: whoever reads it within something else must still be able to.
+/// How deeply a value may be nested: readers of an answer that contains it have limits, too.
 const DEEPEST_VALUE: usize = 20;
 const MOST_ROLES: usize = 200;
 
@@ -75,7 +75,7 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -
 }
 
 /// The ID token's claims with what UserInfo adds; where both speak, the one that is signed counts. Whether an address was
-/// verified counts only from whoever names that address: in between it may have become another one.
+/// verified counts only from the source that names the address: the two may have been read at different times.
 pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Value>>) -> Map<String, Value> {
     let mut merged = user_info.cloned().unwrap_or_default();
     merged.extend(id_token.clone());
@@ -91,9 +91,9 @@ pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Valu
     merged
 }
 
-/// What is taken over of what upstream says, and our names of what was left out because it was too much. What is reserved or of
-/// the wrong kind is left out, like a value that is too long; and of what is too much together the longest. What decides on
-/// rights comes before all else.
+/// The claims that are taken over from upstream, and the names of those left out because they were too long. Reserved names,
+/// values of the wrong type and values that are too long are left out. Where all together are too long, the longest go.
+/// Claims that decide on rights are kept first.
 pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
     let lengths = claims.iter().map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
@@ -111,7 +111,7 @@ pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Ma
         }
     }
     for (flag, claim) in VERIFIED {
-        // Without what it is about it would speak of whatever else the account has there.
+        // Without the claim it verifies, it would verify another value that the account has.
         if !claims.contains_key(claim) {
             claims.remove(flag);
         }
@@ -242,12 +242,12 @@ mod tests {
         for (claims, upstream, expected) in [
             (json!({"dept": "department"}), json!({"dept": "it"}), json!({"department": "it"})),
             (json!({"dept": "dept"}), json!({"dept": ["a", 1]}), json!({"dept": ["a", 1]})),
-            // What has another name here has that alone, and what is registered goes before what is standard.
+            // A mapped claim is not copied under its own name as well. Mapped claims go before standard ones.
             (json!({"nickname": "alias"}), json!({"nickname": "al"}), json!({"alias": "al"})),
             (json!({"cn": "name"}), json!({"cn": "Alice", "name": "Bob"}), json!({"name": "Alice"})),
             (json!({"cn": "name"}), json!({"name": "Bob"}), json!({})),
             (json!({"a": "x", "b": "x"}), json!({"a": null, "b": 2}), json!({"x": 2})),
-            // A role that nobody mapped is upstream's own affair.
+            // Without a mapping, upstream's roles mean nothing here.
             (json!({}), json!({"role": ["admin"]}), json!({})),
         ] {
             let provider = provider(json!({"scope": "openid profile", "claims": claims}));

@@ -60,8 +60,8 @@ named! {
     }
 }
 
-/// The `typ` of a token of theirs is that of its kind or absent: what was made as another kind is none, and an ID token must not
-/// be able to sign anybody out.
+/// The `typ` of an upstream token must be that of its kind, or absent. Else an ID token could pass for a logout token and
+/// sign people out.
 pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
     if typ.is_none_or(|typ| is_type(typ, wanted)) { Ok(()) } else { Err(TokenProblem::Typ) }
 }
@@ -85,11 +85,11 @@ pub fn judge(
         None => None,
         Some(value) => {
             let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
-            // A clock that is ahead makes nobody sign in tomorrow.
+            // A provider whose clock is ahead must not date a sign-in into the future.
             Some(at.min(now))
         }
     };
-    // What is not of the right kind is as good as not said: nothing is decided by it.
+    // A member of the wrong type counts as absent: nothing is decided by it.
     let is_method =
         |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
     let amr = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -102,7 +102,7 @@ pub fn judge(
     })
 }
 
-/// `iss`, `aud` and `azp`: whose token it is, and that it was made for us. One for several must say that it is ours.
+/// `iss`, `aud` and `azp`: who issued the token, and that it is for us. With several audiences, `azp` must name us.
 fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id: &str) -> Result<(), TokenProblem> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
@@ -140,7 +140,7 @@ pub struct LogoutNotice {
     pub subject: Option<String>,
     pub sid: Option<String>,
     pub jti: String,
-    /// When it would not be taken any more anyway.
+    /// When it expires for us in any case.
     pub forgotten_at: Instant,
 }
 

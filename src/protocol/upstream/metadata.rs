@@ -1,5 +1,5 @@
 //! A provider's metadata as we need it (OpenID Connect Discovery 1.0 §3, §4.3): where to send people and requests, and
-//! what is spoken there. What is wrong with a document is said in words, as operators read it: what it says is escaped. And what `gatepost idp test` tells of it.
+//! what the provider supports. Errors are sentences for operators, with quoted values escaped. And the findings of `gatepost idp test`.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +130,7 @@ pub enum SecretStanding {
     Lost,
 }
 
-/// What came of asking the provider. Each error is a sentence for operators.
+/// The provider's answers. Each error is a sentence for operators.
 #[derive(Clone, Debug)]
 pub enum Asked {
     OpenId {
@@ -147,7 +147,7 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
         true => Finding::fine("it is enabled"),
         false => Finding::weak("it is disabled: nobody is sent there"),
     };
-    // Who can come in by it besides those who have come before.
+    // Whether people who have no account here can sign in by it.
     let account_page = Finding::fine(match (provider.account_page, provider.provision) {
         (true, true) => "new people get an account, and whoever has one can link one there on the account page",
         (true, false) => {
@@ -258,7 +258,7 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
     findings
 }
 
-/// Any answer will do: what is asked without a token or a code is refused.
+/// Any answer will do: without a token or a code the endpoint refuses.
 fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
     match asked {
         Ok(300..=399) => Finding::broken(format!("its {endpoint} redirects, which is not followed")),

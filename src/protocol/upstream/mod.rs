@@ -1,4 +1,4 @@
-//! We as a client of somebody else's provider: what is asked there, what comes back, and how far it is believed.
+//! Gatepost as a client of another provider: the requests, the answers, and which of them are believed.
 
 pub mod account;
 pub mod answers;
@@ -41,7 +41,7 @@ pub fn external_url(base_url: &str, provider: &str, page: &str) -> String {
     endpoint_url(base_url, &format!("/external/{provider}/{page}"))
 }
 
-/// An identifier of upstream's, of a person or a session: bounded, and free of what no column and no log can hold.
+/// An upstream identifier of a user or a session: bounded, and without characters that a column or a log cannot hold.
 fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(255).is_none() && !text.contains(char::is_control)
 }
@@ -67,7 +67,7 @@ pub enum UpstreamProblem {
     Busy,
     /// Not there, too slow, or not able to answer; the cause is for the log and the operator.
     Unavailable(String),
-    /// What came back is not believed; the cause is for the log, the audit and the operator, and holds nothing secret.
+    /// The answer did not verify. The cause is for the log, the audit and the operator, and holds no secret.
     NotBelieved(String),
 }
 

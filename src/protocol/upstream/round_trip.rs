@@ -1,5 +1,5 @@
-//! A way to an upstream provider and back: what travels sealed as its `state`. Nothing of it is stored; that it comes back
-//! with the browser it began in is the flow cookie's part, of which the hash stands here. And what the provider is asked for
+//! A round trip to an upstream provider and back: it travels sealed as `state`, and nothing of it is stored. It holds the
+//! hash of the flow cookie, so that only the browser it began in can end it. And the request to the provider
 //! (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub const LIFETIME: Duration = Duration::from_secs(600);
 pub const STATE: usize = 2_000;
 /// The longest value of a flow cookie, in characters: browsers drop cookies above 4,096 bytes.
 pub const COOKIE: usize = 3_500;
-/// What upstream's whole seconds, and a clock slightly behind ours, may make a sign-in look older than it is.
+/// How much older a sign-in may look than it is: upstream tells whole seconds, and its clock may be behind ours.
 const ROUNDING: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Whether it may still end: nobody stays away for ever.
+    /// Whether it is still within its lifetime.
     pub fn is_underway(&self, now: Instant) -> bool {
         now < self.over_at()
     }
@@ -108,14 +108,14 @@ impl Ask {
         }
     }
 
-    /// What makes somebody act there: who was signed in there by somebody else sees as whom.
+    /// The `prompt` that makes the user act there, so that they see as whom they are signed in.
     pub fn for_linking() -> Ask {
         Ask { select_account: true, ..Ask::default() }
     }
 
-    /// What of it a provider takes. Without `select_account`, asking for a sign-in lets people be somebody else too. Nothing
-    /// stands for `login`: where that is not taken, `None`, as a sign-in of last week would pass for one of this moment.
-    /// `None` as well where nobody can be made to show that they are there.
+    /// The part of it that a provider takes. `login` stands in for `select_account`, since it lets people choose, too.
+    /// Nothing stands in for `login`: a sign-in of last week would pass for a new one, so that is `None`. `None` as well
+    /// where the provider takes nothing that makes the user act.
     pub fn as_far_as(&self, taken: PromptValues) -> Option<Ask> {
         let login = self.login || self.presence || self.select_account && !taken.select_account;
         let wants_choice = self.select_account || self.presence && !taken.login;
@@ -257,7 +257,7 @@ mod tests {
             ("l--", "-s", None),
             ("l--", "--", None),
             ("---", "--", Some("--")),
-            // Who shall be there signs in anew, or at least chooses.
+            // The user must sign in anew, or at least choose an account.
             ("-p-", "ls", Some("l-")),
             ("-p-", "l-", Some("l-")),
             ("-p-", "-s", Some("-s")),

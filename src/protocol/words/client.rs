@@ -41,7 +41,7 @@ pub struct Client {
     /// Absent means every one; `local` is the password login.
     pub identity_providers: Option<BTreeSet<String>>,
     pub tenants: Option<BTreeSet<TenantName>>,
-    /// Whoever has one of these roles may use it; absent means everybody.
+    /// Users with one of these roles may use it; absent means everybody.
     pub allowed_roles: Option<BTreeSet<String>>,
     /// The weakest sign-in that it takes: its own, or the installation's where that is stronger.
     pub minimum_acr: Strength,
@@ -233,7 +233,7 @@ pub enum RefreshTokenUsage {
 }
 
 impl Client {
-    /// Whether somebody whose claim `role` is that, a text or a list of them, may use it.
+    /// Whether a user with that claim `role`, a text or a list of them, may use it.
     pub fn is_open_to(&self, role: Option<&Value>) -> bool {
         let Some(allowed) = &self.allowed_roles else { return true };
         let roles = match role {

@@ -55,24 +55,27 @@ pub fn loopback_proxies() -> Vec<Cidr> {
     vec![Cidr::v4([127, 0, 0, 0], 8), Cidr { network: IpAddr::from(Ipv6Addr::LOCALHOST), prefix: 128 }]
 }
 
+/// Whether what a peer forwards is believed. `None` is a Unix socket: its file permissions say who may connect.
+pub fn is_trusted(peer: Option<IpAddr>, trusted_proxies: &[Cidr]) -> bool {
+    peer.is_none_or(|address| trusted_proxies.iter().any(|block| block.contains(address)))
+}
+
 /// The address a request came from: the right-most of `values` (`X-Forwarded-For`) that is no trusted proxy; where all
-/// are trusted, the left-most; where an entry is no address, the last one before it. `peer` is `None` for a Unix
-/// socket: its file permissions say who may connect, so it is trusted, and counts as 127.0.0.1 if it forwarded
-/// nothing.
+/// are trusted, the left-most; where an entry is no address, the last one before it. A Unix socket counts as 127.0.0.1
+/// if it forwarded nothing.
 pub fn source<'a>(
     peer: Option<IpAddr>,
     values: impl DoubleEndedIterator<Item = &'a str>,
     trusted_proxies: &[Cidr],
 ) -> IpAddr {
-    let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|block| block.contains(address));
     let mut nearest = peer.map_or(IpAddr::from(Ipv4Addr::LOCALHOST), |address| address.to_canonical());
-    if peer.is_some() && !is_trusted(nearest) {
+    if !is_trusted(peer, trusted_proxies) {
         return nearest;
     }
     for entry in values.rev().flat_map(|value| value.rsplit(',')) {
         let Some(address) = parse_entry(entry.trim_matches([' ', '\t'])) else { break };
         nearest = address;
-        if !is_trusted(address) {
+        if !is_trusted(Some(address), trusted_proxies) {
             break;
         }
     }

@@ -1,5 +1,5 @@
-//! Whether what was issued still stands: the one rule for userinfo, introspection and every later use of a token. What a
-//! token names and the database does not have is dead.
+//! Whether a token is still alive: the one rule for UserInfo, introspection and every later use of a token. A token that names
+//! a row that is gone is dead.
 
 use super::instant::Instant;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};

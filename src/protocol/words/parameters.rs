@@ -45,7 +45,7 @@ impl Parameters {
         Ok(value)
     }
 
-    /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2), whoever reads it.
+    /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2).
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
         names.iter().try_for_each(|name| self.single(name).map(drop))
     }

@@ -45,7 +45,7 @@ reasons! {
     // Shape of a request
     MalformedParameters "GP1001" "The request has a parameter that is not well-formed." "Percent-encode parameters as UTF-8, without NUL.";
     RepeatedParameter "GP1002" "A parameter was sent more than once." "Send each parameter once.";
-    OverlongParameter "GP1003" "A parameter is longer than allowed." "See the table of lengths in the README.";
+    OverlongParameter "GP1003" "A parameter is longer than allowed." "Shorten it: `gatepost help lengths` has the limits.";
     ParameterInQuery "GP1004" "Parameters of this endpoint belong in the body." "Send them in the form body, not in the URL.";
     UnsupportedContentType "GP1005" "The body must be application/x-www-form-urlencoded." "Set Content-Type and encode the body as a form.";
     MethodNotAllowed "GP1006" "The method is not supported here." "Use a method that the Allow header names.";

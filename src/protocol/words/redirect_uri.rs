@@ -1,5 +1,5 @@
-//! Where an authorization response may go, or a person who signed out. A URI is held to the rules when it is
-//! registered and when a request names it; only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
+//! Redirect URIs, of authorization responses and after a sign-out. A URI is held to the rules when it is registered and when
+//! a request names it. Only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
 //! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
 
 #[cfg(test)]
@@ -30,7 +30,7 @@ const FORBIDDEN_SCHEMES: [&str; 16] = [
     "chrome",
 ];
 
-/// Hosts on which nobody else can listen in, so plain http will do (RFC 8252 §8.3).
+/// Hosts on this machine, where no other machine can listen in, so plain http will do (RFC 8252 §8.3).
 const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
 /// Hosts whose port a native application cannot know beforehand (RFC 8252 §7.3). `localhost` is a name: not one of them.

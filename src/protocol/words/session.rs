@@ -1,4 +1,4 @@
-//! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
+//! A browser session as decisions see it. Sessions that were ended, and users that are gone, are not loaded.
 
 use std::net::IpAddr;
 
@@ -55,7 +55,7 @@ pub struct Session {
     pub amr: Vec<String>,
     pub acr: String,
     pub tenant: Option<TenantName>,
-    /// Who vouched for them; `None` and `local` are the password login.
+    /// The identity provider; `None` and `local` are the password login.
     pub identity_provider: Option<String>,
     /// The issuer that this name stood for when they did; `None` for the password login.
     pub upstream_issuer: Option<String>,

@@ -42,7 +42,7 @@ impl<'a> WebUrl<'a> {
         matches!(self.host, "127.0.0.1" | "[::1]" | "localhost")
     }
 
-    /// Nobody on the way can read or alter what is sent there: https, or this machine.
+    /// Requests to it cannot be read or altered on the way: https, or this machine.
     pub fn is_protected(&self) -> bool {
         self.https || self.is_loopback()
     }

@@ -48,7 +48,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
         Answer::Exchange(exchanged) => return token_exchange::issue(context, &snapshot, *exchanged),
         Answer::Propose(proposal) => *proposal,
     };
-    let find = |subject| users::find_for_client(&app.store, subject, &client.client.client_id);
+    let find = |subject| users::find_for_client(&app.store, subject, Some(&client.client.client_id));
     let found = proposal.subject.as_ref().map(find).transpose()?.flatten();
     let user = found.as_ref().map(|found| found.user.clone().into_core());
     let circumstances = Circumstances {

@@ -42,7 +42,7 @@ pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
 pub struct Issue<'a> {
     pub client: &'a Client,
     pub scope: &'a ScopeSet,
-    /// On whose behalf; `None` for a client's own token.
+    /// The user; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
     pub stands_on: StandsOn,
     pub now: Instant,
@@ -71,7 +71,7 @@ pub struct Additions {
     pub members: Map<String, Value>,
 }
 
-/// Makes the tokens of a grant that was entered or moved on just now, for `scope` of it.
+/// Makes the tokens of a grant that was begun or refreshed just now, for `scope` of it.
 pub fn of_grant(
     context: GrantContext<'_>,
     snapshot: &Snapshot,

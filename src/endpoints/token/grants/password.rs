@@ -1,5 +1,5 @@
 //! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For clients that are
-//! registered for it alone; whoever guesses here meets the login page's own limits.
+//! registered for it alone. The sign-in page's limits count for guesses here, too.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::grants;
 use crate::store::users::CurrentUser;
 
-/// Issues tokens to whoever knows the password. Unknown, wrong, disabled and throttled are told alike, in like time.
+/// Issues tokens for the right password. Unknown, wrong, disabled and throttled get the same answer in the same time.
 pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, .. } = context;
     let snapshot = app.registry.snapshot();
@@ -35,7 +35,7 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
-    // Told to whoever knows the password alone.
+    // Said only after the right password.
     if found.user.strongest_acr > Strength::SignedIn {
         return Err(invalid_grant(Reason::PasswordAlone));
     }

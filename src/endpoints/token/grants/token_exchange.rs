@@ -51,7 +51,7 @@ pub(crate) fn issue(
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
-    let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
+    let found = users::find_for_client(&app.store, &exchanged.user.subject, Some(&client.client.client_id))?;
     let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
     let found = found.filter(is_open_to).ok_or_else(gone)?;
     let (user, claims) = (found.user.clone().into_core(), ClaimNames::default());

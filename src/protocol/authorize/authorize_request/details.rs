@@ -183,7 +183,7 @@ mod tests {
                     }
                 }
             }
-            // Whoever tries to use PKCE is held to it.
+            // A client that sends a challenge is held to it.
             for half in [("code_challenge", ""), ("code_challenge_method", "S256")] {
                 let asked = with_nonce.clone().with(half.0, half.1);
                 assert_eq!(fault(asked.judged_for(&client)).1, Reason::MissingCodeChallenge, "{client:?} {half:?}");

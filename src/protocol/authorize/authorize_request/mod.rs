@@ -82,7 +82,7 @@ pub struct AuthorizeRequest {
     pub login_hint: Option<String>,
     pub ui_locales: Option<String>,
     pub acr_values: AcrValues,
-    /// `id_token_hint`, unverified: whoever holds the keys checks it and hands its subject to the decision.
+    /// `id_token_hint`, unverified: the endpoint checks it and hands its subject to the decision.
     pub unverified_id_token_hint: Option<SecretText>,
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
@@ -164,7 +164,7 @@ impl AuthorizeRequest {
     }
 }
 
-/// `client_id` alone, for whoever loads the client. Every error is a page.
+/// `client_id` alone, to load the client by. Every error is a page.
 pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
     let sent = parameters.bounded("client_id", parameters::CLIENT_ID).map_err(page)?;
     sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))

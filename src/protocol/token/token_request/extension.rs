@@ -11,7 +11,7 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::ScopeSet;
 
-/// What proves the client is nobody else's business.
+/// The client's own secret or assertion is not handed on.
 const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
 
 #[derive(Clone, PartialEq, Eq)]
