@@ -34,6 +34,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         sub: name(invocation, "--sub")?,
         since: time(invocation, "--since")?,
         until: time(invocation, "--until")?,
+        request_id: None,
         word: invocation.word().map(str::to_lowercase),
     };
     // What is no name of an event would find nothing for ever.

@@ -13,6 +13,7 @@ use super::operator::Operator;
 use super::output::{self, Failure};
 use super::{audit, reference};
 use crate::app::{App, Extensions, LoadError};
+use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, Ending, Refusal, client_id, validate};
 use crate::protocol::registration::names::hint;
@@ -40,11 +41,10 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let ((findings, about), name) = match what {
         "-" => {
             let mut text = String::new();
-            io::stdin().lock().take(LONGEST).read_to_string(&mut text)?;
-            if text.trim().is_empty() {
-                return Err(Failure::Usage(String::from(
-                    "standard input is empty: write a token or a token request to it",
-                )));
+            let length = io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)?;
+            if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
+                let rule = "standard input must hold a token or a token request, of 128 KiB at most";
+                return Err(Failure::Refused(String::from(rule)));
             }
             let (text, app) = (SecretText::new(text.trim()), app(invocation)?);
             match text.expose().contains("grant_type=") {
@@ -73,15 +73,12 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
 /// `gatepost explain request ID`
 pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
     let id = invocation.value(0);
-    let fits =
-        (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-    if !fits {
+    if !is_harmless(id) {
         return Err(Failure::Usage(String::from("ID must be what X-Request-Id of the answer was")));
     }
     let (operator, _) = Operator::open_installed(invocation)?;
-    let filter = EventFilter { word: Some(id.to_lowercase()), ..EventFilter::default() };
-    let mut found = audit_events::list(&operator.store, &filter, 1_000)?;
-    found.retain(|event| event.request_id.as_deref() == Some(id));
+    let filter = EventFilter { request_id: Some(id.to_owned()), ..EventFilter::default() };
+    let found = audit_events::list(&operator.store, &filter, 1_000)?;
     let none = "No audit event has this id: requests that change nothing write none.";
     output::note(if found.is_empty() { none } else { "" });
     output::note(&format!("The log has the rest: journalctl -u gatepost --grep 'id={id}'"));

@@ -47,15 +47,16 @@ pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr
 pub fn request_id(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> String {
     let peer = request.remote_addr().map(|address| address.ip());
     let mut named = request.headers().iter().filter(|header| header.field.equiv("X-Request-Id"));
-    let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     match (named.next().map(|header| header.value.as_str()), named.next()) {
-        (Some(id), None)
-            if (1..=64).contains(&id.len()) && id.bytes().all(is_harmless) && is_trusted(peer, trusted_proxies) =>
-        {
-            id.to_owned()
-        }
+        (Some(id), None) if is_harmless(id) && is_trusted(peer, trusted_proxies) => id.to_owned(),
         _ => format!("{:016x}", rand::random::<u64>()),
     }
+}
+
+/// Whether a request may be called that.
+pub fn is_harmless(id: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=64).contains(&id.len()) && id.bytes().all(fits)
 }
 
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {

@@ -8,6 +8,7 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
 use super::random;
+use crate::protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::secret::SecretText;
 
@@ -17,6 +18,13 @@ pub struct Cost {
     pub memory_kib: u32,
     pub passes: u32,
     pub lanes: u32,
+}
+
+impl Cost {
+    /// How each hash begins that is made at it.
+    pub fn beginning(self) -> String {
+        format!("$argon2id$v=19$m={},t={},p={}$", self.memory_kib, self.passes, self.lanes)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,9 +141,8 @@ impl PasswordHashing {
     }
 }
 
-/// An imported hash must not be able to take more memory or time than a setting could.
 fn is_bounded(parsed: &PasswordHash) -> bool {
-    Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= 1_048_576 && params.t_cost() <= 20)
+    Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= MOST_MEMORY_KIB && params.t_cost() <= MOST_PASSES)
 }
 
 /// The memory may hold parts of passwords: never print it.
@@ -159,7 +166,10 @@ mod tests {
     fn the_right_password_is_right_and_no_other() {
         let hashing = PasswordHashing::new(CHEAP).unwrap();
         let stored = hashing.hash(&secret("correct horse")).unwrap();
-        assert!(stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{stored}");
+        assert!(
+            stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$") && stored.starts_with(&CHEAP.beginning()),
+            "{stored}"
+        );
         assert_eq!(hashing.verify(Some(&stored), None, &secret("correct horse")), PasswordVerdict::Right);
         for wrong in ["", "correct hors", "correct horse ", "Correct horse", "correct horse\0"] {
             assert_eq!(hashing.verify(Some(&stored), None, &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");

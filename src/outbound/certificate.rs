@@ -1,7 +1,7 @@
 //! How long the certificate of a server stays good.
 
 use std::error::Error;
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,10 @@ pub fn days_left(host: &str, port: u16, ca_file: Option<&Path>, most: u64) -> Re
     let config = config.with_webpki_verifier(Arc::clone(&judge)).with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())?;
     let mut connection = ClientConnection::new(Arc::new(config), name.clone())?;
-    let mut stream = TcpStream::connect((host, port))?;
+    let mut tried = (host, port).to_socket_addrs()?.map(|address| TcpStream::connect_timeout(&address, WHOLE));
+    let mut stream = tried.find_map(Result::ok).ok_or("nothing takes a connection there")?;
     stream.set_read_timeout(Some(WHOLE))?;
+    stream.set_write_timeout(Some(WHOLE))?;
     connection.complete_io(&mut stream)?;
     let (own, between) = connection.peer_certificates().and_then(<[_]>::split_first).ok_or("no certificate came")?;
     let now = UnixTime::now().as_secs();

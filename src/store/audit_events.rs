@@ -113,6 +113,7 @@ pub struct EventFilter {
     pub sub: Option<String>,
     pub since: Option<Instant>,
     pub until: Option<Instant>,
+    pub request_id: Option<String>,
     /// In any of its texts, in small letters.
     pub word: Option<String>,
 }
@@ -123,13 +124,15 @@ FROM audit_events
 WHERE (event = $1::text OR $1::text IS NULL AND event <> 'chain_opened') AND ($2::text IS NULL OR client_id = $2::text)
   AND ($3::text IS NULL OR sub = $3::text) AND at >= $4::timestamptz AND at < $5::timestamptz
   AND ($7::text IS NULL OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)), $7::text) > 0)
+  AND ($8::text IS NULL OR request_id = $8::text)
 ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
 
 /// The latest events that fit, at most `limit`, the earliest of them first.
 pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
     let since = filter.since.unwrap_or(Instant::from_seconds(0));
     let until = filter.until.unwrap_or(Instant::from_seconds(253_402_300_800));
-    let values: Values<'_> = &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit, &filter.word];
+    let EventFilter { event, client_id, sub, request_id, word, .. } = filter;
+    let values: Values<'_> = &[event, client_id, sub, &since, &until, &limit, word, request_id];
     let mut found: Vec<AuditRow> = store.list(LIST, values, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)

@@ -144,6 +144,11 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
 
   test("Node", async () => {
     const home = await asAWebApplication("node", process.execPath, () => [at("node/server.mjs")]);
+    // Nobody can bring a session of their own choice, and no state counts twice.
+    const [theirs] = (await fetch(`${home}login`, { headers: { Cookie: "session=chosen" }, redirect: "manual" })).headers.get("set-cookie").split(";");
+    assert.notEqual(theirs, "session=chosen");
+    const callback = await fetch(`${home}callback?code=x`, { headers: { Cookie: "session=chosen" }, redirect: "manual" });
+    assert.deepEqual([callback.status, callback.headers.get("set-cookie")], [400, null]);
     await signOut(home);
   });
 
@@ -223,7 +228,7 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     const { page } = someone;
     await page.goto(`${home}/`);
     await enterPassword(page, alice);
-    await page.getByText("Signed in as Alice Liddell, alice").waitFor();
+    await page.getByText(/Signed in as Alice Liddell, (?!alice)[\w-]+/).waitFor();
     await page.goto(`${home}/oidc?logout=${encodeURIComponent(`${home}/signed-out`)}`);
     await page.waitForURL(`${home}/signed-out`);
     await page.getByText("Not signed in").waitFor();
@@ -268,6 +273,11 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     const access_token = await ownToken("assistant", { scope: "tools.call", resource });
     const taken = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${access_token}` } });
     assert.equal(taken.status, 200);
+    const client = { client_id: "onlooker", grant_types: ["client_credentials"], response_types: [], scope: "tools.list", secrets: [{ value: secret }] };
+    await registerAndSettle(directory, { resource_scopes: [{ name: "tools.list", resources: [resource] }], clients: [client] });
+    const weak = await ownToken("onlooker", { scope: "tools.list" });
+    const forbidden = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${weak}` } });
+    assert.deepEqual([forbidden.status, await forbidden.json()], [403, { error: "insufficient_scope" }]);
   });
 
   test("a device", async () => {

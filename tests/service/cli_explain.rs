@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::flow::{VERIFIER, authorize_path, basic, signed_in};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
@@ -100,6 +100,7 @@ fn a_token_request_is_judged_and_not_done() {
         ("GP1203", sent(CONF1_SECRET, &[("grant_type", "password")])),
         ("GP1204", sent(CONF1_SECRET, &[("code", "")])),
         ("GP1305", sent("not the secret, of some length", &[])),
+        ("GP1218", sent(CONF1_SECRET, &[("resource", "https://elsewhere.example")])),
     ] {
         let (good, text) = explained(&gatepost, &request);
         assert!(!good && text.contains(reason), "{reason}: {text}");
@@ -121,6 +122,20 @@ fn a_token_request_is_judged_and_not_done() {
     let (good, text) = explained(&gatepost, &form(&first));
     assert!(!good && text.contains("there is a newer one"), "{text}");
     assert!(explained(&gatepost, &form(refresh(&second))).0);
+    // New tokens are only for those to whom the client is open now.
+    let mut closed = document();
+    closed["clients"][0]["allowed_roles"] = json!(["nobody-has-this"]);
+    gatepost.apply(&json!({"clients": [closed["clients"][0]]}));
+    let (good, text) = explained(&gatepost, &form(refresh(&second)));
+    assert!(!good && text.contains("GP1139"), "{text}");
+    let refused = CONF1.refresh(&gatepost, refresh(&second));
+    assert_eq!(refused.json()["error"], "invalid_grant");
+    gatepost.await_log("GP1139", |log| log.contains("reason=\"GP1139\""));
+    gatepost.apply(&json!({"clients": [document()["clients"][0]]}));
+
+    // What nobody has for a name may be a secret.
+    let swapped = encode(&[("grant_type", "client_credentials"), ("client_id", CONF1_SECRET)]);
+    assert!(explained(&gatepost, &swapped).1.contains("no such client"));
     let of_another =
         encode(&[("grant_type", "refresh_token"), ("refresh_token", refresh(&second)), ("client_id", "pub1")]);
     let (good, text) = explained(&gatepost, &of_another);
@@ -209,7 +224,10 @@ fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
     );
     let (good, text) = said(&gatepost.run(&["explain", "request", "0000000000000000"], ""));
     assert!(good && text.contains("No audit event"), "{text}");
-    assert_eq!(gatepost.run(&["explain", "-"], " \n").status.code(), Some(2));
+    for input in [" \n", &"grant_type=".repeat(12_000)] {
+        let output = gatepost.run(&["explain", "-"], input);
+        assert!(output.status.code() == Some(1) && String::from_utf8_lossy(&output.stderr).contains("128 KiB"));
+    }
     for (what, rule) in
         [(access(&tokens), "standard input"), (refresh(&tokens), "standard input"), ("web", "WHAT must be")]
     {

@@ -58,6 +58,11 @@ fn a_document_links_leaves_alone_and_unlinks() {
         let (code, text) = plan(&house, &document);
         assert!(code == Some(1) && text.contains(problem), "{text}");
     }
+    // Not even when who is left out goes: alice stays.
+    let moved = users(Value::Null, theirs(SUBJECT)).to_string();
+    let output = house.gatepost.run(&["plan", "-", "--prune"], &moved);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && text.contains("has an identity that is another user's"), "{text}");
     // An export changes nothing, with and without.
     assert!(!house.gatepost.run_well(&["export"], "").contains("identities"));
     let exported: Value = serde_json::from_str(&house.gatepost.run_well(&["export", "--identities"], "")).unwrap();

@@ -13,14 +13,14 @@ use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
-use crate::protocol::token::audience::{granted_scope, narrow};
+use crate::protocol::token::audience::{granted_scope, narrow, narrow_granted};
 use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
 use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
 use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::grant::{Epochs, Grant};
 use crate::protocol::words::identifiers::{ClientId, Sid, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::liveness;
@@ -31,6 +31,7 @@ use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::grants;
 use crate::store::tokens::{self, TokenStanding};
+use crate::store::users;
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
@@ -69,10 +70,14 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         }
     }
     let Some((client, said)) = proven else {
-        let (snapshot, named) = (app.registry.snapshot(), presented.client_id.as_str());
+        let snapshot = app.registry.snapshot();
         let known = snapshot.client_ids.iter().map(ClientId::as_str);
-        let near = if reason == Reason::UnknownClientAtToken { hint(named, known) } else { String::new() };
-        return Ok((refused(reason, Some(&format!("{named}{near}"))).0, registered));
+        // What nobody has for a name may be a secret in the wrong field.
+        let named = match reason == Reason::UnknownClientAtToken {
+            true => format!("no such client{}", hint(presented.client_id.as_str(), known)),
+            false => presented.client_id.to_string(),
+        };
+        return Ok((refused(reason, Some(&named)).0, registered));
     };
     let (findings, mut about) = grant(app, &client.client, &parameters)?;
     about.append(&mut registered);
@@ -153,7 +158,13 @@ fn code(
     let (grant, snapshot, mut findings) = (&code.grant, app.registry.snapshot(), Vec::new());
     findings.extend(request.map(|(client, request)| {
         match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
-            Redemption::Redeem => Finding::fine("client, redirect_uri and code_verifier are those of the code"),
+            Redemption::Redeem => {
+                let (asked, authorized) = (&request.resources, &grant.resources);
+                match narrow_granted(&grant.scope, asked, authorized, &snapshot.catalogue, app.issuer()) {
+                    Ok(_) => Finding::fine("client, redirect_uri, code_verifier and resource are those of the code"),
+                    Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+                }
+            }
             Redemption::Burn(reason) | Redemption::ReplayOnly(reason) | Redemption::Reject(reason) => {
                 Finding::broken(told(reason, None))
             }
@@ -167,6 +178,7 @@ fn code(
         None if app.now() >= code.expires_at => Finding::broken(told(Reason::CodeExpired, None)),
         None => Finding::fine("it was not redeemed"),
     });
+    findings.extend(closed(app, grant)?);
     let (stands, mut about) = life(app, &grant.as_access_token(), Some(grant.epochs))?;
     findings.extend(stands);
     about.insert(String::from("kind"), json!("authorization code"));
@@ -195,7 +207,14 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<&Client>) ->
     let (stands, mut about) = life(app, &grant.as_access_token(), None)?;
     about.insert(String::from("kind"), json!("refresh token"));
     about.insert(String::from("last_used_at"), json!(time(grant.last_used_at)));
-    Ok(([judged].into_iter().chain(stands).collect(), about))
+    Ok(([judged].into_iter().chain(closed(app, &grant)?).chain(stands).collect(), about))
+}
+
+/// New tokens are for those to whom the client is open now.
+fn closed(app: &App, grant: &Grant) -> Result<Option<Finding>, Failure> {
+    let (client, user) = (app.registry.client(&grant.client_id)?, users::find(&app.store, &grant.user.subject)?);
+    let both = client.zip(user).filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
+    Ok(both.map(|_| Finding::broken(told(Reason::NotOpenToUser, None))))
 }
 
 fn by_word(text: &str) -> EventFilter {

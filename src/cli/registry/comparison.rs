@@ -7,6 +7,7 @@ use std::fs;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::app;
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::Operator;
 use crate::cli::output::Failure;
@@ -51,7 +52,8 @@ pub(super) fn read(
     check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
     let given = gather(&document).map_err(refused)?;
     let users = users_of(writer, &document, &pruning)?;
-    Ok(Comparison { document, given, registered, users, pruning })
+    let own_hash = app::cost(&operator.config).beginning();
+    Ok(Comparison { document, given, registered, users, pruning, own_hash })
 }
 
 /// Whether the SQL functions that the extension grants of a document name can answer.

@@ -8,6 +8,10 @@ use crate::protocol::words::instant::Instant;
 /// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;
 
+/// Of an imported hash of Argon2: it must not be able to take more memory or time than a setting could.
+pub const MOST_MEMORY_KIB: u32 = 1_048_576;
+pub const MOST_PASSES: u32 = 20;
+
 const SHORTEST_PASSWORD: usize = 8;
 
 /// Of eight characters and more, in lower case.

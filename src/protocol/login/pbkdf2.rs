@@ -16,29 +16,44 @@ pub struct Pbkdf2Hash {
     key: SecretBytes,
 }
 
-#[rustfmt::skip]
-const NAMES: [(&str, Algorithm); 3] =
-    [("pbkdf2", PBKDF2_HMAC_SHA1), ("pbkdf2-sha256", PBKDF2_HMAC_SHA256), ("pbkdf2-sha512", PBKDF2_HMAC_SHA512)];
+/// Each with the bytes of one block of its key: a longer key takes all rounds for each block.
+const NAMES: [(&str, Algorithm, usize); 3] = [
+    ("pbkdf2", PBKDF2_HMAC_SHA1, 20),
+    ("pbkdf2-sha256", PBKDF2_HMAC_SHA256, 32),
+    ("pbkdf2-sha512", PBKDF2_HMAC_SHA512, 64),
+];
 /// A check takes a worker for as long as the rounds last.
 const MOST_ROUNDS: u32 = 2_000_000;
+/// Over all blocks: Keycloak's dearest has 5,200,000, about a second.
+const MOST_WORK: usize = 6_000_000;
+/// What every sign-in may have to take, for the sake of those who were imported: about 0.1 to 0.3 seconds.
+const MOST_USUAL: usize = 600_000;
 
 impl Pbkdf2Hash {
     /// `None` for what is none, or out of bounds.
     pub fn parse(text: &str) -> Option<Pbkdf2Hash> {
         let [name, cost, salt, key] = text.strip_prefix('$')?.split('$').collect::<Vec<_>>().try_into().ok()?;
-        let (name, _) = NAMES.iter().find(|(known, _)| *known == name)?;
+        let (name, ..) = NAMES.iter().find(|(known, ..)| *known == name)?;
         let (rounds, length) = cost.strip_prefix("i=")?.split_once(",l=")?;
         let rounds = NonZeroU32::new(rounds.parse().ok()?).filter(|rounds| rounds.get() <= MOST_ROUNDS)?;
         let [salt, key] = [salt, key].map(|part| BASE64_STANDARD_NO_PAD.decode(part).unwrap_or_default());
         let fits = (16..=48).contains(&salt.len()) && (16..=64).contains(&key.len()) && length.parse() == Ok(key.len());
-        fits.then(|| Pbkdf2Hash { name, rounds, salt, key: SecretBytes::new(key) })
+        let hash = Pbkdf2Hash { name, rounds, salt, key: SecretBytes::new(key) };
+        (fits && hash.work() <= MOST_WORK).then_some(hash)
     }
 
-    /// One of nobody's, of that name and cost: all that the time of a check hangs on, as `pbkdf2-sha256$i=10000,l=32`.
+    /// Rounds over all blocks of the key.
+    fn work(&self) -> usize {
+        let block = NAMES.iter().find(|(name, ..)| *name == self.name).map_or(1, |(.., block)| *block);
+        self.key.expose().len().div_ceil(block).saturating_mul(usize::try_from(self.rounds.get()).unwrap_or(usize::MAX))
+    }
+
+    /// One of nobody's, of that name and cost: all that the time of a check hangs on, as `pbkdf2-sha256$i=10000,l=32`. `None`
+    /// for what is too dear for everybody to take.
     pub fn dummy(cost: &str) -> Option<Pbkdf2Hash> {
         let length = cost.rsplit('=').next()?.parse::<u8>().ok()?;
         let [salt, key] = [16, length].map(|length| BASE64_STANDARD_NO_PAD.encode(vec![0; length.into()]));
-        Pbkdf2Hash::parse(&format!("${cost}${salt}${key}"))
+        Pbkdf2Hash::parse(&format!("${cost}${salt}${key}")).filter(|hash| hash.work() <= MOST_USUAL)
     }
 
     /// Whether that password gives it, in constant time.
@@ -46,7 +61,7 @@ impl Pbkdf2Hash {
         let verify = |algorithm| {
             pbkdf2::verify(algorithm, self.rounds, &self.salt, password.expose().as_bytes(), self.key.expose()).is_ok()
         };
-        NAMES.iter().any(|(name, algorithm)| *name == self.name && verify(*algorithm))
+        NAMES.iter().any(|(name, algorithm, _)| *name == self.name && verify(*algorithm))
     }
 }
 
@@ -84,6 +99,17 @@ mod tests {
         }
         let dummy = Pbkdf2Hash::dummy("pbkdf2-sha256$i=10000,l=32").unwrap();
         assert_eq!((dummy.name, dummy.rounds, dummy.key.expose().len()), (hash.name, hash.rounds, 32));
+        // Keycloak's of SHA-1 takes all its rounds four times, and then some more are too many.
+        let long = |rounds: u32| format!("$pbkdf2$i={rounds},l=64${salt}${}", "A".repeat(86));
+        assert!(Pbkdf2Hash::parse(&long(1_300_000)).is_some() && Pbkdf2Hash::parse(&long(1_500_001)).is_none());
+        for (cost, is_usual) in [
+            ("pbkdf2-sha512$i=210000,l=64", true),
+            ("pbkdf2-sha256$i=600000,l=32", true),
+            ("pbkdf2-sha256$i=600000,l=33", false),
+            ("pbkdf2$i=1300000,l=64", false),
+        ] {
+            assert_eq!(Pbkdf2Hash::dummy(cost).is_some(), is_usual, "{cost}");
+        }
         for text in ["", "$", "$$$$", "$pbkdf2-sha256", "$pbkdf2-sha256$i=1,l=32", "$pbkdf2-sha256$i=1,l=32$"] {
             assert_eq!(Pbkdf2Hash::parse(text), None, "{text}");
         }

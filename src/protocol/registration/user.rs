@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::protocol::login::password;
+use crate::protocol::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::from_base32;
 use crate::protocol::registration::names::{is_invisible, own_claim, plain_name};
@@ -144,11 +144,17 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let fields: Vec<&str> = text.split('$').collect();
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
     let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
+    let cost = fields.iter().copied().find(|field| field.starts_with("m=")).unwrap_or_default();
+    let within = |name: &str, most: u32| {
+        let value = cost.split(',').find_map(|part| part.strip_prefix(name)?.parse::<u32>().ok());
+        value.is_some_and(|value| value <= most)
+    };
     let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
-    let fits =
-        known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
-    let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$..., or a PBKDF2 hash, as \
-                $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds, a salt of 16 to 48 bytes, a key of 16 to 64";
+    let is_bounded = within("m=", MOST_MEMORY_KIB) && within("t=", MOST_PASSES);
+    let is_plain = text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = known && complete && tail_is_full && is_bounded && is_plain;
+    let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
+                $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
     if fits || Pbkdf2Hash::parse(text).is_some() { Ok(()) } else { Err(rule) }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{DEVICE, Import, Object, Row, is_clear};
+use super::{DEVICE, Import, Object, Row, is_clear, table};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::client_secret::check_own;
@@ -17,6 +17,8 @@ const ITS_CLIENTS: &str = "account account-console admin-cli broker realm-manage
 const ITS_SCOPES: &str =
     "acr basic microprofile-jwt organization role_list roles saml_organization service_account web-origins";
 const ITS_ROLES: &str = "offline_access uma_authorization";
+const ROLE: &str = "role";
+const GROUPS: &str = "groups";
 
 fn is_among(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
@@ -36,6 +38,13 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         ours.set("issuer", is_google.then_some("https://accounts.google.com"));
         for row in [Some(&row), row.nested("config")?.as_ref()].into_iter().flatten() {
             row.copy("identity provider of Keycloak", &mut ours)?;
+        }
+        if row.flag("linkOnly", false)? {
+            ours.set("enabled", false);
+            to.note(
+                &format!("identity provider {}", row.named("alias")?),
+                "set: enabled false, as nobody may sign in by it there",
+            );
         }
         to.provider(ours);
     }
@@ -137,8 +146,16 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let of = format!("user {}", row.named("username")?);
     let (mut claims, mut user, mut identities) = (Object::default(), Object::default(), Vec::new());
     if let Some(attributes) = row.nested("attributes")? {
+        // Some realms let people write these themselves: they must not say what Keycloak would.
+        let vouched: Vec<&str> =
+            table("claims of Keycloak").map(|[ours, ..]| ours).chain(["name", ROLE, GROUPS]).collect();
         for name in attributes.members.keys() {
-            attributes.texts(name, "")?.into_iter().for_each(|value| claims.add_claim(name, value));
+            match vouched.contains(&name.as_str()) {
+                true => {
+                    to.note(&of, format!("attribute {name} is left out: the claim of that name has another source"))
+                }
+                false => attributes.texts(name, "")?.into_iter().for_each(|value| claims.add_claim(name, value)),
+            }
         }
     }
     let names: Vec<String> = row.text("firstName")?.into_iter().chain(row.text("lastName")?).collect();
@@ -146,21 +163,24 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     row.copy("claims of Keycloak", &mut claims)?;
     for role in row.texts("realmRoles", "")? {
         if !is_among(ITS_ROLES, &role) && !role.starts_with("default-roles-") {
-            claims.add_claim("role", role);
+            claims.add_claim(ROLE, role);
         }
     }
     if let Some(roles) = row.nested("clientRoles")? {
         // One client's role is not another's.
         for client in roles.members.keys().filter(|client| !is_among(ITS_CLIENTS, client)) {
-            roles.texts(client, "")?.iter().for_each(|role| claims.add_claim("role", format!("{client}/{role}")));
+            roles.texts(client, "")?.iter().for_each(|role| claims.add_claim(ROLE, format!("{client}/{role}")));
         }
     }
-    row.texts("groups", "")?.into_iter().for_each(|group| claims.add_claim("groups", group));
+    row.texts("groups", "")?.into_iter().for_each(|group| claims.add_claim(GROUPS, group));
     row.copy("user of Keycloak", &mut user)?;
     user.set("claims", claims.into_claims(&of, to));
     for credential in row.rows("credentials")? {
         match credential.named("type")?.as_str() {
             "password" => match phc(&credential) {
+                _ if credential.flag("temporary", false)? => {
+                    to.note(&of, "the password is left out: it was to be changed first. Run `gatepost user invite`")
+                }
                 Some(hash) => user.set("password_hash", hash),
                 None => to.note(&of, "the password is left out: its hash has a form that is not known here"),
             },
@@ -178,6 +198,9 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
         }
     }
     user.set("identities", identities);
+    for action in row.texts("requiredActions", "")? {
+        to.note(&of, format!("was to do this at the next sign-in, and is not asked to here: {action}"));
+    }
     to.push("users", user);
     Ok(())
 }

@@ -74,6 +74,8 @@ pub struct Comparison {
     pub registered: Registered,
     pub users: RegisteredUsers,
     pub pruning: Pruning,
+    /// How each password hash that is made here begins: `$argon2id$v=19$m=19456,t=2,p=1$`.
+    pub own_hash: String,
 }
 
 /// A secret of the document, fetched and hashed.

@@ -64,7 +64,8 @@ fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)
     users.named = named.collect();
     adjust(&mut users);
     let given = vec![GivenSecrets::default(); document.entries.len()];
-    let comparison = Comparison { document, given, registered, users, pruning };
+    let own_hash = String::from("$argon2id$v=19$m=1,t=1,p=1$");
+    let comparison = Comparison { document, given, registered, users, pruning, own_hash };
     let plan = make(&comparison).map_err(texts)?;
     let line = |change: &Change<'_>| {
         let keys: Vec<String> = change.fields().into_iter().map(|field| field.key).collect();
@@ -106,6 +107,20 @@ fn users_are_found_by_subject_or_by_name() {
         plan(&json!({"users": [{"username": "alice", "claims": claims, "password_hash": another}]})),
         ["Change user alice"]
     );
+    // What they had where they came from counts while they have nothing of their own here.
+    for theirs in [
+        "$argon2id$v=19$m=7168,t=5,p=1$c2FsdA$aGFzaA",
+        "$pbkdf2-sha256$i=1000,l=16$BwcHBwcHBwcHBwcHBwcHBw$BwcHBwcHBwcHBwcHBwcHBw",
+    ] {
+        let document = json!({"users": [{"username": "alice", "claims": claims, "password_hash": theirs}]});
+        assert_eq!(plan(&document), [""; 0], "{theirs}");
+        for before in [None, Some(Credential::Hash(SecretText::new("$argon2id$v=19$m=2,t=1,p=1$c2FsdA$aGFzaA")))] {
+            let adjust = |users: &mut RegisteredUsers| {
+                users.users.get_mut(&Subject::new("s-alice")).unwrap().credential = before
+            };
+            assert_eq!(planned(&document, false, adjust).unwrap(), ["Change user alice"], "{theirs}");
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
     let Comparison { document, users, pruning, .. } = comparison;
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
     let (issuers, mut identities) = (issuers(comparison), BTreeSet::<&Identity>::new());
+    let named = users.named.iter().flatten().chain(document.users.iter().filter_map(|entry| entry.subject.as_ref()));
+    let kept: BTreeSet<&Subject> = named.collect();
     let mut changes = Vec::new();
     for (index, entry) in document.users.iter().enumerate() {
         let named = users.named.get(index).and_then(Option::as_ref);
@@ -40,7 +42,7 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
                 let is_own = owner.is_some() && owner == found.map(|(subject, _)| subject);
                 let rule = if !identities.insert(identity) {
                     "has an identity that another user of the document has, too"
-                } else if owner.is_some() && !is_own && !pruning.covers(Kind::User) {
+                } else if owner.is_some_and(|owner| kept.contains(owner) || !pruning.covers(Kind::User)) && !is_own {
                     "has an identity that is another user's"
                 } else if !is_own && !issuers.contains(&identity.issuer) {
                     "has an issuer that no identity provider and no assertion issuer is registered with"
@@ -50,7 +52,7 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
                 let whose = format!("{rule}: {} at {}", shown(&identity.subject), shown(&identity.issuer));
                 problems.push(Problem::new(place(".identities"), whose));
             }
-            changes.push(change(entry, index, found));
+            changes.push(change(entry, index, found, &comparison.own_hash));
         }
     }
     changes
@@ -89,14 +91,25 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
     }
 }
 
-fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &'d UserEntry)>) -> Option<Change<'d>> {
+fn change<'d>(
+    entry: &'d UserEntry,
+    index: usize,
+    found: Option<(&Subject, &'d UserEntry)>,
+    own_hash: &str,
+) -> Option<Change<'d>> {
     let Some((subject, before)) = found else {
         let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
         return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, secrets });
     };
-    // A `password` does not count here: it is only the first one.
+    // A `password` does not count here: it is only the first one. A hash from elsewhere does until theirs is one of ours: it
+    // is what they had before they moved, and they may have another by now.
+    let is_own = |credential: &Credential| match credential {
+        Credential::Hash(hash) => hash.expose().starts_with(own_hash),
+        Credential::Password(_) => false,
+    };
+    let is_later = before.credential.as_ref().is_some_and(is_own) && !entry.credential.as_ref().is_some_and(is_own);
     let password_hash = match &entry.credential {
-        Some(Credential::Hash(hash)) if entry.credential != before.credential => Some(hash),
+        Some(Credential::Hash(hash)) if entry.credential != before.credential && !is_later => Some(hash),
         Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
     };
     let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };

@@ -9,7 +9,7 @@ async function scopesOf(request) {
   const [, token] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
   if (!token) throw Object.assign(new Error("no token"), { challenge: "Bearer" });
   const { payload } = await jwtVerify(token, keys, { issuer, audience: "https://api.example.com", typ: "at+jwt" });
-  return payload.scope.split(" ");
+  return [payload.scope].flat().join(" ").split(" "); // an array, by GATEPOST_SCOPE_CLAIM
 }
 
 createServer(async (request, response) => {

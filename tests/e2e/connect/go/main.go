@@ -50,18 +50,18 @@ func main() {
 	})
 
 	http.HandleFunc("/callback", func(w http.ResponseWriter, r *http.Request) {
-		kept := func(name string) string {
-			cookie, err := r.Cookie(name)
-			if err != nil {
-				return "-"
+		kept := map[string]string{}
+		for _, name := range []string{"state", "nonce", "pkce"} {
+			if cookie, err := r.Cookie(name); err == nil {
+				kept[name] = cookie.Value
 			}
-			return cookie.Value
+			http.SetCookie(w, &http.Cookie{Name: name, MaxAge: -1}) // each counts once
 		}
-		if r.URL.Query().Get("state") != kept("state") {
+		if kept["state"] == "" || kept["nonce"] == "" || kept["pkce"] == "" || r.URL.Query().Get("state") != kept["state"] {
 			http.Error(w, "The sign-in began elsewhere. Try again.", http.StatusBadRequest)
 			return
 		}
-		token, err := config.Exchange(r.Context(), r.URL.Query().Get("code"), oauth2.VerifierOption(kept("pkce")))
+		token, err := config.Exchange(r.Context(), r.URL.Query().Get("code"), oauth2.VerifierOption(kept["pkce"]))
 		if err != nil {
 			log.Print(err) // says error and error_description
 			http.Error(w, "The sign-in failed. Try again.", http.StatusBadRequest)
@@ -69,17 +69,19 @@ func main() {
 		}
 		raw, _ := token.Extra("id_token").(string)
 		idToken, err := verifier.Verify(r.Context(), raw)
-		if err != nil || idToken.Nonce != kept("nonce") {
+		if err != nil || idToken.Nonce != kept["nonce"] {
 			http.Error(w, "The ID token is not the one asked for.", http.StatusBadRequest)
 			return
 		}
 		info, err := provider.UserInfo(r.Context(), oauth2.StaticTokenSource(token))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+		if err != nil || info.Subject != idToken.Subject {
+			log.Print(err)
+			http.Error(w, "UserInfo does not answer for this person.", http.StatusBadGateway)
 			return
 		}
 		var user struct{ Name string }
 		info.Claims(&user)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(w, "Signed in as %s", user.Name)
 	})
 

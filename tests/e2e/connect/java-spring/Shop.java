@@ -20,7 +20,7 @@ public class Shop {
         SpringApplication.run(Shop.class, arguments);
     }
 
-    @GetMapping("/")
+    @GetMapping(path = "/", produces = "text/plain;charset=UTF-8") // as HTML, a name could be a script
     String home(@AuthenticationPrincipal OidcUser user) {
         return "Signed in as " + user.getFullName();
     }

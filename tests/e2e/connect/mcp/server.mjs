@@ -18,11 +18,17 @@ createServer(async (request, response) => {
     return send(response, 200, metadata); // RFC 9728
   }
   const [, token] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
+  let scopes;
   try {
-    await jwtVerify(token ?? "", keys, { issuer, audience: resource, typ: "at+jwt" });
+    const { payload } = await jwtVerify(token ?? "", keys, { issuer, audience: resource, typ: "at+jwt" });
+    scopes = [payload.scope].flat().join(" ").split(" "); // an array, by GATEPOST_SCOPE_CLAIM
   } catch {
     const challenge = `Bearer resource_metadata="${metadataAt}", scope="tools.call"`;
     return send(response, 401, { error: "invalid_token" }, { "WWW-Authenticate": challenge });
+  }
+  if (!scopes.includes("tools.call")) {
+    const challenge = `Bearer error="insufficient_scope", scope="tools.call", resource_metadata="${metadataAt}"`;
+    return send(response, 403, { error: "insufficient_scope" }, { "WWW-Authenticate": challenge });
   }
   // Here your MCP library takes over.
   send(response, 200, { jsonrpc: "2.0", id: 1, result: { tools: [] } });

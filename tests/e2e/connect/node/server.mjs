@@ -24,6 +24,8 @@ async function answer(url, session) {
   }
   if (url.pathname === "/callback") {
     const checks = { pkceCodeVerifier: session.verifier, expectedState: session.state };
+    for (const name of Object.keys(session)) delete session[name]; // each state counts once
+    if (!checks.expectedState) throw new Error("no sign-in was begun here");
     const tokens = await oidc.authorizationCodeGrant(provider, url, checks);
     Object.assign(session, { user: tokens.claims(), idToken: tokens.id_token });
     session.info = await oidc.fetchUserInfo(provider, tokens.access_token, session.user.sub);
@@ -38,12 +40,18 @@ async function answer(url, session) {
 }
 
 createServer(async (request, response) => {
-  const id = /session=([\w-]+)/.exec(request.headers.cookie)?.[1] ?? randomUUID();
-  if (!sessions.has(id)) sessions.set(id, {});
-  const session = sessions.get(id);
-  response.setHeader("Set-Cookie", `session=${id}; HttpOnly; SameSite=Lax; Path=/`); // and Secure, with https
+  const url = new URL(request.url, home);
+  const named = /(?:^|; )session=([\w-]+)/.exec(request.headers.cookie)?.[1];
+  const session = sessions.get(named) ?? {}; // a name that was not given out here counts for nothing
+  const keepAs = (id) => {
+    sessions.delete(named);
+    sessions.set(id, session);
+    response.setHeader("Set-Cookie", `session=${id}; HttpOnly; SameSite=Lax; Path=/`); // and Secure, with https
+  };
   try {
-    const next = await answer(new URL(request.url, home), session);
+    const next = await answer(url, session);
+    // Whoever signs in gets a new name: nobody else can have put it there.
+    if (url.pathname === "/login" || url.pathname === "/callback") keepAs(randomUUID());
     if (next) return response.writeHead(302, { Location: next.href }).end();
     response.setHeader("Content-Type", "text/plain; charset=utf-8");
     response.end(session.info ? `Signed in as ${session.info.name}` : "Not signed in: go to /login");

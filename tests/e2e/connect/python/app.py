@@ -3,6 +3,7 @@ from urllib.parse import urlencode
 
 from authlib.integrations.flask_client import OAuth
 from flask import Flask, redirect, session, url_for
+from markupsafe import escape
 
 ISSUER = environ.get("ISSUER", "http://localhost:8080")
 
@@ -20,7 +21,7 @@ provider = OAuth(app).register(
 @app.get("/")
 def home():
     user = session.get("user")
-    return f"Signed in as {user['name']}" if user else "Not signed in: go to /login"
+    return f"Signed in as {escape(user['name'])}" if user else "Not signed in: go to /login"
 
 
 @app.get("/login")

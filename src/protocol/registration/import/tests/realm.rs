@@ -68,13 +68,16 @@ fn realm() -> Value {
             {"clientId": "job", "secret": "**********", "standardFlowEnabled": false, "serviceAccountsEnabled": true, "defaultClientScopes": ["orders"]},
         ],
         "identityProviders": [{"alias": "hub", "providerId": "github", "config": {"clientId": "x"}},
-                              {"alias": "g", "providerId": "google", "config": {"clientId": "x", "clientSecret": "${vault.x}"}}],
+                              {"alias": "g", "providerId": "google", "linkOnly": true, "config": {"clientId": "x", "clientSecret": "${vault.x}"}}],
         "users": [
-            {"id": "u", "username": "ada", "firstName": "Ada", "emailVerified": true, "attributes": {"unit": ["sales"], "iss": ["forged"]}, "groups": ["/staff"],
+            {"id": "u", "username": "ada", "firstName": "Ada", "emailVerified": true, "attributes": {"unit": ["sales"], "iss": ["forged"], "role": ["root"], "groups": ["/admins"], "email": ["ceo@shop.example"]}, "groups": ["/staff"],
              "realmRoles": ["default-roles-shop", "admin"], "clientRoles": {"web": ["buyer"], "account": ["manage-account"]},
              "federatedIdentities": [{"identityProvider": "hub", "userId": "9"}, {"identityProvider": "g", "userId": "7"}]},
             {"id": "v", "username": "dan", "enabled": false, "credentials": [
                 {"type": "password", "secretData": "{}", "credentialData": "{\"algorithm\":\"bcrypt\"}"}, {"type": "webauthn"}]},
+            {"id": "t", "username": "eve", "requiredActions": ["VERIFY_EMAIL"], "credentials": [{"type": "password", "temporary": true,
+             "secretData": "{\"value\":\"BwcHBwcHBwcHBwcHBwcHBwcHBwc=\",\"salt\":\"BwcHBwcHBwcHBwcHBwcHBw==\"}",
+             "credentialData": "{\"hashIterations\":1000,\"algorithm\":\"pbkdf2\"}"}]},
             {"id": "w", "username": "service-account-job", "serviceAccountClientId": "job"},
         ],
     })
@@ -107,7 +110,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     assert_eq!(document["resources"], json!([{"name": "urn:orders"}]));
     assert_eq!(
         document["identity_providers"],
-        json!([{"name": "g", "issuer": "https://accounts.google.com", "client_id": "x"}])
+        json!([{"name": "g", "enabled": false, "issuer": "https://accounts.google.com", "client_id": "x"}])
     );
     let claims = json!({"name": "Ada", "given_name": "Ada", "preferred_username": "ada", "email_verified": true, "unit": "sales", "groups": "/staff",
                         "role": ["admin", "web/buyer"]});
@@ -116,6 +119,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         json!([
             {"sub": "u", "username": "ada", "claims": claims, "identities": [{"issuer": "https://accounts.google.com", "subject": "7"}]},
             {"sub": "v", "username": "dan", "enabled": false, "claims": {"preferred_username": "dan"}},
+            {"sub": "t", "username": "eve", "claims": {"preferred_username": "eve"}},
         ])
     );
     let known = Stored::default();
@@ -131,6 +135,12 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         "identity provider hub: left out: it has no issuer",
         "user ada: sign-ins by hub are left out",
         "user ada: left out of claims: iss",
+        "user ada: attribute role is left out",
+        "user ada: attribute groups is left out",
+        "user ada: attribute email is left out",
+        "identity provider g: set: enabled false",
+        "user eve: the password is left out: it was to be changed first",
+        "user eve: was to do this at the next sign-in, and is not asked to here: VERIFY_EMAIL",
         "user dan: the password is left out",
         "user dan: a second factor is left out, set up a new one: webauthn",
         "client spa: was not required to use PKCE. Gatepost requires it of public clients",
