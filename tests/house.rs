@@ -273,7 +273,7 @@ fn the_programs_of_the_documentation_are_those_that_run() {
     let pages: Vec<String> =
         files(Path::new("docs/connect")).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
     let is_program =
-        |path: &PathBuf| path.extension().is_none_or(|extension| !["mod", "sum"].iter().any(|one| extension == *one));
+        |path: &PathBuf| path.extension().is_none_or(|extension| !["mod", "sum", "lock"].iter().any(|one| extension == *one));
     let programs: Vec<PathBuf> =
         files(Path::new("tests/e2e/connect")).iter().flat_map(|folder| files(folder)).filter(is_program).collect();
     assert!(programs.len() > 8, "{programs:?}");

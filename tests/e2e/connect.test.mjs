@@ -163,6 +163,12 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     await asAWebApplication("go", join(directory, "web-go"), () => []);
   });
 
+  test("Rust", async () => {
+    const target = join(root, "target/connect-rust");
+    run("cargo", ["build", "--locked", "--quiet", "--target-dir", target], { cwd: at("rust") });
+    await asAWebApplication("rust", join(target, "debug/web-rust"), () => []);
+  });
+
   test("Spring Boot", async () => {
     const project = join(directory, "spring");
     for (const [name, folder] of [["pom.xml", ""], ["application.yaml", "src/main/resources"], ["Shop.java", "src/main/java/shop"], ["Api.java", "src/main/java/shop"]]) {
