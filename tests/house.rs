@@ -272,8 +272,9 @@ fn the_programs_of_the_documentation_are_those_that_run() {
     let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let pages: Vec<String> =
         files(Path::new("docs/connect")).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
-    let is_program =
-        |path: &PathBuf| path.extension().is_none_or(|extension| !["mod", "sum", "lock"].iter().any(|one| extension == *one));
+    let is_program = |path: &PathBuf| {
+        path.extension().is_none_or(|extension| !["mod", "sum", "lock"].iter().any(|one| extension == *one))
+    };
     let programs: Vec<PathBuf> =
         files(Path::new("tests/e2e/connect")).iter().flat_map(|folder| files(folder)).filter(is_program).collect();
     assert!(programs.len() > 8, "{programs:?}");
