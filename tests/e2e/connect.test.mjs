@@ -160,13 +160,15 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
 
   test("Go", async () => {
     run("go", ["build", "-o", join(directory, "web-go"), "."], { cwd: at("go"), env: { ...environment(), GOTOOLCHAIN: "local", GOFLAGS: "-mod=readonly" } });
-    await asAWebApplication("go", join(directory, "web-go"), () => []);
+    const home = await asAWebApplication("go", join(directory, "web-go"), () => []);
+    assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
   });
 
   test("Rust", async () => {
     const target = join(root, "target/connect-rust");
     run("cargo", ["build", "--locked", "--quiet", "--target-dir", target], { cwd: at("rust") });
-    await asAWebApplication("rust", join(target, "debug/web-rust"), () => []);
+    const home = await asAWebApplication("rust", join(target, "debug/web-rust"), () => []);
+    assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
   });
 
   test("Spring Boot", async () => {
