@@ -72,11 +72,11 @@ sbom: ## List what is in the binary, as CycloneDX
 # What `make packages` and `make release` need.
 packagers := rust compiler postgres dpkg musl-amd64 certificates python curl openssl systemd mmdebstrap
 
-packages: ## Build all packages twice, quickly and unoptimised, compare them, and start each on its own (as root)
+packages: ## Build all packages, quickly and unoptimised, and start each on its own (as root)
 	@tests/need $(packagers)
 	@tests/packages
 
-release: ## All packages as they are given out: licences and advisories, the tests of `make packages`, checksums (as root)
+release: ## All packages as they are given out: licences and advisories, built twice and compared, started, checksums (as root)
 	@tests/need $(packagers) musl-arm64 qemu cargo-deny
 	@cargo deny --locked check
 	@rm -rf $(dist)
