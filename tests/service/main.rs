@@ -41,6 +41,7 @@ mod client_authentication;
 mod client_logos;
 mod code_flow;
 mod consent;
+mod conversation;
 mod device_page;
 mod discovery;
 mod document_identities;

@@ -273,6 +273,12 @@ impl Browser {
         self.send("GET", &path, &[], b"")
     }
 
+    /// The head of what a GET would answer.
+    pub fn head(&mut self, address: &str) -> Answer {
+        let path = self.path(address);
+        self.send("HEAD", &path, &[], b"")
+    }
+
     /// Posts a form as a page of the provider's own origin would.
     pub fn post(&mut self, address: &str, form: &[(&str, &str)]) -> Answer {
         let path = self.path(address);
