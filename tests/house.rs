@@ -13,6 +13,8 @@
 mod rooms;
 #[path = "house/source.rs"]
 mod source;
+#[path = "house/tokens.rs"]
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -71,14 +73,44 @@ const BANNED_IN_PROTOCOL: [&str; 20] = [
 /// Places where markup is passed on unescaped, with how often: each was looked at.
 const PRE_ESCAPED: &[(&str, usize)] = &[];
 
-const LONGEST_FUNCTION: usize = 80;
-const LONGEST_FILE: usize = 400;
+/// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds something raises them by what
+/// it was given, and by no more.
+const MOST_TOKENS_OF_THE_CORE: usize = 117_713;
+const MOST_TOKENS_OF_THE_BINARY: usize = 357_654;
 
-/// Files over the ceiling, each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[("pages/texts.rs", "one table: a line for every sentence")];
+/// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no name. These only fall.
+const MOST_TUPLE_LETS: usize = 249;
+const MOST_TUPLE_PARAMETERS: usize = 38;
 
-/// Functions over the ceiling, each with its reason.
-const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
+/// Tokens of what can be read in one go.
+const LONGEST_FUNCTION: usize = 700;
+const LONGEST_FILE: usize = 4_000;
+
+/// Files that are longer.
+const LONG_FILES: &[&str] = &["cli/explain/token.rs"];
+
+/// Functions that are longer: file and name. Only `route::find`, a table, is to stay.
+const LONG_FUNCTIONS: &[(&str, &str)] = &[
+    ("cli/doctor.rs", "outside"),
+    ("cli/explain.rs", "authorization_request"),
+    ("cli/explain/token.rs", "stands_on"),
+    ("config/load.rs", "config"),
+    ("dispatch/route.rs", "find"),
+    ("endpoints/account.rs", "change_password"),
+    ("endpoints/account/password_link.rs", "handle"),
+    ("endpoints/login/passkey.rs", "prove"),
+    ("endpoints/login/second_factor.rs", "try_code"),
+    ("endpoints/login/sign_in.rs", "begin"),
+    ("endpoints/upstream/provider.rs", "identity"),
+    ("protocol/registration/client.rs", "read"),
+    ("protocol/registration/client_rules.rs", "check"),
+    ("protocol/registration/import/identity_server.rs", "client"),
+    ("protocol/registration/import/keycloak.rs", "client"),
+    ("protocol/registration/import/keycloak.rs", "user"),
+    ("protocol/registration/import/mod.rs", "client"),
+    ("protocol/registration/provider.rs", "read"),
+    ("protocol/registration/references.rs", "check"),
+];
 
 /// Crates in the binary, of all versions, our own included.
 const CRATE_BUDGET: usize = 140;
@@ -178,18 +210,26 @@ fn nothing_is_unsafe_and_no_markup_goes_unescaped_unseen() {
     assert_eq!(unescaped, expected);
 }
 
+/// The files that `gatepost` links.
+fn linked() -> impl Iterator<Item = &'static SourceFile> {
+    sources().iter().filter(|file| rooms::room_of(file).linked)
+}
+
 #[test]
-fn functions_and_files_can_be_seen_whole() {
-    for file in sources() {
-        // A test is often one table of cases, and better whole.
-        let production = !file.path.ends_with("tests.rs");
-        for (name, length) in file.functions().into_iter().filter(|_| production) {
-            let excused = LONG_FUNCTIONS.iter().any(|(path, function, _)| *path == file.path && *function == name);
-            assert!(excused || length <= LONGEST_FUNCTION, "src/{}: fn {name} has {length} lines", file.path);
+fn functions_and_files_can_be_read_in_one_go() {
+    let mut long_functions = BTreeSet::new();
+    let mut long_files = BTreeSet::new();
+    for file in linked() {
+        let tokens = file.tokens();
+        if tokens.len() > LONGEST_FILE {
+            long_files.insert(file.path.as_str());
         }
-        let excused = LONG_FILES.iter().any(|(path, _)| *path == file.path);
-        assert!(excused || file.lines <= LONGEST_FILE, "src/{} has {} lines", file.path, file.lines);
+        let functions = tokens::functions(&tokens);
+        let long = functions.iter().filter(|(_, length)| *length > LONGEST_FUNCTION);
+        long_functions.extend(long.map(|(name, _)| (file.path.as_str(), *name)));
     }
+    assert_eq!(long_files, LONG_FILES.iter().copied().collect(), "there are, and may be");
+    assert_eq!(long_functions, LONG_FUNCTIONS.iter().copied().collect(), "there are, and may be");
 }
 
 #[test]
@@ -212,44 +252,22 @@ fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
 }
 
 #[test]
-fn lengths_are_counted_over_whole_functions() {
-    let text = "fn one() {\n}\n\nimpl A {\n    fn two(&self) -> [u8; 2] {\n        if x {\n        }\n        \"}\"\n    }\n}\ntrait T { fn three(); }\n";
-    let functions = SourceFile::new("a.rs", text).functions();
-    assert_eq!(functions, [(String::from("one"), 2), (String::from("two"), 5)]);
-}
-
-#[test]
-fn no_room_grows_unseen() {
-    let mut table = String::new();
-    let (mut wrong, mut total, mut core) = (Vec::new(), [0; 3], 0);
-    let measured = rooms::measured();
-    for room in rooms::ROOMS {
-        let (measure, files) = measured.get(room.name).copied().unwrap_or_default();
-        let held = [measure.code, measure.comments, measure.tests];
-        table += &format!("{:24}{:?} in {files} files; {:?} allowed\n", room.name, held, room.most);
-        for (kind, (held, most)) in ["code", "comments", "unit tests"].into_iter().zip(held.into_iter().zip(room.most))
-        {
-            if held > most {
-                wrong.push(format!("{}: {held} lines of {kind}, {most} allowed. {}", room.name, room.reason));
-            } else if held + rooms::SLACK < most {
-                wrong.push(format!("{}: {held} lines of {kind}: lower its {most}", room.name));
-            }
-        }
-        if room.linked {
-            total = std::array::from_fn(|kind| total[kind] + held[kind]);
-        }
-        core += if room.core { measure.code } else { 0 };
-    }
-    table += &format!("what gatepost links: {total:?}; the core: {core}");
-    println!("{table}");
-    assert!(wrong.is_empty(), "\n{table}\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn lines_are_counted_as_code_comment_or_test() {
-    let text = "//! A head.\nconst A: &str = \"one\n  // two\n\";\n\n/// Why.\nfn a() {} // here\n\n#[cfg(test)]\nmod tests {\n}\n";
-    let source::Measure { code, comments, tests } = SourceFile::new("a.rs", text).measure;
-    assert_eq!((code, comments, tests), (4, 2, 3));
+fn nothing_grows_unseen() {
+    let rooms = rooms::tokens_of_rooms();
+    let sum = |counts: fn(&rooms::Room) -> bool| -> usize {
+        rooms::ROOMS.iter().filter(|room| counts(room)).map(|room| rooms[room.name]).sum()
+    };
+    let lets: usize = linked().map(|file| tokens::tuple_lets(&file.tokens())).sum();
+    let parameters: usize = linked().map(|file| tokens::tuple_parameters(&file.tokens())).sum();
+    let held = [
+        ("tokens of the core", sum(|room| room.core), MOST_TOKENS_OF_THE_CORE),
+        ("tokens of the binary", sum(|room| room.linked), MOST_TOKENS_OF_THE_BINARY),
+        ("tuple lets", lets, MOST_TUPLE_LETS),
+        ("tuple parameters", parameters, MOST_TUPLE_PARAMETERS),
+    ];
+    println!("{rooms:#?}\n{held:#?}");
+    let grown: Vec<_> = held.iter().filter(|(_, there, most)| there > most).collect();
+    assert!(grown.is_empty(), "there are, and may be: {grown:?}");
 }
 
 #[test]
@@ -394,8 +412,7 @@ fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
 
 #[test]
 fn the_readme_says_how_much_there_is_to_read() {
-    let linked = sources().iter().filter(|file| rooms::room_of(file).linked);
-    let lines: usize = linked.map(|file| file.measure.code).sum();
+    let lines: usize = linked().map(|file| file.code_lines).sum();
     let readme = read("README.md");
     let claim = readme.split("It has ").nth(1).and_then(|rest| rest.split(" lines of code").next()).unwrap();
     let claimed: usize = claim.replace(',', "").parse().unwrap();
@@ -408,19 +425,20 @@ fn the_readme_says_how_long_each_room_is() {
     let (_, section) = readme.split_once("\n## Reading it\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let words: Vec<&str> = section.split_whitespace().collect();
-    let rows: BTreeMap<&str, usize> = words
-        .windows(2)
-        .filter_map(|pair| Some((pair[0].strip_prefix('`')?.strip_suffix('`')?, pair[1])))
-        .filter_map(|(name, lines)| Some((name, lines.trim_end_matches(['.', ',']).replace(',', "").parse().ok()?)))
-        .collect();
-    let measured = rooms::measured();
-    let off = |name: &str| {
-        let (lines, claimed) = (measured[name].0.code, rows.get(name).copied().unwrap_or_default());
-        (claimed.abs_diff(lines) > (lines / 10).max(rooms::SLACK))
-            .then(|| format!("{name} has {lines} lines; the README says {claimed}"))
-    };
-    let wrong: Vec<_> = rooms::ROOMS.iter().filter(|room| room.linked).filter_map(|room| off(room.name)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut claims = BTreeMap::new();
+    for pair in words.windows(2) {
+        let name = pair[0].strip_prefix('`').and_then(|name| name.strip_suffix('`'));
+        let tokens = pair[1].trim_end_matches(['.', ',']).replace(',', "").parse::<usize>();
+        if let (Some(name), Ok(tokens)) = (name, tokens) {
+            claims.insert(name, tokens);
+        }
+    }
+    let tokens = rooms::tokens_of_rooms();
+    for room in rooms::ROOMS.iter().filter(|room| room.linked) {
+        let there = tokens[room.name];
+        let claimed = claims.get(room.name).copied().unwrap_or_default();
+        assert!(claimed.abs_diff(there) * 10 <= there, "{} has {there} tokens; the README says {claimed}", room.name);
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use super::tokens::tokens;
+
 const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
 
 /// One file under `src/`.
@@ -11,20 +13,12 @@ const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
 pub struct SourceFile {
     /// Relative to `src/`, with slashes.
     pub path: String,
-    /// All of its lines.
-    pub lines: usize,
     /// Its text, in which comments and the insides of literals are blank; lines stay where they are.
     code: String,
-    /// How much of it is code, comment, and unit test.
-    pub measure: Measure,
-}
-
-/// Lines: of code and of comments without blank ones, of unit tests with everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measure {
-    pub code: usize,
-    pub comments: usize,
-    pub tests: usize,
+    /// Lines of code, without blank ones, comments and unit tests.
+    pub code_lines: usize,
+    /// Its text before the unit tests; empty where all of it is test.
+    product: String,
 }
 
 /// Every Rust file under `src/`, read once for all tests.
@@ -38,7 +32,8 @@ pub fn sources() -> &'static [SourceFile] {
         let of_tests: Vec<String> = files.iter().flat_map(SourceFile::test_modules).collect();
         let is_test = |path: &str| of_tests.iter().any(|module| path.starts_with(module.as_str()));
         for file in files.iter_mut().filter(|file| is_test(&file.path)) {
-            file.measure = Measure { code: 0, comments: 0, tests: file.lines };
+            file.code_lines = 0;
+            file.product.clear();
         }
         files
     });
@@ -59,8 +54,14 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
 
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
-        let lines = text.lines().count();
-        SourceFile { path: path.to_owned(), lines, code: blank(text, true), measure: measure(text) }
+        let product = text.find(UNIT_TESTS).map_or(text, |end| &text[..=end]);
+        let code_lines = blank(product, false).lines().filter(|line| !line.trim().is_empty()).count();
+        SourceFile { path: path.to_owned(), code: blank(text, true), code_lines, product: product.to_owned() }
+    }
+
+    /// What a reader reads of it.
+    pub fn tokens(&self) -> Vec<&str> {
+        tokens(&self.product)
     }
 
     /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`, `pages/tests/`.
@@ -108,20 +109,11 @@ impl SourceFile {
     /// The same before the unit tests of the file.
     pub fn product_names(&self, name: &str) -> bool {
         let product = self.code.find(UNIT_TESTS).map_or(self.code.as_str(), |end| &self.code[..end]);
-        self.measure.code > 0 && names(product, name)
+        !self.product.is_empty() && names(product, name)
     }
 
     pub fn count(&self, text: &str) -> usize {
         self.code.matches(text).count()
-    }
-
-    /// Every function with a body, and its lines from `fn` to the closing brace.
-    pub fn functions(&self) -> Vec<(String, usize)> {
-        let starts = self
-            .code
-            .match_indices("fn ")
-            .filter(|(position, _)| !is_word_byte(self.code[..*position].bytes().next_back()));
-        starts.filter_map(|(position, _)| function_at(&self.code[position..])).collect()
     }
 }
 
@@ -160,39 +152,6 @@ fn paths_at(text: &str) -> Vec<String> {
     members.into_iter().filter(|member| !member.is_empty()).collect()
 }
 
-/// The function that `text` begins with; none for one without a body, or a function pointer's type.
-fn function_at(text: &str) -> Option<(String, usize)> {
-    let name: String =
-        text[3..].chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
-    let mut round = 0_i32;
-    let mut open = None;
-    for (position, character) in text.char_indices() {
-        match character {
-            '(' | '[' => round += 1,
-            ')' | ']' => round -= 1,
-            ';' if round <= 0 && open.is_none() => return None,
-            '{' if round == 0 => open = Some(open.unwrap_or(0) + 1),
-            '}' if round == 0 => {
-                let left = open? - 1;
-                if left == 0 {
-                    return (!name.is_empty()).then(|| (name, text[..position].matches('\n').count() + 1));
-                }
-                open = Some(left);
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// What stands before `mod tests` is product; a line that is blank without its comment is a comment.
-fn measure(text: &str) -> Measure {
-    let product = text.find(UNIT_TESTS).map_or(text, |end| &text[..=end]);
-    let said = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
-    let code = said(&blank(product, false));
-    Measure { code, comments: said(product) - code, tests: text.lines().count() - product.lines().count() }
-}
-
 /// Replaces comments, and what stands in string and character literals if asked to, by blanks.
 fn blank(text: &str, literals: bool) -> String {
     let mut code = String::with_capacity(text.len());
@@ -218,7 +177,7 @@ fn blank(text: &str, literals: bool) -> String {
 }
 
 /// How many bytes of `text` are a comment or a literal that it begins with.
-fn literal_or_comment(text: &str) -> usize {
+pub fn literal_or_comment(text: &str) -> usize {
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
     }
