@@ -1,5 +1,6 @@
-//! `acr_values`: wishes about the sign-in. Besides plain values it carries `idp:` (which provider) and `tenant:` (within
-//! which tenant). The rule that settles the tenant is the same for every grant, so it lives here.
+//! `acr_values`: what a client wishes about the sign-in. Beside authentication context classes it
+//! takes `idp:NAME` (sign in with this provider) and `tenant:NAME` (within this tenant). Every
+//! grant settles the tenant by the rule in this file.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use super::session::LOCAL;
 use crate::protocol::upstream::choices::Place;
 
 named! {
-    /// What a sign-in here is worth, the weakest first (OpenID Connect Core §2, `acr`).
+    /// How strong a sign-in at Gatepost is, the weakest first (OpenID Connect Core §2, `acr`).
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
     pub enum Strength {
         /// One factor.
@@ -26,30 +27,34 @@ named! {
 }
 
 impl Strength {
-    /// What an `acr` ranks as: a name that is none of ours is an identity provider's, and ranks as one factor.
+    /// The strength of an `acr`. A name that is not one of ours comes from an identity provider,
+    /// and counts as one factor.
     pub fn of(acr: &str) -> Strength {
         Strength::from_name(acr).unwrap_or(Strength::SignedIn)
     }
 }
 
-/// Whether a sign-in of `acr` is as good as `wanted`: that very one, or a weaker one of ours.
+/// Whether a sign-in of `acr` is as strong as `wanted`: the same name, or one of ours that is not
+/// stronger.
 pub fn reaches(acr: &str, wanted: &str) -> bool {
     acr == wanted || Strength::from_name(wanted).is_some_and(|wanted| Strength::of(acr) >= wanted)
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcrValues {
-    /// The provider to sign in with: known, enabled, allowed to the client, and not of another tenant.
+    /// The provider to sign in with: known, enabled, allowed to the client, and not of another
+    /// tenant.
     pub identity_provider: Option<String>,
-    /// A provider that was asked for and is none of that: for the log.
+    /// A provider that was asked for and is not usable. It is ignored, and the log says so.
     pub dropped_identity_provider: Option<String>,
-    /// The tenant to sign in within; without one, users without a tenant.
+    /// The tenant whose users may sign in. `None`: users without a tenant.
     pub tenant: Option<TenantName>,
     pub others: Vec<String>,
 }
 
 impl AcrValues {
-    /// Reads the parameter. Only the tenant can be wrong (`UnknownTenant`); everything else is a wish.
+    /// Reads the parameter. An unknown tenant is an error (`UnknownTenant`). All other values are
+    /// wishes, and are ignored where they cannot be met.
     pub fn parse(text: Option<&str>, client: &Client, catalogue: &Catalogue) -> Result<AcrValues, Reason> {
         let words: Vec<&str> = text.unwrap_or_default().split(' ').filter(|word| !word.is_empty()).collect();
         let providers: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("idp:")).collect();
@@ -67,7 +72,8 @@ impl AcrValues {
     }
 }
 
-/// The tenant of a request that brings a password along: of `idp:` it may name `local` alone.
+/// The tenant of a request with a password in it (the password grant). It may name no other
+/// provider than `local`.
 pub fn tenant_for_password(
     text: Option<&str>,
     client: &Client,
@@ -80,7 +86,8 @@ pub fn tenant_for_password(
     Ok(AcrValues::parse(text, client, catalogue)?.tenant)
 }
 
-/// The tenant named, if it is registered and the client's; without a name the client's only one, else none.
+/// The named tenant, if it is registered and the client may use it. Without a name: the client's
+/// only tenant, or none where the client has several or none.
 pub fn settle_tenant<'a>(
     names: impl Iterator<Item = &'a str>,
     client: &Client,
@@ -90,8 +97,8 @@ pub fn settle_tenant<'a>(
     Ok(named.or_else(|| only_tenant(client).cloned()))
 }
 
-/// More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant is registered, names are
-/// ignored.
+/// The one tenant in `names`. Several names, an unknown one and one that is not allowed are
+/// `UnknownTenant`. Where no tenant is registered, names are ignored.
 pub fn named_tenant<'a>(
     names: impl Iterator<Item = &'a str>,
     catalogue: &Catalogue,
@@ -109,7 +116,7 @@ pub fn named_tenant<'a>(
     }
 }
 
-/// Whether what was given within that tenant, or without one, would still be given.
+/// Whether a grant that was given within this tenant (or without one) would still be given today.
 pub fn tenant_stands(tenant: Option<&TenantName>, client: &Client, catalogue: &Catalogue) -> bool {
     match tenant {
         Some(tenant) => catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant),
@@ -121,7 +128,8 @@ fn only_tenant(client: &Client) -> Option<&TenantName> {
     client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?.first()
 }
 
-/// Every `acr` that a sign-in can end with: what discovery lists, and what an essential `acr` can ask for.
+/// Every `acr` that a sign-in can have. Discovery lists them, and an essential `acr` may name only
+/// these.
 pub fn supported(catalogue: &Catalogue) -> BTreeSet<&str> {
     let enabled = catalogue.identity_providers.values().filter(|provider| provider.enabled);
     let ours = Strength::ALL.map(Strength::as_str);

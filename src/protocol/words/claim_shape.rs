@@ -1,4 +1,5 @@
-//! The shapes of claim values (OpenID Connect Core §5.1). What does not fit is left out rather than sent wrong.
+//! The types of claim values (OpenID Connect Core §5.1). A stored value of the wrong type is left
+//! out.
 
 use serde_json::{Map, Value};
 
@@ -43,7 +44,7 @@ fn text(value: &Value) -> Option<Value> {
     value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
 }
 
-/// No other scheme than http and https: `javascript:` would run where a client links to it.
+/// An address with http or https. Clients turn it into a link, and `javascript:` would run there.
 fn web_address(value: &Value) -> Option<Value> {
     let (scheme, rest) = value.as_str()?.split_once("://")?;
     let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -51,7 +52,7 @@ fn web_address(value: &Value) -> Option<Value> {
     (is_web && is_whole).then(|| value.clone())
 }
 
-/// Always an array, so that a client need not tell one role from several.
+/// The roles as an array, also where there is only one: clients then read one type.
 fn roles(value: &Value) -> Option<Value> {
     let roles: Vec<Value> = match value {
         Value::Array(roles) => roles.iter().filter_map(text).collect(),

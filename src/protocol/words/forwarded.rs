@@ -1,5 +1,6 @@
-//! Whose request is this? Reads `X-Forwarded-For` from right to left, as far as the proxies that wrote it are trusted.
-//! Names are never resolved: an entry that is not an address ends the walk.
+//! The address of the client behind the proxies. Reads `X-Forwarded-For` from right to left, past
+//! the proxies that are trusted. Names are never resolved: reading ends at an entry that is not an
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -15,12 +16,13 @@ impl Cidr {
         Cidr { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
     }
 
-    /// Of the first two groups; the rest is zero.
+    /// A block that is given by its first two groups; the other groups are zero.
     pub const fn v6([a, b]: [u16; 2], prefix: u8) -> Cidr {
         Cidr { network: IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)), prefix }
     }
 
-    /// Reads `10.0.0.0/8`, `::1/128`, or a single address. The error is the rule that was broken, and says nothing of the text.
+    /// Reads `10.0.0.0/8`, `::1/128`, or a single address. The error names the rule that was
+    /// broken, and does not repeat the text.
     pub fn parse(text: &str) -> Result<Cidr, &'static str> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -55,14 +57,15 @@ pub fn loopback_proxies() -> Vec<Cidr> {
     vec![Cidr::v4([127, 0, 0, 0], 8), Cidr { network: IpAddr::from(Ipv6Addr::LOCALHOST), prefix: 128 }]
 }
 
-/// Whether what a peer forwards is believed. `None` is a Unix socket: its file permissions say who may connect.
+/// Whether what a peer forwards is believed. `None` is a Unix socket: its file permissions say who
+/// may connect.
 pub fn is_trusted(peer: Option<IpAddr>, trusted_proxies: &[Cidr]) -> bool {
     peer.is_none_or(|address| trusted_proxies.iter().any(|block| block.contains(address)))
 }
 
-/// The address a request came from: the right-most of `values` (`X-Forwarded-For`) that is no trusted proxy; where all
-/// are trusted, the left-most; where an entry is no address, the last one before it. A Unix socket counts as 127.0.0.1
-/// if it forwarded nothing.
+/// The address a request came from: the right-most of `values` (`X-Forwarded-For`) that is no
+/// trusted proxy; where all are trusted, the left-most; where an entry is no address, the last one
+/// before it. A Unix socket counts as 127.0.0.1 if it forwarded nothing.
 pub fn source<'a>(
     peer: Option<IpAddr>,
     values: impl DoubleEndedIterator<Item = &'a str>,

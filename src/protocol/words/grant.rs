@@ -1,5 +1,5 @@
-//! A grant: what a user allowed a client at one sign-in. Until it is redeemed it lies in the code that promises it; from
-//! then on its row remembers it.
+//! A grant: what a user allowed a client at one sign-in. Before it is redeemed, the authorization
+//! code carries it under a seal. Redeeming the code writes it as a row.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::protocol::words::session::SignIn;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Its day is that of `expires_at`.
+    /// Its day is the day of `expires_at`.
     pub id: GrantId,
     pub client_id: ClientId,
     pub user: SignIn,
-    /// What was granted; narrower answers do not change it.
+    /// What was granted. A token answer with a narrower scope does not change it.
     pub scope: ScopeSet,
-    /// `resource` of the authorization request; empty when it named none.
+    /// The `resource` parameters of the authorization request (RFC 8707); empty without any.
     pub resources: Vec<String>,
     /// Names of claims asked for by the `claims` parameter.
     pub claims: ClaimNames,
-    /// Claims of its access tokens that an extension grant gave.
+    /// Claims that an extension grant puts into the access tokens of this grant.
     #[serde(with = "json_text")]
     pub token_claims: Map<String, Value>,
     pub epochs: Epochs,
-    /// How often its refresh token has moved on.
+    /// How often the refresh token was exchanged for its successor.
     pub generation: i32,
     /// When the authorization was given.
     pub issued_at: Instant,
@@ -41,8 +41,9 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// A grant given now, that waits `redeemable` long to be redeemed. It ends for good with its refresh tokens, or
-    /// without any with the one access token of its last moment.
+    /// A grant that is given now, and can be redeemed for `redeemable`. With `offline_access` it
+    /// expires when its refresh tokens do. Without, it expires with the last access token that it
+    /// can give: one that is issued at the end of `redeemable`.
     pub fn given(
         random: [u8; 16],
         client: &Client,
@@ -73,12 +74,13 @@ impl Grant {
         }
     }
 
-    /// With `offline_access` it outlives its session.
+    /// Whether the grant lives on after its session ends.
     pub fn is_offline(&self) -> bool {
         self.scope.contains(OFFLINE_ACCESS)
     }
 
-    /// An access token that would stand exactly as long as the grant does: for all of it, issued and ending with it.
+    /// An access token with all that was granted, issued with the grant and ending with it.
+    /// Whatever asks whether a token still stands can be asked about the grant by this token.
     pub fn as_access_token(&self) -> AccessToken {
         AccessToken {
             jti: Jti { stands_on: StandsOn::Grant(self.id), random: [0; 12] },
@@ -95,17 +97,19 @@ impl Grant {
     }
 }
 
-/// What a code, a grant or a token of a user carries.
+/// The epochs that a code, a grant or a token of a user carries. It stands while each equals
+/// today's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Epochs {
     pub installation: i64,
     pub client: i64,
     pub user: i64,
-    /// Of the user's consent to the client: 0 until it is withdrawn or lapses for the first time.
+    /// The epoch of the user's consent to the client: 0 until the consent is withdrawn or lapses
+    /// for the first time.
     pub consent: i64,
 }
 
-/// What a browser session carries.
+/// The epochs that a browser session carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionEpochs {
     pub installation: i64,
@@ -113,7 +117,7 @@ pub struct SessionEpochs {
 }
 
 impl SessionEpochs {
-    /// With those of the client, and of the user's consent to it.
+    /// These epochs, with the epochs of the client and of the user's consent to it.
     pub fn at_client(self, client: i64, consent: i64) -> Epochs {
         Epochs { installation: self.installation, client, user: self.user, consent }
     }

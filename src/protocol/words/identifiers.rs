@@ -1,4 +1,4 @@
-//! Names of things as types, so that a subject is never passed where a client was meant.
+//! Names as types: a subject cannot be passed where a client is expected.
 
 use std::fmt::{self, Write};
 
@@ -35,36 +35,39 @@ macro_rules! names {
 names! {
     /// A registered client's name (RFC 6749 §2.2). At most 200 characters.
     ClientId;
-    /// A user's identifier towards clients (OpenID Connect Core §2, `sub`): at most 255 ASCII characters, never reused.
+    /// A user's identifier towards clients (OpenID Connect Core §2, `sub`): at most 255 ASCII
+    /// characters, never reused.
     Subject;
-    /// A browser session's public name (`sid`, OpenID Connect Front-Channel Logout §3). Unrelated to the cookie's handle.
+    /// A browser session's public name (`sid`, OpenID Connect Front-Channel Logout §3). Unrelated
+    /// to the cookie's handle.
     Sid;
     TenantName;
 }
 
 impl Subject {
-    /// base64url of 127 random bits; the bit left out keeps `-` from the beginning, where a command takes it for a
-    /// flag.
+    /// base64url of 127 random bits. The first bit is zero, so that the text never begins with `-`,
+    /// which a command would take for a flag.
     pub fn of_random([first, rest @ ..]: [u8; 16]) -> Subject {
         Subject(URL_SAFE_NO_PAD.encode([&[first & 0x7f][..], &rest].concat()))
     }
 }
 
 impl Sid {
-    /// base64url of the day (4 bytes, big-endian) and 128 random bits: by the day the session's row is found in one
-    /// partition.
+    /// base64url of the day (4 bytes, big-endian) and 128 random bits. The day says in which
+    /// partition the session's row lies.
     pub fn of_day(day: Day, random: [u8; 16]) -> Sid {
         Sid(URL_SAFE_NO_PAD.encode([day.0.to_be_bytes().as_slice(), &random].concat()))
     }
 
-    /// `None` for a name not made here.
+    /// The day in the name; `None` for a name that [`Sid::of_day`] did not make.
     pub fn day(&self) -> Option<Day> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.0).ok().filter(|bytes| bytes.len() == 20)?;
         bytes.first_chunk::<4>().map(|day| Day(i32::from_be_bytes(*day)))
     }
 }
 
-/// A grant's name: the UTC day of its absolute expiry (which names the partition) and 128 random bits.
+/// A grant's name: the UTC day of its absolute expiry (which names the partition) and 128 random
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantId {
     pub day: Day,
@@ -72,7 +75,8 @@ pub struct GrantId {
 }
 
 impl GrantId {
-    /// The day (4 bytes, big-endian) and the random ones, as every handle of the grant begins.
+    /// The day (4 bytes, big-endian) and the random bytes. Every handle of the grant begins with
+    /// them.
     pub fn to_bytes(self) -> Vec<u8> {
         [self.day.0.to_be_bytes().as_slice(), &self.random].concat()
     }
@@ -82,7 +86,7 @@ impl GrantId {
         Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })
     }
 
-    /// As commands write it, in base64url.
+    /// The name in base64url, as commands print it.
     pub fn to_text(self) -> String {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }

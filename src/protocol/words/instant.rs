@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Microseconds since 1970-01-01T00:00:00Z: the precision Postgres stores, so comparing here and there agrees.
+/// Microseconds since 1970-01-01T00:00:00Z: the precision Postgres stores, so comparing here and
+/// there agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Instant(i64);
 
@@ -16,7 +17,8 @@ impl Instant {
         Instant(micros)
     }
 
-    /// Takes whole seconds since the Unix epoch, as in a JWT's `NumericDate` (RFC 7519 §2). Saturates.
+    /// Takes whole seconds since the Unix epoch, as in a JWT's `NumericDate` (RFC 7519 §2).
+    /// Saturates.
     pub const fn from_seconds(seconds: i64) -> Instant {
         Instant(seconds.saturating_mul(MICROS_PER_SECOND))
     }
@@ -45,7 +47,8 @@ impl Instant {
         Day(self.seconds().div_euclid(SECONDS_PER_DAY) as i32)
     }
 
-    /// This instant moved `lifetime` ahead. Saturates instead of wrapping: a token never ends before it began.
+    /// This instant moved `lifetime` ahead. Saturates instead of wrapping: a token never ends
+    /// before it began.
     pub fn plus(self, lifetime: Duration) -> Instant {
         let micros = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
         Instant(self.0.saturating_add(micros))

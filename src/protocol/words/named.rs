@@ -1,6 +1,6 @@
 //! Enums whose variants have names: on the wire, in the database, in the log.
 
-/// All of them in the order written, each one's name, and the one of a name.
+/// Writes the enum, the list of its variants, the name of each, and the way back from a name.
 macro_rules! named {
     ($(#[$attribute:meta])* pub enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$attribute])*

@@ -1,6 +1,8 @@
-//! Redirect URIs, of authorization responses and after a sign-out. A URI is held to the rules when it is registered and when
-//! a request names it. Only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
-//! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
+//! Redirect URIs: where authorization responses go, and where browsers go after a sign-out. A URI
+//! is checked when it is registered and again when a request names it. Only a comparison that
+//! matched makes a [`RedirectTarget`], so code that forgets to compare does not compile. URIs are
+//! compared byte for byte (RFC 9700 §2.1). Nothing is normalised, so the parser below only has to
+//! be strict.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +12,7 @@ use std::net::Ipv6Addr;
 use super::client::Client;
 use crate::protocol::words::parameters;
 
-/// Schemes that run something, read something or leave the browser's web: never a redirect target.
+/// Schemes that are never a redirect target: they run code, read files or start other programs.
 const FORBIDDEN_SCHEMES: [&str; 16] = [
     "javascript",
     "data",
@@ -30,13 +32,16 @@ const FORBIDDEN_SCHEMES: [&str; 16] = [
     "chrome",
 ];
 
-/// Hosts on this machine, where no other machine can listen in, so plain http will do (RFC 8252 §8.3).
+/// Hosts on the user's own machine. Nobody else can listen in there, so http is allowed (RFC 8252
+/// §8.3).
 const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
-/// Hosts whose port a native application cannot know beforehand (RFC 8252 §7.3). `localhost` is a name: not one of them.
+/// Hosts with which a native application may use any port, as it cannot know the port beforehand
+/// (RFC 8252 §7.3). `localhost` is a name that may be resolved to another machine, so it is not
+/// here.
 const ANY_PORT_HOSTS: [&str; 2] = ["127.0.0.1", "[::1]"];
 
-/// Made by the two functions that match, and nothing else.
+/// A URI that is registered. Only the two `match_` functions make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectTarget {
     uri: String,
@@ -61,7 +66,7 @@ impl RedirectTarget {
         &self.uri
     }
 
-    /// As browsers write it; `None` for custom schemes, which have none.
+    /// The origin as browsers write it; `None` for custom schemes, which have no origin.
     pub fn origin(&self) -> Option<String> {
         origin_of(&self.uri)
     }
@@ -76,7 +81,7 @@ impl RedirectTarget {
     }
 }
 
-/// The error is the rule it breaks.
+/// Checks a URI that is to be registered. The error names the rule that it breaks.
 pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static str> {
     check_characters(uri)?;
     let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
@@ -89,7 +94,8 @@ pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static s
     }
 }
 
-/// The origin of an http or https URI as browsers write it: lower case, no default port (RFC 6454 §6.2).
+/// The origin of an http or https URI as browsers write it: lower case, no default port (RFC 6454
+/// §6.2).
 pub fn origin_of(uri: &str) -> Option<String> {
     let parts = split(uri).filter(|parts| is_web(parts.scheme))?;
     let (host, port) = split_authority(parts.authority?)?;
@@ -102,7 +108,8 @@ pub fn origin_of(uri: &str) -> Option<String> {
     }
 }
 
-/// Whether `text` is an absolute URI without a fragment (RFC 3986 §4.3), as a `resource` must be (RFC 8707 §2).
+/// Whether `text` is an absolute URI without a fragment (RFC 3986 §4.3), as a `resource` must be
+/// (RFC 8707 §2).
 pub fn is_absolute_uri(text: &str) -> bool {
     text.bytes().all(is_uri_byte)
         && split(text).is_some_and(|parts| parts.authority.is_some() || !parts.rest.is_empty())
@@ -136,7 +143,7 @@ fn is_web(scheme: &str) -> bool {
     scheme == "https" || scheme == "http"
 }
 
-/// `None` when either is not well-formed, or there is user info.
+/// Host and port; `None` when either is not well-formed, or when there is user info.
 fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
     let host_end = if authority.starts_with('[') {
         authority.find(']')?.checked_add(1)?
@@ -157,7 +164,7 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// One spelling per port: no sign, no leading zero, no zero.
+/// A port has one spelling: no sign, no leading zero, and not 0.
 fn is_port(port: &str) -> bool {
     !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
 }
@@ -207,7 +214,7 @@ fn check_loopback(host: &str) -> Result<(), &'static str> {
 }
 
 fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {
-    // Without the slash `localhost:8080` would be a scheme of its own.
+    // Otherwise `localhost:8080` would pass as the scheme `localhost`.
     if parts.authority.is_none() && !parts.rest.starts_with('/') {
         return Err("a custom scheme must be followed by :/");
     }
@@ -221,7 +228,8 @@ fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
     if parts.rest.contains(['[', ']']) { Err("must encode [ and ] outside the host with %") } else { Ok(()) }
 }
 
-/// The one exception to byte equality: registered without a port on a loopback address (RFC 8252 §7.3).
+/// The one exception to byte equality: a URI that was registered without a port on a loopback
+/// address matches with any port (RFC 8252 §7.3).
 fn is_same_but_port(registered: &str, sent: &str) -> bool {
     let (Some(registered), Some(sent)) = (split(registered), split(sent)) else {
         return false;

@@ -1,4 +1,5 @@
-//! `response_type`: a set of words in any order (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5).
+//! `response_type`: a set of words in any order (OAuth 2.0 Multiple Response Type Encoding
+//! Practices §3, §5).
 
 use std::fmt;
 
@@ -27,7 +28,7 @@ impl ResponseType {
         ResponseType { code: true, id_token: true, token: true },
     ];
 
-    /// `None` for an unknown word, a repeated one, or none at all.
+    /// Reads the parameter. `None` for an unknown or repeated word, and for an empty text.
     pub fn parse(text: &str) -> Option<ResponseType> {
         let mut parsed = ResponseType { code: false, id_token: false, token: false };
         for word in text.split(' ') {
@@ -44,7 +45,8 @@ impl ResponseType {
         Some(parsed)
     }
 
-    /// Nothing then leads to userinfo (OpenID Connect Core §5.4).
+    /// Whether the ID token is all that the client gets. It cannot ask UserInfo then, so the ID
+    /// token has the claims (OpenID Connect Core §5.4).
     pub fn is_id_token_alone(self) -> bool {
         self.id_token && !self.code && !self.token
     }
@@ -72,7 +74,8 @@ named! {
 }
 
 impl ResponseMode {
-    /// Tokens never travel in a query.
+    /// Whether an answer of this response type may travel in this mode. Tokens never travel in a
+    /// query.
     pub fn is_legal_for(self, response_type: ResponseType) -> bool {
         match self {
             ResponseMode::Query => !response_type.returns_tokens(),
@@ -85,7 +88,7 @@ impl ResponseMode {
     }
 }
 
-/// `none` never stands beside another.
+/// The words of `prompt`. `none` cannot stand beside another word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prompts {
     pub none: bool,
@@ -95,7 +98,8 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// An unknown word, none at all, or `none` beside another is `MalformedPrompt`.
+    /// Reads the parameter. An unknown word, an empty text, and `none` beside another word are
+    /// `MalformedPrompt`.
     pub fn parse(text: &str) -> Result<Prompts, Reason> {
         let mut prompts = Prompts::default();
         for word in text.split(' ').filter(|word| !word.is_empty()) {

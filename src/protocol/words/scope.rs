@@ -75,12 +75,12 @@ pub enum ScopeKind {
 pub struct RegisteredScope {
     pub name: String,
     pub kind: ScopeKind,
-    /// `display_name`; the name where none was registered.
+    /// The registered `display_name`, or the name where there is none.
     pub display_name: LocalizedText,
     pub description: LocalizedText,
-    /// Names of user claims it releases, as they go out.
+    /// Names of the user claims that it releases, as clients receive them.
     pub claims: Vec<String>,
-    /// Those that have another name among the user's claims: that name by theirs.
+    /// Claims that are stored under another name: from the name in tokens to the stored name.
     pub renamed: BTreeMap<String, String>,
     /// Cannot be unticked on the consent page.
     pub required: bool,
@@ -96,7 +96,7 @@ pub struct RegisteredResource {
     /// Its audience value, and its name at introspection.
     pub name: String,
     pub display_name: String,
-    /// Names of user claims its access tokens carry, as they go out.
+    /// Names of the user claims in access tokens for it, as APIs receive them.
     pub claims: Vec<String>,
     pub renamed: BTreeMap<String, String>,
 }
@@ -113,13 +113,13 @@ pub struct Catalogue {
     pub scopes: BTreeMap<String, RegisteredScope>,
     pub resources: BTreeMap<String, RegisteredResource>,
     pub tenants: BTreeMap<String, RegisteredTenant>,
-    /// `local` is not among them.
+    /// Identity providers by name, without `local`.
     pub identity_providers: BTreeMap<String, IdentityProvider>,
-    /// No enabled client allows them: no sign-in by one leads anywhere.
+    /// Providers that no enabled client allows. Nobody can sign in with one of these.
     pub idle_identity_providers: BTreeSet<String>,
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
     pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
-    /// Some client may use the `plain` PKCE method: discovery tells.
+    /// Whether any client may use the PKCE method `plain`. Discovery lists the method then.
     pub plain_pkce: bool,
 }
 
@@ -131,7 +131,7 @@ impl Catalogue {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalizedText {
-    /// For every language that has none of its own.
+    /// The text for every language that is not in `by_language`.
     pub plain: String,
     /// By BCP 47 language tag, in lower case.
     pub by_language: BTreeMap<String, String>,
@@ -143,7 +143,7 @@ impl From<&str> for LocalizedText {
     }
 }
 
-/// A well-formed BCP 47 tag, as far as a misspelt one can be told (RFC 5646 §2.1).
+/// Whether this looks like a BCP 47 tag (RFC 5646 §2.1): enough to catch a typing error.
 pub fn is_language_tag(tag: &str) -> bool {
     let mut subtags = tag.split('-');
     let is_language = |subtag: &str| (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic());
@@ -151,8 +151,9 @@ pub fn is_language_tag(tag: &str) -> bool {
     tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
 }
 
-/// What it asks for, all of it or nothing (`invalid_scope`); where it leaves the choice to us, all of the client's
-/// scope that is registered. `offline_access` only where the client may refresh.
+/// The scope that a request gets: all that it asks for, or `invalid_scope`. A request without
+/// `scope` gets all registered scopes of the client. `offline_access` is only for clients with the
+/// refresh grant.
 pub fn requested_scope(
     requested: Option<&ScopeSet>,
     client: &Client,

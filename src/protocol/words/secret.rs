@@ -5,7 +5,8 @@ use std::ops::Deref;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
-/// `Debug` shows only that it is one; there is no `Display`. Two of one length are compared in constant time.
+/// A value that cannot be printed: `Debug` shows `[redacted]`, and there is no `Display`. Two
+/// secrets of the same length are compared in constant time.
 #[derive(Clone)]
 pub struct Secret<T>(T);
 

@@ -1,5 +1,5 @@
-//! Absolute http and https URLs that operators register. What browsers, servers and people could read in different
-//! ways is refused (RFC 3986 §3).
+//! Absolute http and https URLs that operators register. A URL that browsers, servers and people
+//! could read in different ways is refused (RFC 3986 §3).
 
 use crate::protocol::words::client::Client;
 use crate::protocol::words::redirect_uri::origin_of;
@@ -18,7 +18,7 @@ pub struct WebUrl<'a> {
 }
 
 impl<'a> WebUrl<'a> {
-    /// The error is the rule that was broken.
+    /// Reads a URL. The error names the rule that it breaks.
     pub fn parse(text: &'a str) -> Result<WebUrl<'a>, &'static str> {
         check_characters(text)?;
         let (https, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
@@ -37,12 +37,12 @@ impl<'a> WebUrl<'a> {
         Ok(WebUrl { https, host, port, path, query, origin })
     }
 
-    /// By a name that no resolver can send elsewhere.
+    /// Whether the host is this machine, by a name that no resolver can send elsewhere.
     pub fn is_loopback(&self) -> bool {
         matches!(self.host, "127.0.0.1" | "[::1]" | "localhost")
     }
 
-    /// Requests to it cannot be read or altered on the way: https, or this machine.
+    /// Whether nobody can read or alter requests on the way: https, or this machine.
     pub fn is_protected(&self) -> bool {
         self.https || self.is_loopback()
     }
@@ -99,8 +99,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether `origin` is that of a redirect URI or an `allowed_cors_origins` of the client's, byte for byte. `null` is
-/// nobody's.
+/// Whether `origin` is the origin of one of the client's redirect URIs or one of its
+/// `allowed_cors_origins`, byte for byte. The origin `null` is never allowed.
 pub fn allowed_origin(client: &Client, origin: &str) -> bool {
     let is_redirect_origin =
         || client.redirect_uris.iter().any(|uri| origin_of(uri).is_some_and(|known| known == origin));
