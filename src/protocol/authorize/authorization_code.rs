@@ -1,5 +1,6 @@
-//! The authorization code: what it carries under seal, and the verdict on an attempt to redeem it (RFC 6749 §4.1.3,
-//! RFC 7636 §4.6). Nothing is stored until then; the database alone knows whether a code was redeemed before.
+//! The authorization code: what it carries under its seal, and the verdict on an attempt to redeem
+//! it (RFC 6749 §4.1.3, RFC 7636 §4.6). Issuing a code stores nothing. Redeeming it writes the
+//! grant, and that statement finds out whether the code was redeemed before.
 
 use std::time::Duration;
 
@@ -16,14 +17,15 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::Catalogue;
 
-/// How long after its issue a code that comes again still ends what its first redemption gave.
+/// For how long after it was issued a code is watched for replay. Within this time, an expired code
+/// that comes again revokes what its first redemption gave.
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
 
-/// Everything the authorization endpoint decided, for the token endpoint.
+/// Everything that the authorization endpoint decided and the token endpoint needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     pub grant: Grant,
-    /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
+    /// [`redirect_uri_hash`] of the authorization request's `redirect_uri`.
     pub redirect_uri_hash: [u8; 32],
     pub challenge: Option<CodeChallengeDigest>,
     pub nonce: Option<String>,
@@ -31,21 +33,25 @@ pub struct AuthorizationCode {
     pub expires_at: Instant,
 }
 
-/// What to do with an attempt to redeem a code. Replay is found out by the statement that enacts this.
+/// What to do with an attempt to redeem a code. The statement that enacts this verdict also finds
+/// out whether the attempt is a replay.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redemption {
-    /// Create the grant and issue, unless it is there already.
+    /// Create the grant and issue its tokens. A grant that is there already makes this a replay.
     Redeem,
-    /// Its own client got it wrong: create the grant revoked, so that the code is spent.
+    /// The request came from the right client and is wrong. Create the grant as revoked, so that
+    /// the code is used up.
     Burn(Reason),
-    /// Expired, yet recent enough that a first redemption may live: revoke the grant if it is there, create nothing.
+    /// The code has expired, but what a first redemption gave may still be in use. Revoke the grant
+    /// if it is there, and create none.
     ReplayOnly(Reason),
-    /// Refuse and write nothing: a stranger must not be able to spend somebody's code.
+    /// Refuse and write nothing. A stranger must not be able to use up somebody's code.
     Reject(Reason),
 }
 
-/// Judges an attempt, in the order client, expiry, redirect_uri, PKCE, and whether the client may still have it.
+/// Judges an attempt to redeem a code. Checks in this order: the client, expiry, `redirect_uri`,
+/// PKCE, and whether the client may still have what was granted.
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,
@@ -73,7 +79,8 @@ pub fn redeem(
     Redemption::Redeem
 }
 
-/// SHA-256 of a redirect_uri, byte for byte: equal exactly when the texts are.
+/// SHA-256 of the bytes of a `redirect_uri`. The code carries this instead of the text, to stay
+/// short.
 pub fn redirect_uri_hash(redirect_uri: &str) -> [u8; 32] {
     Sha256::digest(redirect_uri.as_bytes()).into()
 }
@@ -86,7 +93,8 @@ fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
     }
 }
 
-/// A verifier must be there exactly when a challenge was; an empty one is not "no PKCE".
+/// Compares the verifier with the challenge. An empty `code_verifier` counts as sent: a client that
+/// sends one means to use PKCE.
 fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &PresentedVerifier) -> Result<(), Reason> {
     match verifier {
         PresentedVerifier::Absent => pkce::verify(challenge, None),

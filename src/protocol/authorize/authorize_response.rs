@@ -1,5 +1,5 @@
-//! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding Practices, RFC 9207): its
-//! parameters, and the one encoder that puts them into a redirect or a form.
+//! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding
+//! Practices, RFC 9207): its parameters, and the encoder that puts them into a redirect or a form.
 
 use std::fmt;
 
@@ -11,7 +11,8 @@ use crate::protocol::words::response_type::ResponseMode;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 
-/// All but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
+/// All characters but the unreserved ones of RFC 3986 §2.3. A space becomes `%20`, which every
+/// decoder understands; not all understand `+`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub type ResponseParameters = Vec<(&'static str, String)>;
@@ -30,12 +31,12 @@ pub struct FrontChannelAccessToken {
     pub scope: ScopeSet,
 }
 
-/// Members are in the order of the wire.
+/// What a success tells the client, in the order in which it is sent.
 #[derive(Clone, Debug)]
 pub struct AuthorizeSuccess<'a> {
     pub issued: &'a Issued,
     pub state: Option<&'a str>,
-    /// OpenID Connect Session Management §2, only with `openid`.
+    /// OpenID Connect Session Management §2. Only for requests with `openid`.
     pub session_state: Option<&'a str>,
     pub issuer: &'a str,
 }
@@ -60,7 +61,8 @@ impl AuthorizeSuccess<'_> {
     }
 }
 
-/// `issuer` is left out for clients that take it for something else.
+/// What an error tells the client. `issuer` is `None` for clients that take an error with `iss` for
+/// something else.
 pub fn error_parameters(
     code: AuthorizeErrorCode,
     description: String,
@@ -81,7 +83,7 @@ pub enum Delivery {
     /// A page with a form that posts itself.
     Form {
         action: String,
-        /// Unescaped.
+        /// Names and values, not escaped.
         fields: ResponseParameters,
     },
 }
@@ -104,7 +106,8 @@ pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: Response
     }
 }
 
-/// Adds to the query; what is there stays byte for byte. `uri` has no fragment.
+/// Adds parameters to the query of `uri`, which has no fragment. What stands in the query stays
+/// byte for byte.
 pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
     let separator = match uri.split_once('?') {
         _ if parameters.is_empty() => "",

@@ -1,4 +1,4 @@
-//! What a user allowed a client, and for how long that counts.
+//! What a user allowed a client, and how long it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,14 +12,15 @@ use crate::protocol::words::scope::ScopeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// None once it was withdrawn.
+    /// Empty after it was withdrawn.
     pub scope: ScopeSet,
     pub claims: BTreeSet<String>,
     pub given_at: Instant,
 }
 
 impl Consent {
-    /// Whether it answers for all of `scope` and `claims`. `lifetime` is the client's `consent_lifetime`.
+    /// Whether the user allowed all of `scope` and `claims`, and it still counts. `lifetime` is the
+    /// client's `consent_lifetime`.
     pub fn covers(
         &self,
         scope: &ScopeSet,
@@ -30,7 +31,7 @@ impl Consent {
         self.stands(lifetime, now) && scope.is_within(&self.scope) && claims.is_subset(&self.claims)
     }
 
-    /// Neither withdrawn nor lapsed.
+    /// Whether it is neither withdrawn nor older than `lifetime`.
     pub fn stands(&self, lifetime: Option<Duration>, now: Instant) -> bool {
         !self.scope.is_empty() && lifetime.is_none_or(|lifetime| now < self.given_at.plus(lifetime))
     }
@@ -44,7 +45,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// `None` when it no longer stands. `expires_at` is the end that was stored with it.
+    /// What a remembered consent allows; `None` when it no longer counts. `expires_at` is the end
+    /// that was stored with it.
     pub fn of_consent(
         consent: &Consent,
         expires_at: Option<Instant>,
@@ -59,7 +61,7 @@ impl Allowance {
         })
     }
 
-    /// For as long as its refresh token can be used; `None` when that is over.
+    /// What an offline grant allows while its refresh token can be used; `None` after that.
     pub fn of_grant(grant: &Grant, client: &Client, now: Instant) -> Option<Allowance> {
         let stands = grant.is_offline() && grant.revoked_at.is_none() && now < refresh_token::ends_at(grant, client);
         stands.then(|| Allowance {
@@ -75,7 +77,8 @@ impl Allowance {
     }
 }
 
-/// One an application: all it may, since the first of it. By `client_id`.
+/// One entry for each client, in the order of `client_id`: all scopes that it has, since the
+/// earliest of them.
 pub fn merged(allowances: impl IntoIterator<Item = Allowance>) -> Vec<Allowance> {
     let mut merged: BTreeMap<ClientId, Allowance> = BTreeMap::new();
     for allowance in allowances {

@@ -1,5 +1,6 @@
-//! What a validated request needs next: a page, an answer or a refusal. Asked anew at every step with what is stored now;
-//! that a prompt is satisfied is never written down, it follows from the session's age and from the page just posted.
+//! What a validated request needs next: a page, an answer or a refusal. [`decide`] is asked again
+//! at every step, with what is stored then. Nothing notes that a prompt is satisfied. It follows
+//! from the age of the session and from the page that was just posted.
 
 #[cfg(test)]
 mod case;
@@ -33,11 +34,11 @@ pub struct Situation<'a> {
     pub session: Option<&'a Session>,
     /// The claim `role` of the session's user.
     pub role: Option<&'a Value>,
-    /// The weakest sign-in that will do, whatever the request asks.
+    /// The weakest sign-in that the client accepts (`minimum_acr`), whatever the request asks for.
     pub minimum_acr: Strength,
-    /// What the factors reach that the session's user has.
+    /// The strongest sign-in that the user's factors allow.
     pub strongest_acr: Strength,
-    /// What those reach that they may add here by themselves.
+    /// The strongest sign-in that factors allow which the user may add now, without the operator.
     pub may_enrol: Strength,
     pub consent: Option<&'a Consent>,
     pub hinted_subject: Option<&'a Subject>,
@@ -45,17 +46,17 @@ pub struct Situation<'a> {
     pub now: Instant,
 }
 
-/// The page whose post is being answered. A post counts only once its form token is known to be for this request and this
-/// session, so it is proof that the page was shown.
+/// The page whose form is being answered. A form counts only after its form token was checked for
+/// this request and this session, so it proves that the page was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// None: the client sent the user here.
+    /// No form was posted: the client sent the user here.
     Arrival,
     AfterSignIn,
-    /// Or a further factor declined that was only wished for.
+    /// The user chose this account, or declined a further factor that was only a wish.
     AfterAccountChosen,
     AfterConsent {
-        /// To these scopes: what [`narrow`] made of the ticks.
+        /// The scopes that the user allowed: what [`narrow`] made of the ticks.
         granted: ScopeSet,
     },
 }
@@ -64,14 +65,14 @@ pub enum Step {
 #[must_use]
 pub enum Interaction {
     Login {
-        /// Why the session, if any, will not do.
+        /// Why the session, if there is one, is not enough.
         cause: LoginCause,
     },
     SelectAccount,
-    /// The page that says that the client is not open to this user.
+    /// A page says that the client is not open to this user.
     NotOpen,
     Stronger(Stronger),
-    /// The consent page, for everything in the request.
+    /// The consent page asks for everything in the request.
     Consent {
         /// Whether agreeing may be remembered.
         may_remember: bool,
@@ -85,12 +86,12 @@ pub enum Interaction {
 /// What makes a session stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stronger {
-    /// Another factor that its user has.
+    /// The user proves another factor that they have.
     Prove {
-        /// Whether the request goes on without it.
+        /// Whether the request can go on without it.
         may_skip: bool,
     },
-    /// A new factor, good enough for this.
+    /// The user adds a factor that reaches this.
     Enrol(Strength),
 }
 
@@ -102,11 +103,12 @@ pub enum LoginCause {
     TooOld,
     /// The session is of another tenant, or of none.
     OtherTenant,
-    /// Another provider than the one asked for, or one that the client does not allow.
+    /// The session came from another provider than the requested one, or from one that the client
+    /// does not allow.
     OtherIdentityProvider,
-    /// Another user than `id_token_hint` or `claims` name.
+    /// The session is of another user than `id_token_hint` or `claims` name.
     OtherSubject,
-    /// An essential `acr` that the session does not have.
+    /// The session does not reach an essential `acr`.
     OtherAcr,
 }
 
@@ -116,8 +118,8 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Ok(session) => session,
         Err(cause) => return sign_in(situation, cause),
     };
-    // A sign-in made for this request has chosen the account already, however long ago it was upstream. So has a user who got
-    // as far as the consent page.
+    // Who signed in for this request has chosen an account already, and so has who got as far as
+    // the consent page.
     let request = situation.request;
     if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
         return Interaction::SelectAccount;
@@ -140,8 +142,9 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
     }
 }
 
-/// What the ticks on the consent page grant: the requested scopes that were ticked or cannot be unticked. A tick outside the
-/// request is `invalid_request`; nothing left is a denial.
+/// The scopes that the ticks on the consent page grant: the requested ones that are ticked or
+/// cannot be unticked. A tick outside the request is `invalid_request`. No scope left is
+/// `access_denied`.
 pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) -> Result<ScopeSet, Refusal> {
     if !ticked.is_within(requested) {
         return Err(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::ScopeOutsideRequest));
@@ -154,7 +157,7 @@ pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) ->
     }
 }
 
-/// Whether the consent page shows the scope as one that cannot be unticked.
+/// Whether the consent page shows this scope as required: it cannot be unticked.
 pub fn is_required(scope: &str, catalogue: &Catalogue) -> bool {
     scope == OPENID || catalogue.scopes.get(scope).is_some_and(|registered| registered.required)
 }
@@ -163,12 +166,12 @@ fn proceed(scope: ScopeSet) -> Interaction {
     Interaction::Proceed { scope }
 }
 
-/// The session, if it answers everything the request says about who signs in and when.
+/// The session, if it meets everything that the request says about who signs in and when.
 fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCause> {
     let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
     let request = situation.request;
     let own_sign_in = is_own_sign_in(request, session);
-    // The account page takes users of any tenant, unless the address names one.
+    // The account page is for users of any tenant, unless its address names one.
     let any_tenant = matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
     let answers = [
         (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
@@ -181,8 +184,9 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
 }
 
-/// What must come first where the session is weaker than it must be, or than the client wishes. A session from an identity
-/// provider is not made stronger here. A first factor is added only after the password was typed just now.
+/// What must come first where the session is weaker than required, or weaker than the client
+/// wishes. A session from an identity provider is not made stronger here. A first factor can be
+/// added only right after a sign-in.
 fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
     let Situation { request, minimum_acr, strongest_acr, .. } = *situation;
     let is_local = session.identity_provider() == LOCAL;
@@ -217,19 +221,22 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
     }
 }
 
-/// Whether `acr_values` names something that the user's factors reach before anything that the session does.
+/// Whether the client wishes for a stronger session. `acr_values` lists its wishes, the dearest
+/// first. The first one that the session or the user's factors reach decides.
 fn wishes_more(request: &AuthorizeRequest, session: &Session, strongest_acr: Strength) -> bool {
     let mut wishes = request.acr_values.others.iter().map(String::as_str);
     let decisive = wishes.find(|wish| reaches(&session.acr, wish) || reaches(strongest_acr.as_str(), wish));
     decisive.is_some_and(|wish| !reaches(&session.acr, wish))
 }
 
-/// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.
+/// Whether the user signed in after the request arrived. Without this rule, `max_age=0` would ask
+/// forever.
 fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
     session.auth_time.millis() >= request.received_at.millis()
 }
 
-/// Older than `max_age` seconds; with 0 every session that was there before is too old (OpenID Connect Core §3.1.2.1).
+/// Whether the sign-in is older than `max_age` seconds. With 0, every session from before the
+/// request is too old (OpenID Connect Core §3.1.2.1).
 fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
     let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
     max_age.is_some_and(|max_age| max_age == 0 || age > max_age.saturating_mul(1000))
@@ -258,12 +265,13 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         LoginCause::OtherTenant | LoginCause::OtherIdentityProvider => {
             Some((AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn))
         }
-        // A password is always fresh. Upstream they may be content with a sign-in of theirs that is too old for us.
+        // A sign-in by password is always fresh. An identity provider may be content with an older
+        // sign-in.
         LoginCause::Prompt | LoginCause::TooOld => Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld)),
         LoginCause::NoSession => None,
     };
     match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
-        // Someone has just signed in, and it was not enough: asking again would only go round in circles.
+        // They have just signed in, and it was not enough. Asking again would have the same result.
         Some((code, reason)) => refuse(code, reason),
         None => Interaction::Login { cause },
     }
@@ -277,7 +285,8 @@ fn must_consent(situation: &Situation<'_>) -> bool {
     let Situation { request, client, .. } = situation;
     match (&request.ending, client) {
         (Ending::Account { .. }, _) => false,
-        // The person who sent them the code may sit at the device: only the question tells them so (RFC 8628 §5.4).
+        // Somebody else may have sent them the code, and sit at the device. Only this question
+        // warns them (RFC 8628 §5.4).
         (Ending::Device(_), _) | (Ending::Client(_), None) => true,
         (Ending::Client(path), Some(client)) => {
             let is_required = client.require_consent == Some(true) || is_impersonable(client, &path.to);
@@ -286,14 +295,15 @@ fn must_consent(situation: &Situation<'_>) -> bool {
     }
 }
 
-/// Any program on the user's machine can pose as such a client, so a person has to agree (RFC 8252 §8.6), unless the
-/// registration says otherwise in so many words.
+/// Whether any program on the user's machine can pose as this client. Then the person has to agree
+/// each time (RFC 8252 §8.6), unless the registration sets `require_consent` to false.
 fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
     let anyone_can_listen = redirect.is_loopback() || redirect.is_custom_scheme();
     !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
 }
 
-/// Whether what people allow this client may count the next time; what is decided about a device counts for that one alone.
+/// Whether an agreement may be remembered for the next time. For a device it never is: it counts
+/// for this device alone.
 pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool {
     match (&request.ending, client) {
         (Ending::Client(path), Some(client)) => may_remember_at(client, &path.to),
@@ -301,13 +311,15 @@ pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool
     }
 }
 
-/// Where others can pose as the client, only on loopback, and only if the registration says so in so many words.
+/// Where other programs can pose as the client, an agreement is remembered only on loopback, and
+/// only if the registration sets `allow_remember_consent`.
 fn may_remember_at(client: &Client, redirect: &RedirectTarget) -> bool {
     let by_itself = !is_impersonable(client, redirect);
     client.allow_remember_consent.map_or(by_itself, |said| said && (by_itself || redirect.is_loopback()))
 }
 
-/// Whether people are asked each time, whatever they allowed before, though the registration asks for no consent.
+/// Whether people are asked each time, whatever they allowed before and although the registration
+/// does not require consent.
 pub fn always_asks(client: &Client, redirect: &RedirectTarget) -> bool {
     is_impersonable(client, redirect) && !may_remember_at(client, redirect)
 }

@@ -1,5 +1,5 @@
-//! Proof Key for Code Exchange (RFC 7636). A sealed code carries only a digest of the challenge, so that with `plain`
-//! it does not carry the verifier itself.
+//! Proof Key for Code Exchange (RFC 7636). An authorization code carries a digest of the challenge.
+//! With `plain` the challenge is the verifier, which must not stand in the code.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
@@ -12,7 +12,7 @@ use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 
-/// 32 bytes in base64url.
+/// Characters of 32 bytes in base64url.
 const S256_LENGTH: usize = 43;
 
 named! {
@@ -24,7 +24,7 @@ named! {
 }
 
 impl CodeChallengeMethod {
-    /// None sent means `plain` (RFC 7636 §4.3).
+    /// Reads `code_challenge_method`. Without it, the method is `plain` (RFC 7636 §4.3).
     pub fn parse(name: Option<&str>) -> Result<CodeChallengeMethod, Reason> {
         match name {
             None | Some("plain") => Ok(CodeChallengeMethod::Plain),
@@ -34,7 +34,7 @@ impl CodeChallengeMethod {
     }
 }
 
-/// Well-formed. With `plain` it is as secret as the verifier.
+/// A well-formed `code_challenge`. With `plain` it is as secret as the verifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeChallenge {
     method: CodeChallengeMethod,
@@ -42,7 +42,8 @@ pub struct CodeChallenge {
 }
 
 impl CodeChallenge {
-    /// 43 to 128 unreserved characters, with S256 exactly 43 of base64url.
+    /// Reads `code_challenge`: 43 to 128 unreserved characters with `plain`, exactly 43 characters
+    /// of base64url with S256.
     pub fn parse(challenge: &str, method: CodeChallengeMethod) -> Result<CodeChallenge, Reason> {
         let well_formed = match method {
             CodeChallengeMethod::Plain => is_verifier(challenge),
@@ -61,15 +62,16 @@ impl CodeChallenge {
     }
 }
 
-/// SHA-256 of a `code_challenge`, and its method: what travels in the sealed code.
+/// SHA-256 of a `code_challenge`, and its method. The authorization code carries this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeChallengeDigest {
     pub method: CodeChallengeMethod,
     pub sha256: [u8; 32],
 }
 
-/// RFC 7636 §4.6. Without a challenge no verifier may be sent, or a stripped challenge would go unnoticed (RFC 9700
-/// §2.1.1). All three errors are `invalid_grant`.
+/// Compares a verifier with the challenge (RFC 7636 §4.6). A verifier without a challenge is an
+/// error: somebody may have removed the challenge from the request (RFC 9700 §2.1.1). All three
+/// errors are `invalid_grant`.
 pub fn verify(challenge: Option<&CodeChallengeDigest>, code_verifier: Option<&str>) -> Result<(), Reason> {
     match (challenge, code_verifier) {
         (None, None) => Ok(()),
@@ -142,7 +144,8 @@ mod tests {
         // Too short to be a verifier, however well it fits.
         let of_a_short_one = s256(&URL_SAFE_NO_PAD.encode(Sha256::digest(b"short")));
         assert_eq!(verify(Some(&of_a_short_one), Some("short")), Err(Reason::CodeVerifierMismatch));
-        // The method belongs to the challenge: a challenge is no verifier of itself, nor the other way round.
+        // The method belongs to the challenge: a challenge is no verifier of itself, nor the other
+        // way round.
         assert_eq!(verify(Some(&plain(CHALLENGE)), Some(VERIFIER)), Err(Reason::CodeVerifierMismatch));
         assert_eq!(verify(Some(&s256(CHALLENGE)), Some(CHALLENGE)), Err(Reason::CodeVerifierMismatch));
     }

@@ -1,5 +1,6 @@
-//! The `claims` parameter (OpenID Connect Core §5.5). Honoured are claims that some identity scope allowed to the
-//! client carries, so the parameter never reaches further than the client's scopes do.
+//! The `claims` parameter (OpenID Connect Core §5.5). A client gets a claim that it asks for only
+//! if one of its identity scopes has that claim, so the parameter never reaches further than the
+//! client's scopes.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +16,14 @@ use crate::protocol::words::scope::{Catalogue, ScopeKind};
 pub struct RequestedClaims {
     pub userinfo: BTreeSet<String>,
     pub id_token: BTreeSet<String>,
-    /// The subjects that may answer, when the request names any.
+    /// The subjects that may sign in, where the request names any.
     pub subjects: Option<BTreeSet<Subject>>,
-    /// One of them must be reached, when the request insists.
+    /// The sign-in must reach one of these, where the request has an essential `acr`.
     pub essential_acr: Option<BTreeSet<String>>,
 }
 
 impl RequestedClaims {
-    /// Another shape than that of §5.5 is `MalformedClaims`.
+    /// Reads the parameter. JSON of another form than §5.5 says is `MalformedClaims`.
     pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
         let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
         let userinfo = Member::read(document.get("userinfo"))?;
@@ -35,7 +36,7 @@ impl RequestedClaims {
         })
     }
 
-    /// What consent is asked for.
+    /// The names of all requested claims. The consent page asks for them.
     pub fn names(&self) -> BTreeSet<String> {
         self.userinfo.union(&self.id_token).cloned().collect()
     }
@@ -48,18 +49,19 @@ impl RequestedClaims {
         self.essential_acr.as_ref().is_none_or(|values| values.iter().any(|wanted| reaches(acr, wanted)))
     }
 
-    /// What is told of a sign-in of `acr`: of those that were insisted on, the best that it reaches (§5.5.1.1).
+    /// The `acr` that tokens tell of a sign-in of `acr`. With an essential `acr`, this is the
+    /// strongest requested value that the sign-in reaches (§5.5.1.1).
     pub fn told<'a>(&'a self, acr: &'a str) -> &'a str {
         let reached = self.essential_acr.iter().flatten().map(String::as_str).filter(|wanted| reaches(acr, wanted));
         reached.max_by_key(|wanted| (Strength::of(wanted), *wanted == acr)).unwrap_or(acr)
     }
 }
 
-/// Claim names with what is asked of each.
+/// `userinfo` or `id_token`: claim names, and what the client wishes of each.
 #[derive(Default)]
 struct Member(Vec<(String, Wish)>);
 
-/// The object beside a claim's name; `null` is the default one.
+/// The object beside a claim's name. `null` is the default.
 #[derive(Default)]
 struct Wish {
     essential: bool,
@@ -86,7 +88,7 @@ impl Member {
         self.0.iter().find(|(known, _)| known == name).map(|(_, wish)| wish)
     }
 
-    /// Without values any will do.
+    /// The values of an essential `acr`. `None` where any value will do.
     fn essential_acr(&self) -> Option<BTreeSet<String>> {
         let values = self.wish("acr").filter(|wish| wish.essential)?.values.as_ref()?;
         Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
@@ -112,21 +114,23 @@ impl Wish {
         let values = match (object.get("value"), listed.transpose()?) {
             (None, listed) => listed,
             (Some(value), None) => Some(vec![value.clone()]),
-            // §5.5.1 gives no meaning to both.
+            // §5.5.1 does not say what both together mean.
             (Some(_), Some(_)) => return Err(Reason::MalformedClaims),
         };
         Ok(Wish { essential, values })
     }
 }
 
-/// `sub` is always there and never a matter of consent.
+/// The claims that the client's identity scopes have. `sub` is left out: every client gets it, and
+/// nobody is asked.
 fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
     let scopes = client.scope.iter().filter_map(|name| catalogue.scopes.get(name));
     let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
     identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
 }
 
-/// The subjects that both members allow. With none left the two contradict each other.
+/// The subjects that both members allow. None left is `MalformedClaims`: the members contradict
+/// each other.
 fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
     let subjects = both(userinfo.subjects()?, id_token.subjects()?);
     if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }

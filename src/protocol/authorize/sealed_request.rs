@@ -1,5 +1,5 @@
-//! What travels sealed in the address of a page of ours: what was asked for, when, and what the address is for. Who signed
-//! in and what they agreed to is never in it.
+//! What the addresses of our pages carry under a seal: what was asked for, when, and what the
+//! address is for. It never says who signed in or what they agreed to.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,35 +17,40 @@ pub struct SealedRequest {
     pub purpose: SealedPurpose,
 }
 
-/// What the address of a page is for, and what was asked. A request sealed for one purpose is none for another.
+/// What the address of a page is for. A request that was sealed for one purpose is refused for
+/// another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SealedPurpose {
-    /// An authorization request, decoded: percent-encoding would triple a long state, and the address must stay short.
+    /// The parameters of an authorization request, decoded. Percent-encoding would make a long
+    /// `state` three times longer, and addresses must stay short.
     Authorize(Parameters),
     Device(UserCode),
-    /// The account page, within a tenant or any.
+    /// The account page; `tenant`: for users of this tenant only.
     Account {
         tenant: Option<String>,
         ui_locales: Option<String>,
-        /// They shall sign in anew, whatever session there is.
+        /// Whether the person must sign in again, even with a session.
         anew: bool,
-        /// By their password and nothing else.
+        /// Whether only the password counts for that.
         by_password: bool,
     },
     Link(LinkOffer),
-    /// Unlinking one from this person's account: asked for again, it still tells which one is gone.
+    /// Unlinks an account elsewhere from the account of `sub`. A repeated request can still say
+    /// which account is unlinked.
     Unlink {
         sub: Subject,
         issuer: String,
         upstream_subject: String,
         provider: String,
     },
-    /// The form behind a link of the operator's, for the browser of which this is a hash.
+    /// The form behind a link from the operator. `browser` is a hash of the browser's pre-session
+    /// cookie.
     SetPassword {
         link: PasswordLink,
         browser: String,
     },
     Logout(EndSessionRequest),
-    /// A sign-out that was done here and goes on upstream: where it ends once the browser is back.
+    /// A sign-out that is done here and goes on at an identity provider. It says where the browser
+    /// goes after its return.
     SignedOut(UpstreamReturn),
 }

@@ -12,20 +12,23 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, ScopeSet, requested_scope};
 
-/// So that secret scanners find them.
+/// Secret scanners find device codes by it.
 pub const PREFIX: &str = "gpd_";
 
-/// No vowels, so that no word comes about, and none that is mistaken for a digit (RFC 8628 §6.1).
+/// Without vowels, so that a code is never a word, and without letters that look like digits (RFC
+/// 8628 §6.1).
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
-/// Eight of twenty letters: 34 bits, for a few minutes, under a throttle.
+/// Letters in a user code. Eight of twenty letters have 34 bits. That is enough for a code that
+/// lives for minutes, when guesses are limited.
 const LENGTH: usize = 8;
 
-/// Shown as `XXXX-XXXX`.
+/// The code that a device shows and a person types, as `XXXX-XXXX`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserCode(String);
 
 impl UserCode {
-    /// `None` when too few of the random bytes can be used without making a letter likelier than others.
+    /// Makes a code from random bytes. Bytes above 239 are not used, as they would make some
+    /// letters likelier than others. `None` when too few bytes are left.
     pub fn draw(random: &[u8]) -> Option<UserCode> {
         let even = random.iter().filter(|byte| **byte < 240);
         let letters: String = even
@@ -36,7 +39,7 @@ impl UserCode {
         (letters.len() == LENGTH).then_some(UserCode(letters))
     }
 
-    /// Case, hyphens and spaces do not count.
+    /// Reads what a person typed. Case, hyphens and spaces do not count.
     pub fn parse(typed: &str) -> Option<UserCode> {
         let counts =
             |letter: &char| !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
@@ -67,14 +70,14 @@ pub enum DeviceDecision {
 pub struct PollFacts {
     pub redeemed: bool,
     pub expired: bool,
-    /// `None` while nobody has decided.
+    /// `None` until the user decides.
     pub decision: Option<DeviceDecision>,
-    /// Before the interval was over.
+    /// Whether the device polled again before the interval was over.
     pub early: bool,
 }
 
-/// RFC 8628 §3.5. `None` is an unknown code, or another client's. Who polls too early while the user is deciding is
-/// told to slow down; a decision is told at once.
+/// Judges a poll (RFC 8628 §3.5). `None` is an unknown code, or a code of another client. A device
+/// that polls too early is told to slow down while the user decides; a decision is told at once.
 pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
     let refuse = |code, reason| Err(TokenError::new(code, reason));
     let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
@@ -93,11 +96,11 @@ pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue
     scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
 }
 
-/// None of them may stand in the URL.
+/// The parameters of a device authorization request. None of them may stand in the URL.
 pub const PARAMETERS: [&str; 7] =
     ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "resource", "acr_values"];
 
-/// These may be sent once only.
+/// Parameters that may be sent only once.
 pub const SINGLE_PARAMETERS: [&str; 6] =
     ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "acr_values"];
 
@@ -105,7 +108,7 @@ pub const SINGLE_PARAMETERS: [&str; 6] =
 pub struct DeviceAuthorizationRequest {
     pub scope: ScopeSet,
     pub resources: Vec<String>,
-    /// As sent: read again when the user comes.
+    /// The parameter as sent. It is read again when the user comes.
     pub acr_values: Option<String>,
 }
 

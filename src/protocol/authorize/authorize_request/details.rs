@@ -1,4 +1,5 @@
-//! The parameters that are a rule of their own: response type, nonce, PKCE, max_age, claims, resources.
+//! The parameters with rules of their own: `response_type`, `nonce`, PKCE, `max_age`, `claims` and
+//! `resource`.
 
 use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
@@ -10,7 +11,8 @@ use crate::protocol::words::redirect_uri::is_absolute_uri;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
 
-/// `response_type`: known, the client's own, and no token through the browser unless registered.
+/// Reads `response_type`. It must be known and registered for the client. An access token through
+/// the browser needs `allow_access_tokens_via_browser`, too.
 pub(crate) fn response_type(parameters: &Parameters, client: &Client) -> Result<ResponseType, Refusal> {
     let sent = single(parameters, "response_type")?.ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
     let response_type = ResponseType::parse(sent)
@@ -24,14 +26,17 @@ pub(crate) fn response_type(parameters: &Parameters, client: &Client) -> Result<
     Ok(response_type)
 }
 
-/// `nonce`: needed by every type that returns an ID token from here (OpenID Connect Core §3.2.2.1, §3.3.2.11).
+/// Reads `nonce`. It is required where the authorization response has an ID token in it (OpenID
+/// Connect Core §3.2.2.1, §3.3.2.11).
 pub(crate) fn nonce(parameters: &Parameters, response_type: ResponseType) -> Result<Option<String>, Refusal> {
     let nonce = owned(parameters, "nonce")?;
     if response_type.id_token && nonce.is_none() { Err(invalid_request(Reason::MissingNonce)) } else { Ok(nonce) }
 }
 
-/// `code_challenge`: needed with a code where nothing else that the client may use ties the code to this request; ignored
-/// without a code. `nonce_comes_back` says that an ID token will give the client a nonce of its own to compare.
+/// Reads `code_challenge` and its method. It is required with a code, unless the registration says
+/// that a nonce or nothing has to tie the code to this request. Without a code it is ignored.
+/// `nonce_comes_back`: an ID token will carry the client's nonce, so that the client can compare
+/// it.
 pub(crate) fn code_challenge(
     parameters: &Parameters,
     response_type: ResponseType,
@@ -41,7 +46,8 @@ pub(crate) fn code_challenge(
     if !response_type.code {
         return Ok(None);
     }
-    // Sent empty, or with a method beside it, the client means to use PKCE: going on without would take its protection away.
+    // A client that sends an empty challenge, or a method without one, means to use PKCE. Without
+    // PKCE it would not have the protection that it relies on.
     let meant = parameters.was_sent("code_challenge") || single(parameters, "code_challenge_method")?.is_some();
     let required = match client.code_binding() {
         CodeBinding::Pkce => true,
@@ -58,18 +64,20 @@ pub(crate) fn code_challenge(
     CodeChallenge::parse(challenge, method).map(Some).map_err(invalid_request)
 }
 
-/// `max_age`: one to eighteen ASCII digits.
+/// Reads `max_age` in seconds: one to eighteen ASCII digits. Without it, the client's
+/// `default_max_age` counts.
 pub(crate) fn max_age(parameters: &Parameters, client: &Client) -> Result<Option<u64>, Refusal> {
     let Some(sent) = single(parameters, "max_age")? else {
         return Ok(client.default_max_age);
     };
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let digits = sent.len() <= 18 && sent.bytes().all(|byte| byte.is_ascii_digit());
     let seconds = if digits { sent.parse::<u64>().ok() } else { None };
     seconds.map(Some).ok_or_else(|| invalid_request(Reason::MalformedMaxAge))
 }
 
-/// `claims`: means something in OpenID requests only. An essential `acr` out of reach ends the request at once.
+/// Reads `claims`. It counts in OpenID requests only. An essential `acr` that nobody can reach ends
+/// the request at once.
 pub(crate) fn claims(
     parameters: &Parameters,
     scope: &ScopeSet,
@@ -89,7 +97,7 @@ pub(crate) fn claims(
     Ok(claims)
 }
 
-/// `resource` (RFC 8707 §2), as sent; each once.
+/// Reads all `resource` parameters (RFC 8707 §2), without repetitions.
 pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
     if parameters.all(RESOURCE).nth(parameters::RESOURCES).is_some() {
         return Err(invalid_request(Reason::RepeatedParameter));
@@ -106,7 +114,7 @@ pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
     Ok(resources)
 }
 
-/// The same, each a registered resource behind one of the scopes asked for.
+/// Checks that each resource is registered and that one of the requested scopes leads to it.
 pub(crate) fn within(resources: &[&str], scope: &ScopeSet, catalogue: &Catalogue) -> Result<Vec<String>, Refusal> {
     match resources.iter().find(|sent| !is_behind(sent, scope, catalogue)) {
         Some(sent) => Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, *sent)),

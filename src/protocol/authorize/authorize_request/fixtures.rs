@@ -42,7 +42,8 @@ pub fn public_client(redirect_uris: &[&str]) -> Client {
     }
 }
 
-/// Scopes of both kinds, two resources, two identity providers of which one is disabled; no tenants.
+/// Scopes of both kinds, two resources, two identity providers of which one is disabled; no
+/// tenants.
 pub fn catalogue() -> Catalogue {
     let scopes = [
         registered_scope("openid", ScopeKind::Identity, &["sub"], &[]),

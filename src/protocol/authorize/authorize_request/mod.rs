@@ -1,6 +1,7 @@
-//! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1), from parameters to a value that every later
-//! step can rely on, or to an error that knows whether and how it may be delivered. Pages seal the parameters themselves
-//! ([`known`]): each later step validates them again, so that what changed in the meantime counts.
+//! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1). Its parameters become
+//! a value that every later step can rely on, or an error that knows where it may be delivered. The
+//! addresses of our pages carry the parameters under a seal ([`known`]). Each page validates them
+//! again, so a registration that has changed in the meantime counts.
 
 mod details;
 #[cfg(test)]
@@ -29,7 +30,8 @@ use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 pub use return_path::ReturnPath;
 
-/// Every parameter that means something here, with its length limit. Others are ignored, also when repeated.
+/// Every parameter that is read, with the most characters that it may have. All others are ignored,
+/// even when they are repeated.
 const KNOWN: [(&str, usize); 18] = [
     ("client_id", parameters::CLIENT_ID),
     ("redirect_uri", parameters::REDIRECT_URI),
@@ -57,11 +59,11 @@ const RESOURCE: &str = "resource";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Client(ReturnPath),
-    /// On the device page, for the device of that client which shows this code (RFC 8628 §3.3).
+    /// On the device page, for the device that shows this code (RFC 8628 §3.3).
     Device(UserCode),
-    /// On the account page. It is no client's: there is none that a request, a registration or a consent could name.
+    /// On the account page. No client is involved.
     Account {
-        /// They shall sign in anew, whatever session there is.
+        /// Whether the person must sign in again, even with a session.
         anew: bool,
     },
 }
@@ -87,15 +89,15 @@ pub struct AuthorizeRequest {
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
     pub resources: Vec<String>,
-    /// When the request arrived: sign-ins from then on were made for it.
+    /// When the request arrived. A sign-in from then on counts as made for this request.
     pub received_at: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorizeError {
-    /// Nowhere to redirect to: an error page, HTTP 400.
+    /// There is no address to redirect to: the person gets an error page, HTTP 400.
     Page {
-        /// Whom the request says it is from, where that is a registered client.
+        /// The client that the request names, if it is registered.
         client_id: Option<ClientId>,
         reason: Reason,
         detail: Option<String>,
@@ -123,7 +125,8 @@ impl Refusal {
 }
 
 impl AuthorizeRequest {
-    /// A request that ends on a page of ours: only who signs in, and by which rules of the client, is asked of it.
+    /// A request that ends on one of our own pages, not at a client: for a device, or for the
+    /// account page.
     pub fn of_our_own(
         client: Option<&Client>,
         ending: Ending,
@@ -184,8 +187,8 @@ pub fn validate(
     read(parameters, &registered, redirect, received_at).map_err(|refusal| AuthorizeError::Redirect(path, refusal))
 }
 
-/// The parameters that mean something here, in the order they were sent: validating these gives the same verdict as the
-/// original did.
+/// The parameters that mean something here, in the order they were sent: validating these gives the
+/// same verdict as the original did.
 pub fn known(parameters: &Parameters) -> Parameters {
     let is_known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
     Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))
@@ -261,7 +264,8 @@ fn read(
     })
 }
 
-/// Each known parameter at most once and not too long, whether this request has a use for it or not.
+/// Each known parameter at most once and not too long, whether this request has a use for it or
+/// not.
 fn check_shape(parameters: &Parameters) -> Result<(), Refusal> {
     for (name, most) in KNOWN {
         let sent = parameters.bounded(name, most);

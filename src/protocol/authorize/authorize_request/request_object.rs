@@ -1,5 +1,6 @@
-//! Requests as JWT, by value or by reference (OpenID Connect Core §6): refused, never ignored, for their parameters would be
-//! lost. A refused `request` is read for one thing only: where its sender listens for the refusal.
+//! Requests as JWTs, by value (`request`) or by reference (`request_uri`; OpenID Connect Core §6).
+//! Both are refused. To ignore them would lose the parameters in them. A refused `request` is read
+//! only for how the refusal travels back: its `state` and `response_mode`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +10,7 @@ use super::Refusal;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 
-/// What a refused request object says about the way back. Nothing in it was verified.
+/// What a refused request object says about the way back. It was not verified.
 #[derive(Default)]
 pub(crate) struct UnverifiedWayBack {
     pub(crate) state: Option<String>,
@@ -26,13 +27,14 @@ pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads `state` and `response_mode` from a `request` that is a JWS in shape; nothing when it is not.
+/// Reads `state` and `response_mode` from a `request` that has the form of a JWS. Anything else
+/// gives neither.
 pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
     let request = parameters.single("request").ok().flatten().filter(|request| request.len() <= parameters::ASSERTION);
     let payload = request.and_then(payload).unwrap_or_default();
     let text =
         |name: &str| payload.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-    // What a query could not have carried does not come in by this door either.
+    // The same limits as for `state` in a query.
     let sendable = |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
     UnverifiedWayBack { state: text("state").filter(sendable), response_mode: text("response_mode") }
 }

@@ -1,5 +1,6 @@
-//! Where an error goes, decided before anything else is known to be right: it travels as the success would have, as far as
-//! the request lets one tell what that is.
+//! How an error reaches the client. This is decided once client and redirect URI are known to be
+//! right, and before anything else is checked. The error travels the way the success would have, as
+//! far as the request shows what that is.
 
 use super::request_object::{self, UnverifiedWayBack};
 use crate::protocol::words::client::Client;
@@ -15,16 +16,17 @@ pub struct ReturnPath {
     pub to: RedirectTarget,
     /// `response_mode`, or the default that applies.
     pub mode: ResponseMode,
-    /// `state`, to be given back byte for byte; `None` where it cannot be.
+    /// `state`, which goes back byte for byte. `None` where it was repeated, too long or not sent.
     pub state: Option<String>,
-    /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
+    /// Whether the request said `prompt=none`. The client may wait for the answer in a frame then.
     pub silent: bool,
-    /// Whether a refusal names the issuer: `authorization_response_iss_on_error` of the client.
+    /// Whether an error response has `iss` in it: the client's
+    /// `authorization_response_iss_on_error`.
     pub with_iss: bool,
 }
 
 impl ReturnPath {
-    /// Finds the way back for a request of which only client and redirect URI are known to be right.
+    /// Finds the way back. Only client and redirect URI were checked so far.
     pub(crate) fn find(parameters: &Parameters, client: &Client, to: RedirectTarget) -> ReturnPath {
         let unverified = request_object::way_back(parameters);
         let mode = error_mode(parameters, &unverified, client, &to);
@@ -34,8 +36,8 @@ impl ReturnPath {
     }
 }
 
-/// The mode of an answer to a well-understood `response_type`: the one asked for, else the client's default where that is
-/// legal, else the type's.
+/// The response mode for a known `response_type`: the requested one, else the client's default
+/// where that is allowed with this type, else the default of the type.
 pub(crate) fn choose_mode(
     asked: Option<&str>,
     response_type: ResponseType,
@@ -51,12 +53,12 @@ pub(crate) fn choose_mode(
     if legal(&mode) { Ok(mode) } else { Err(Reason::IllegalResponseMode) }
 }
 
-/// A form cannot be posted to an installed application.
+/// A form cannot be posted to an installed application, so a custom scheme takes redirects only.
 fn reaches(mode: ResponseMode, to: &RedirectTarget) -> bool {
     mode != ResponseMode::FormPost || !to.is_custom_scheme()
 }
 
-/// A state that is repeated or too long is not given back at all.
+/// A `state` that was repeated or is too long does not go back.
 fn state(parameters: &Parameters, unverified: UnverifiedWayBack) -> Option<String> {
     match parameters.bounded("state", parameters::STATE) {
         Ok(Some(state)) => Some(state.to_owned()),
@@ -83,7 +85,8 @@ fn error_mode(
     }
 }
 
-/// A type that cannot be read still shows whether it was about tokens, which never travel in a query.
+/// The response mode for an unknown `response_type`. Tokens never travel in a query, and an unknown
+/// type still shows whether it names one.
 fn mode_of_unknown_type(asked: Option<&str>, words: &str, to: &RedirectTarget) -> ResponseMode {
     let names_tokens = words.split(' ').any(|word| word == "token" || word == "id_token");
     let usable = |mode: &ResponseMode| reaches(*mode, to) && !(names_tokens && *mode == ResponseMode::Query);

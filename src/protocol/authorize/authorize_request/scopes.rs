@@ -1,12 +1,13 @@
-//! Which scopes a request may ask for: registered, allowed to the client, and of the kind the response type takes.
+//! The scopes that a request may ask for: registered, allowed for the client, and of a kind that
+//! the response type takes.
 
 use super::{Refusal, Registered};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
-/// Reads `scope`; where none is sent, it is what the client may have of the `resources` asked for (RFC 6749 §3.3).
-/// `offline_access` is of neither kind, and dropped where no code is asked for.
+/// Reads `scope`. A request that sends `resource` and no `scope` gets all scopes of the client that
+/// lead to these resources (RFC 6749 §3.3). `offline_access` is dropped where no code is asked for.
 pub(crate) fn read(
     text: Option<&str>,
     resources: &[&str],
@@ -29,7 +30,8 @@ pub(crate) fn read(
     Ok(scope)
 }
 
-/// The resource scopes that lead to one of the resources. Where there are none, it is the resource that is wrong.
+/// The client's scopes that lead to one of the resources. Where there is none, the error is
+/// `invalid_target`: the resource is wrong, not the scope.
 fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, Refusal> {
     let leads_there = |name: &str| {
         let scope = registered.catalogue.scopes.get(name).filter(|scope| scope.kind == ScopeKind::Resource);
@@ -59,7 +61,7 @@ fn check_kinds(scope: &ScopeSet, response_type: ResponseType, catalogue: &Catalo
     }
 }
 
-/// Whether more than one thing is asked for.
+/// Whether the response type asks for more than one of code, ID token and access token.
 fn is_mixed(response_type: ResponseType) -> bool {
     [response_type.code, response_type.id_token, response_type.token].into_iter().filter(|asked| *asked).count() > 1
 }

@@ -249,7 +249,8 @@ fn a_client_anyone_could_pose_as_is_asked_about_each_time() {
         Case { client, ..asked.clone() }.needs_consent(false);
         let client = Client { require_consent: Some(false), ..app.clone() };
         Case { client, ..asked.clone() }.proceeds("openid");
-        // Said in so many words it may be remembered where a web server listens, but not behind a scheme that anybody may claim.
+        // Said in so many words it may be remembered where a web server listens, but not behind a
+        // scheme that anybody may claim.
         for require_consent in [None, Some(true)] {
             let client = Client { allow_remember_consent: Some(true), require_consent, ..app.clone() };
             let asked = Case { client, ..asked.clone() };
