@@ -1,9 +1,11 @@
-//! The access token: one value, whichever form the client holds (RFC 9068 JWT, or a sealed reference). Userinfo and
-//! introspection judge this value and never the form.
+//! The access token: one value, whether the client holds a JWT (RFC 9068) or a sealed reference.
+//! UserInfo and introspection judge this value, never its form.
 //!
-//! A token has a user exactly when `auth_time` is in it: every sign-in has one, no client has, and no registration or
-//! user attribute can put it there. `sub` says nothing about it here: in a client's own token it is the client (RFC 9068
-//! §2.2). Resources tell by `sub` and `client_id` being the same, so `apply` lets no user have a client's name for a subject.
+//! A token is a user's exactly when it has `auth_time`. Every sign-in has one, a client never has
+//! one, and no registration or user attribute can put it there. `sub` does not tell: in a client's
+//! own token it names the client (RFC 9068 §2.2). Resource servers see a client's own token by
+//! `sub` and `client_id` being equal, so `apply` refuses a user whose subject is the name of a
+//! client.
 
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
-/// An access token's own name: what it stands on, and 96 random bits.
+/// The name of an access token: what it stands on, and 96 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Jti {
     pub stands_on: StandsOn,
@@ -29,11 +31,12 @@ pub struct Jti {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StandsOn {
-    /// A grant, whose row has the epochs.
+    /// A grant. Its row has the epochs.
     Grant(GrantId),
-    /// Itself, as tokens of a user do that no grant is behind: from the browser, or exchanged.
+    /// The token itself: a user's token without a grant, from the authorization response or by
+    /// token exchange.
     User(Epochs),
-    /// Itself, as a client's own token does.
+    /// The token itself: a client's own token (`client_credentials`).
     Client { installation: i64, client: i64 },
 }
 
@@ -45,12 +48,13 @@ pub struct AccessToken {
     pub user: Option<SignIn>,
     pub scope: ScopeSet,
     pub audience: Vec<String>,
-    /// `userinfo_claims`: names asked for one by one.
+    /// `userinfo_claims`: the claims that the `claims` parameter asked for at UserInfo.
     pub userinfo_claims: Vec<String>,
-    /// Claims that an extension grant gave, judged; `grant_claims` names them.
+    /// Claims that an extension grant gave, after they were judged. `grant_claims` lists their
+    /// names.
     #[serde(with = "json_text")]
     pub claims: Map<String, Value>,
-    /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
+    /// `act` and `exchanged_from` of a token that came by token exchange (RFC 8693).
     pub delegation: Option<Delegation>,
     pub issued_at: Instant,
     pub expires_at: Instant,
@@ -61,22 +65,24 @@ pub struct AccessToken {
 pub enum ScopeClaim {
     /// Space-separated (RFC 9068 §2.2.3).
     Text,
-    /// One element a scope, as resource servers of the IdentityServer family read it.
+    /// An array with one element for each scope, as resource servers of the IdentityServer family
+    /// read it.
     Array,
 }
 
-/// What a JWT says beyond the token itself.
+/// What the JWT form of a token has beside the token's own values.
 #[derive(Clone, Debug)]
 pub struct JwtForm<'a> {
     pub issuer: &'a str,
     pub scope_claim: ScopeClaim,
     /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
     pub client_as_subject: bool,
-    /// Mapped user claims and the client's static ones; they never overwrite the token's own.
+    /// The user's claims and the client's fixed ones. They never replace a claim of the token.
     pub further_claims: Map<String, Value>,
 }
 
-/// When a token issued now ends: after its lifetime, and never later than its grant. Whole seconds, as `exp` has them.
+/// When a token that is issued now expires: after its lifetime, and never later than its grant. In
+/// whole seconds, as in `exp`.
 pub fn expiry(now: Instant, lifetime: Duration, grant_expires_at: Option<Instant>) -> Instant {
     let natural = now.plus(lifetime);
     let end = grant_expires_at.map_or(natural, |grant_expires_at| natural.min(grant_expires_at));
@@ -88,7 +94,7 @@ impl AccessToken {
         now >= self.expires_at
     }
 
-    /// `expires_in`: whole seconds left.
+    /// `expires_in`: the whole seconds that are left.
     pub fn expires_in(&self, now: Instant) -> u64 {
         u64::try_from(self.expires_at.seconds().saturating_sub(now.seconds())).unwrap_or(0)
     }
@@ -123,7 +129,8 @@ impl AccessToken {
         members
     }
 
-    /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
+    /// Reads the claims of a JWT after its signature and `typ` were verified. `None` unless it is
+    /// an access token of `issuer`.
     pub fn from_verified_claims(members: &Map<String, Value>, issuer: &str) -> Option<AccessToken> {
         if members.get("iss")?.as_str()? != issuer {
             return None;
@@ -167,7 +174,8 @@ impl Jti {
         Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
-    /// The grant and the random bytes (32); without a grant those bytes and the epochs: 28, or 44 with a user.
+    /// With a grant: the grant's name and the random bytes, 32 bytes. Without a grant: the random
+    /// bytes and the epochs, 44 bytes with a user and 28 without.
     pub fn encode(self) -> Vec<u8> {
         let epochs = match self.stands_on {
             StandsOn::Grant(grant) => return [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat(),
@@ -177,7 +185,7 @@ impl Jti {
         self.random.into_iter().chain(epochs.into_iter().flat_map(i64::to_be_bytes)).collect()
     }
 
-    /// Tells the three forms apart by their length.
+    /// Reads [`Jti::encode`]. The length tells the three forms apart.
     pub fn decode(bytes: &[u8]) -> Option<Jti> {
         if bytes.len() == 32 {
             let (grant, random) = bytes.split_last_chunk()?;
@@ -197,7 +205,7 @@ impl Jti {
     }
 }
 
-/// `aud` of one is a text, of several an array (RFC 7519 §4.1.3).
+/// `aud` is a text for one audience and an array for several (RFC 7519 §4.1.3).
 fn one_or_many(texts: &[String]) -> Value {
     match texts {
         [only] => json!(only),
@@ -212,7 +220,8 @@ fn scope_value(scope: &ScopeSet, form: ScopeClaim) -> Value {
     }
 }
 
-/// Both shapes are read, so that changing the setting does not end the tokens that are out.
+/// Reads both forms of `scope`, so that a change of the setting does not end tokens that are in
+/// use.
 fn scope_from_value(value: &Value) -> Option<ScopeSet> {
     match value.as_str() {
         Some(text) => ScopeSet::parse(text),
@@ -220,7 +229,7 @@ fn scope_from_value(value: &Value) -> Option<ScopeSet> {
     }
 }
 
-/// The outer `None`: the member is there and does not read.
+/// Reads an optional member. The outer `None` says that it is there and cannot be read.
 fn optional<T>(value: Option<&Value>, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
     value.map_or(Some(None), |value| read(value).map(Some))
 }
@@ -246,7 +255,8 @@ fn seconds(value: &Value) -> Option<Instant> {
     value.as_i64().map(Instant::from_seconds)
 }
 
-/// Under the seal no byte says what comes next, which JSON would have to be told: claims lie there as text.
+/// Claims under a seal, as JSON text. The sealed encoding does not say which type comes next, so it
+/// cannot read a JSON value.
 pub(crate) mod json_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
-//! Assertions: JWTs of others that stand for a client's proof or for a grant (RFC 7521, RFC 7523 §3): which key
-//! verifies one, and whether its claims hold. Whether it was used before, only the database knows.
+//! Assertions: JWTs that others signed, as a client's authentication or as a grant (RFC 7521, RFC
+//! 7523 §3). This file chooses the key that verifies one and judges its claims. Only the database
+//! knows whether it was used before.
 
 use std::time::Duration;
 
@@ -17,15 +18,16 @@ use crate::protocol::words::reason::Reason;
 /// RFC 7523 §2.2
 pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// An assertion may end so far ahead: what is stored against replay is bounded by it.
+/// How far in the future an assertion may expire. Each one is remembered until then, so this bounds
+/// what is stored against replay.
 const FURTHEST: Duration = Duration::from_secs(600);
-/// Clocks may differ by that.
+/// How much the clocks of two machines may differ.
 const SKEW: Duration = Duration::from_secs(60);
-/// Beside none and `JWT` (draft-ietf-oauth-rfc7523bis §4).
+/// The `typ` of client authentication, beside `JWT` and none (draft-ietf-oauth-rfc7523bis §4).
 const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
 
 named! {
-    /// Why a JWT of somebody else's is not believed. `as_str` is for the log.
+    /// Why an assertion is refused. `as_str` is for the log.
     pub enum AssertionProblem {
         Malformed = "not a JWT that is taken here",
         Algorithm = "alg is not the registered one",
@@ -52,11 +54,12 @@ pub struct Expected<'a> {
 pub struct Assertion {
     pub subject: String,
     pub jti: String,
-    /// From then on it need not be remembered.
+    /// When the assertion can be forgotten: it has expired by then.
     pub forgotten_at: Instant,
 }
 
-/// Somebody else's id_token or access token is none.
+/// Whether a JWT of this `typ` may authenticate a client. An ID token or access token of another
+/// provider may not.
 pub fn is_client_assertion_typ(typ: Option<&str>) -> bool {
     typ.is_none_or(|typ| is_jwt(typ) || is_type(typ, CLIENT_AUTHENTICATION_TYP))
 }
@@ -69,13 +72,15 @@ fn is_jwt(typ: &str) -> bool {
     is_type(typ, "JWT")
 }
 
-/// Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
+/// Compares media types: without regard to case, and `application/` may be left out (RFC 7515
+/// §4.1.9).
 pub fn is_type(typ: &str, wanted: &str) -> bool {
     let short = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).and_then(|_| typ.get(12..));
     short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
 }
 
-/// `algs` is our record: what the header says must be in it, and chooses nothing else.
+/// The key that verifies the assertion. `algs` are the registered algorithms; the header's `alg`
+/// must be one of these.
 pub fn verifying_key<'a>(
     jws: &UnverifiedJws,
     keys: &'a KeySet,
@@ -90,7 +95,7 @@ pub fn verifying_key<'a>(
     }
 }
 
-/// Only of an assertion whose signature was verified.
+/// Judges the claims of an assertion after its signature was verified.
 pub fn judge(claims: &Map<String, Value>, expected: Expected<'_>, now: Instant) -> Result<Assertion, AssertionProblem> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let subject = text("sub").ok_or(AssertionProblem::Parties)?;
@@ -115,7 +120,7 @@ fn single(audience: &Value) -> Option<&str> {
     }
 }
 
-/// The end, when it lies between now and the furthest there is, and nothing says "not yet".
+/// `exp`, if it lies between now and [`FURTHEST`] ahead, and neither `nbf` nor `iat` lies ahead.
 fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
     let expires_at = numeric_date(claims.get("exp")?)?;
     let begun = |name: &str| match claims.get(name) {
@@ -126,7 +131,7 @@ fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
     (in_time && begun("nbf")? && begun("iat")?).then_some(expires_at)
 }
 
-/// Seconds since the epoch, whole or not (RFC 7519 §2).
+/// A `NumericDate`: seconds since 1970, whole or not (RFC 7519 §2).
 pub fn numeric_date(value: &Value) -> Option<Instant> {
     let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds))?;
     Some(Instant::from_micros((seconds * 1e6) as i64))
@@ -136,7 +141,8 @@ pub fn is_sent(parameters: &Parameters) -> bool {
     parameters.was_sent("client_assertion") || parameters.was_sent("client_assertion_type")
 }
 
-/// Whom it is from is not proven yet. `client_id` may stand beside it (RFC 7521 §4.2) and must then be the same.
+/// Reads a client assertion and the client that it names, which is not proved yet. A `client_id`
+/// beside it must be the same (RFC 7521 §4.2).
 pub fn read(parameters: &Parameters, client_id: Option<&str>) -> Result<(ClientId, UnverifiedJws), Reason> {
     let assertion_type = parameters.bounded("client_assertion_type", parameters::OTHER)?;
     let assertion = parameters.bounded("client_assertion", parameters::ASSERTION)?;
@@ -158,7 +164,7 @@ fn named_client(jws: &UnverifiedJws) -> Option<ClientId> {
     possible.then(|| ClientId::new(sub))
 }
 
-/// For the log; the outside reads the same sentence whatever it is.
+/// The reason for the log. The client gets the same description for each.
 pub fn reason_for(problem: AssertionProblem) -> Reason {
     match problem {
         AssertionProblem::Malformed => Reason::MalformedClientAssertion,

@@ -1,4 +1,5 @@
-//! Whom an access token is for: `resource` (RFC 8707) against what the scopes stand for, and the `aud` that follows.
+//! The audience of an access token: the `resource` parameters (RFC 8707), held against the
+//! resources of the scopes, and the `aud` that follows.
 
 use std::borrow::Cow;
 
@@ -8,13 +9,13 @@ use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// Those of resources that were not asked for are gone.
+    /// The scopes that are left: those of other resources are taken out.
     pub scope: ScopeSet,
     pub audience: Vec<String>,
 }
 
-/// `authorized` are the resources the authorization was asked for; empty means any behind the scope. A resource
-/// outside is `invalid_target`.
+/// Narrows a scope to the requested resources. `authorized` are the resources of the authorization
+/// request; empty means all that the scope leads to. Any other resource is `invalid_target`.
 pub fn narrow(
     scope: &ScopeSet,
     requested: &[String],
@@ -35,14 +36,15 @@ pub fn narrow(
     Ok(aimed(scope, chosen, catalogue, issuer))
 }
 
-/// What belongs to other resources is gone.
+/// Narrows a scope to the chosen resources, which were judged before.
 pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer: &str) -> Narrowed {
     let scope = scope.retain(|name| concerns(name, chosen, catalogue));
     Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
 }
 
-/// For a scope that became narrower after its resources were authorized, by the user's choice or a refresh: resources
-/// that no scope stands for any more go, and no others take their place; `invalid_target` when nothing is left.
+/// Like [`narrow`], for a scope that became narrower after its resources were authorized: the user
+/// unticked scopes, or a refresh asked for fewer. Resources without a scope are left out, and no
+/// others take their place. `invalid_target` when nothing is left.
 pub fn narrow_granted(
     scope: &ScopeSet,
     requested: &[String],
@@ -63,7 +65,7 @@ pub fn narrow_granted(
     narrow(&scope, requested, &left, catalogue, issuer)
 }
 
-/// Each once, in the order of the scopes.
+/// The registered resources that the scopes lead to, each once, in the order of the scopes.
 pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let mut resources: Vec<&str> = Vec::new();
     for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
@@ -76,7 +78,7 @@ pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&
     resources
 }
 
-/// An absolute URI without fragment (RFC 8707 §2).
+/// Whether this is an absolute URI without a fragment (RFC 8707 §2).
 pub fn is_target(resource: &str) -> bool {
     let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let absolute = resource.split_once(':').is_some_and(|(scheme, rest)| {
@@ -87,7 +89,8 @@ pub fn is_target(resource: &str) -> bool {
     absolute && !resource.contains('#')
 }
 
-/// Scopes that belong to no resource stay with every token.
+/// Whether the scope stays in a token for the chosen resources. Scopes without a resource always
+/// stay.
 fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
     let resources = catalogue.scopes.get(scope).map(|registered| registered.resources.as_slice()).unwrap_or_default();
     resources.is_empty() || resources.iter().any(|resource| chosen.contains(resource))
@@ -97,8 +100,8 @@ fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
     if audience.is_empty() { vec![format!("{}/resources", issuer.trim_end_matches('/'))] } else { audience }
 }
 
-/// What it asks for, all of it or none (`invalid_scope`); where it asks for nothing, every resource scope of the
-/// client's.
+/// What it asks for, all of it or none (`invalid_scope`); where it asks for nothing, every resource
+/// scope of the client's.
 pub fn granted_scope(
     requested: Option<&ScopeSet>,
     client: &Client,

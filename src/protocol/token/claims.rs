@@ -1,5 +1,6 @@
-//! User claims (OpenID Connect Core §5): which go out for which scopes, and in what shape. A claim that has no usable
-//! value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
+//! User claims (OpenID Connect Core §5): which scope releases which claim, and in what type. A
+//! claim without a usable value is left out. The names that the protocol itself uses are never
+//! taken from a user's attributes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::protocol::words::scope::{
 };
 use crate::protocol::words::session::User;
 
-/// Claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
+/// Claims that the `claims` parameter asked for (OpenID Connect Core §5.5) and that the
+/// registration allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimNames {
@@ -21,7 +23,7 @@ pub struct ClaimNames {
     pub id_token: Vec<String>,
 }
 
-/// What tokens and answers say in their own name.
+/// Names that tokens and answers use themselves.
 const RESERVED: [&str; 38] = [
     "iss",
     "sub",
@@ -81,7 +83,8 @@ const BUILT_IN: [BuiltIn; 6] = [
     (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
 ];
 
-/// A registration of the same name replaces one.
+/// The scopes that exist without being registered. A registered scope of the same name replaces
+/// one.
 pub fn built_in_scopes() -> Vec<RegisteredScope> {
     BUILT_IN.iter().map(built_in_scope).collect()
 }
@@ -101,21 +104,22 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
     }
 }
 
-/// Those of OpenID Connect Core §5.1, for which `profile`, `email`, `address` and `phone` stand.
+/// Whether a claim belongs to `profile`, `email`, `address` or `phone` (OpenID Connect Core §5.4).
 pub fn is_personal(name: &str) -> bool {
     BUILT_IN.iter().any(|(_, _, _, claims)| claims.contains(&name))
 }
 
-/// The protocol's own, and never a user's attribute.
+/// Whether the protocol itself uses the name. A user's attribute is never sent under it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Each name on its way out, and the user's claim that it is filled from.
+/// For each claim in an answer, the name of the user's stored claim that fills it.
 pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
 
-/// What the identity scopes release, and what was asked for one by one, as far as a scope within `reach`, the client's, still
-/// releases it. Where two scopes fill one name from different claims, the first does.
+/// The claims that the granted identity scopes release, and the `requested` ones. A requested claim
+/// counts only while a scope in `reach` (the client's scopes) releases it. Where two scopes fill
+/// one name from different claims, the first one counts.
 pub fn identity_claims<'a>(
     scope: &ScopeSet,
     requested: &'a [String],
@@ -135,7 +139,8 @@ pub fn identity_claims<'a>(
     sources
 }
 
-/// Those of its resource scopes and of the resources it is meant for.
+/// The claims of an access token: those of its resource scopes, and those of the resources in its
+/// audience.
 pub fn resource_claims<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
     for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
@@ -162,15 +167,16 @@ fn scopes_of_kind<'a>(
     granted.filter(move |registered| registered.kind == kind)
 }
 
-/// Each in its standard shape; what has none is left out.
+/// The values of the claims, in their standard types. A value of another type is left out.
 pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
     let open = sources.iter().filter(|(name, _)| !is_reserved(name));
     let shaped = open.filter_map(|(name, source)| Some((name, claim_shape::shaped(name, user.claims.get(*source)?)?)));
     shaped.map(|(name, value)| ((*name).to_owned(), value)).collect()
 }
 
-/// What was asked for by name, and what the scopes release where this is the only way to say it (OpenID Connect Core
-/// §5.4) or the client wants it there.
+/// The user claims of an ID token: those that the request named, and with `with_scope_claims` those
+/// of the scopes. That is set where the client gets no access token (OpenID Connect Core §5.4), or
+/// is registered so.
 pub fn for_id_token(
     user: &User,
     scope: &ScopeSet,
@@ -197,14 +203,15 @@ pub fn for_access_token(
     members
 }
 
-/// The members of an object that are there: a null stands for none.
+/// The members of an object without those that are null.
 pub fn present(object: Value) -> Map<String, Value> {
     let mut members = if let Value::Object(members) = object { members } else { Map::new() };
     members.retain(|_, value| !value.is_null());
     members
 }
 
-/// An object of these members, but for those that are null, and of further ones under other names.
+/// A JSON object of fixed members, without those that are null, and of further members with other
+/// names.
 #[derive(Clone, Debug)]
 pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub Map<String, Value>);
 
@@ -215,7 +222,7 @@ impl<const N: usize> Serialize for Object<N> {
     }
 }
 
-/// Neither the protocol's own nor there already.
+/// Adds members, without those that the protocol itself uses or that are there already.
 pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in members {
         if !is_reserved(&name) && !claims.contains_key(&name) {

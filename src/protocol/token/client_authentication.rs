@@ -1,6 +1,7 @@
-//! Client authentication (RFC 6749 §2.3): the client that a request names, and whether it proved it. An unknown client
-//! and a wrong secret get the same answer in the same time. An assertion (`private_key_jwt`) is judged here only as far as it
-//! is the client's registered way; the caller, who has the keys, verifies it.
+//! Client authentication (RFC 6749 §2.3): which client a request names, and whether it proves to be
+//! that client. An unknown client and a wrong secret get the same answer in the same time. For an
+//! assertion (`private_key_jwt`) this file says only whether the client may use one. The caller has
+//! the keys and verifies it.
 
 use super::client_secret::{SecretDigest, matches_any};
 use crate::protocol::keys::jwt::UnverifiedJws;
@@ -19,11 +20,11 @@ pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentedClient {
     pub client_id: ClientId,
-    /// An empty one is none.
+    /// `None` also where an empty one was sent.
     pub secret: Option<SecretText>,
     pub assertion: Option<Box<UnverifiedJws>>,
     pub header_used: bool,
-    /// The header's pair read without form-decoding, where that differs.
+    /// The same header, read without form-decoding, where that gives something else.
     raw: Option<BasicCredentials>,
 }
 
@@ -32,7 +33,7 @@ pub struct PresentedClient {
 pub enum InvalidClientStatus {
     /// 401 when the Authorization header was used, else 400 (RFC 6749 §5.2).
     Standard,
-    /// 400 always: older clients take a 401 for a transport error.
+    /// Always 400. Older clients take a 401 for a transport error.
     Always400,
 }
 
@@ -47,13 +48,13 @@ pub struct AuthenticationFailure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
     Authenticated,
-    /// If this assertion verifies by the client's registered keys.
+    /// Authenticated, if this assertion verifies with the client's registered keys.
     ByAssertion(Box<UnverifiedJws>),
     Refused(AuthenticationFailure),
 }
 
 impl PresentedClient {
-    /// The one way in which the request names its client.
+    /// Reads how the request names its client. More than one way is an error.
     pub fn from_request(
         authorization: &[&str],
         parameters: &Parameters,
@@ -97,7 +98,7 @@ impl PresentedClient {
         Ok(PresentedClient::from_pair(first, named.next()))
     }
 
-    /// The second and last reading of the same header, for when this one was refused.
+    /// The second and last reading of the same header, to try after the first was refused.
     pub fn retry(&self) -> Option<PresentedClient> {
         let raw = self.raw.clone()?;
         Some(PresentedClient::from_pair(raw, None))
@@ -108,8 +109,9 @@ impl PresentedClient {
         PresentedClient { client_id: pair.client_id, secret, assertion: None, header_used: true, raw }
     }
 
-    /// `client` and `secrets` are what is registered under `client_id`. Every digest is compared, and an unknown
-    /// client is compared with one that nothing matches.
+    /// Judges the credentials. `client` and `secrets` are what is registered under `client_id`.
+    /// Every digest is compared, and for an unknown client one that nothing matches, so that the
+    /// time tells nothing.
     pub fn judge(&self, client: Option<&Client>, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
         let matches = matches_any(self.secret.as_ref(), secrets, now);
         let Some(client) = client else {
@@ -122,7 +124,8 @@ impl PresentedClient {
         }
     }
 
-    /// Resources prove themselves as confidential clients do, at introspection (RFC 7662 §2.1).
+    /// Judges the credentials of a resource at introspection (RFC 7662 §2.1): a secret, as for
+    /// confidential clients.
     pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> Result<(), AuthenticationFailure> {
         match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
             (true, _) => Ok(()),
@@ -173,18 +176,18 @@ impl AuthenticationFailure {
         }
     }
 
-    /// A 401 must have it, and nothing else.
+    /// `WWW-Authenticate`, which a 401 must have. Other answers have none.
     pub fn challenge(&self, rule: InvalidClientStatus) -> Option<&'static str> {
         (self.status(rule) == 401).then_some(CHALLENGE)
     }
 
-    /// Where the request is for a protected resource: 401 however the credentials came (RFC 7662 §2.3).
+    /// The same failure at introspection: 401, however the credentials were sent (RFC 7662 §2.3).
     #[must_use]
     pub fn at_introspection(self) -> AuthenticationFailure {
         AuthenticationFailure { header_used: true, ..self }
     }
 
-    /// A secret was guessed at: such failures are limited, others are not.
+    /// Whether somebody may have guessed a secret. Only such failures are counted and limited.
     pub fn counts_as_guess(&self) -> bool {
         matches!(self.error.reason, Reason::WrongClientSecret | Reason::UnknownClientAtToken)
     }

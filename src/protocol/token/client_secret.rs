@@ -1,4 +1,5 @@
-//! Client secrets: only their digests are kept, and comparing takes the same time whichever matches, if any.
+//! Client secrets. Only digests are stored. A comparison takes the same time whether and whichever
+//! secret matches.
 
 use std::borrow::Cow;
 
@@ -22,12 +23,12 @@ pub enum DigestAlgorithm {
 pub struct SecretDigest {
     pub algorithm: DigestAlgorithm,
     pub digest: SecretBytes,
-    /// From here on it does not count.
+    /// From this time on the secret is refused.
     pub expires_at: Option<Instant>,
 }
 
 impl SecretDigest {
-    /// What is sealed and stored: 1 for SHA-256 or 2 for SHA-512, then the digest.
+    /// The bytes that are sealed and stored: 1 for SHA-256 or 2 for SHA-512, then the digest.
     pub fn encode(&self) -> SecretBytes {
         let name = match self.algorithm {
             DigestAlgorithm::Sha256 => 1,
@@ -47,8 +48,8 @@ impl SecretDigest {
     }
 }
 
-/// Where there is none to compare with, one that nothing matches is compared, so that an unknown client takes as long
-/// as a wrong secret.
+/// Whether the secret is one of the registered ones. Without a registered one, it is compared with
+/// a digest that nothing matches, so that an unknown client takes as long as a wrong secret.
 pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now: Instant) -> bool {
     let dummy = [SecretDigest {
         algorithm: DigestAlgorithm::Sha256,
@@ -57,12 +58,12 @@ pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now:
     }];
     let compared = if registered.is_empty() { &dummy } else { registered };
     let digests = ShownDigests::of(shown);
-    // No early exit: the time taken does not tell which one matched.
+    // Without an early exit, so that the time does not tell which secret matched.
     let found = compared.iter().fold(false, |found, secret| found | digests.matches(secret, now));
     found & shown.is_some_and(|shown| !shown.is_empty())
 }
 
-/// By either algorithm, whatever the registered ones are.
+/// Both digests of the secret in the request, whichever algorithms are registered.
 struct ShownDigests {
     sha256: [u8; 32],
     sha512: [u8; 64],
@@ -84,7 +85,7 @@ impl ShownDigests {
     }
 }
 
-/// Room for both halves at their longest, form-encoded and in base64.
+/// The longest header: `client_id` and secret at their longest, form-encoded and in base64.
 const MOST_HEADER_BYTES: usize = 16_384;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,9 @@ pub struct BasicCredentials {
     pub secret: SecretText,
 }
 
-/// The form-decoded reading first, then the raw one where it differs. `None` when it has no reading.
+/// Reads `Authorization: Basic`. RFC 6749 §2.3.1 wants both halves form-encoded, and many clients
+/// send them raw. So this gives the form-decoded reading first, and the raw one where it differs.
+/// `None` when neither can be read.
 pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     // The scheme's case does not matter (RFC 7617 §2).
     let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
@@ -110,7 +113,7 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     (!readings.is_empty()).then_some(readings)
 }
 
-/// `None` when the text is not a form value (RFC 6749 §2.3.1).
+/// Decodes a form value; `None` when the text is not one (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Option<Cow<'_, str>> {
     if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')) {
         return Some(Cow::Borrowed(text));
@@ -121,7 +124,7 @@ fn form_decoded(text: &str) -> Option<Cow<'_, str>> {
     parameters.all("value").next().map(|value| Cow::Owned(value.to_owned()))
 }
 
-/// `None` when a half is too long, the name is empty, or there is a NUL.
+/// The credentials; `None` when a half is too long or has a NUL in it, or the name is empty.
 fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
     let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
     let overlong = too_long(client_id, parameters::CLIENT_ID) || too_long(secret, parameters::CLIENT_SECRET);

@@ -1,5 +1,5 @@
-//! What an exchanged token says besides (RFC 8693 §4.1): who acts, and which tokens it was made from. It stands no
-//! longer than each of those.
+//! What an exchanged token says beside the usual (RFC 8693 §4.1): who acts, and from which tokens
+//! it was made. It ends when any of those ends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,23 +11,23 @@ use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::session::SignIn;
 
-/// Actors, and so exchanges.
+/// The most actors in a token, and so the most exchanges in a row.
 pub const DEEPEST: usize = 4;
 
-/// Who acts, for how many hands, and on which tokens that rests.
+/// Who acts for the user, and the tokens that this one was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The present actor, then those before; at most [`DEEPEST`].
+    /// The present actor first, then the ones before; at most [`DEEPEST`].
     pub actors: Vec<Actor>,
-    /// The first one first; never empty.
+    /// The oldest first; never empty.
     pub origins: Vec<Origin>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
-    /// `{"sub": ..}`
+    /// A user: `{"sub": ..}`.
     User(Subject),
-    /// `{"sub": .., "client_id": ..}`, both its name.
+    /// A client: `{"sub": .., "client_id": ..}`, both the client's name.
     Client(ClientId),
 }
 
@@ -43,13 +43,13 @@ pub struct Exchanged {
     pub user: SignIn,
     pub narrowed: Narrowed,
     pub delegation: Delegation,
-    /// That an extension grant gave the subject token.
+    /// Claims that an extension grant gave to the subject token.
     pub claims: Map<String, Value>,
     pub ends_at: Instant,
 }
 
 impl Actor {
-    /// The members that name it; `within` acts for it, or acted before.
+    /// The JSON members of the actor. `within` is the actor before.
     pub fn to_json(&self, within: Option<Map<String, Value>>) -> Map<String, Value> {
         present(match self {
             Actor::User(subject) => json!({ "sub": subject, "act": within }),
@@ -66,17 +66,18 @@ impl Actor {
 }
 
 impl Delegation {
-    /// The present actor, the one before within it, and so on (RFC 8693 §4.1).
+    /// `act`: the present actor, with the one before inside it, and so on (RFC 8693 §4.1).
     pub fn act(&self) -> Value {
         self.actors.iter().rev().fold(None, |within, actor| Some(actor.to_json(within))).unwrap_or_default().into()
     }
 
-    /// By this we find again what the token stands on.
+    /// `exchanged_from`: the tokens that this one was made from. A later look-up of this token
+    /// checks each.
     pub fn exchanged_from(&self) -> Value {
         self.origins.iter().map(Origin::to_json).collect()
     }
 
-    /// `None` unless they are as we write them.
+    /// Reads both claims; `None` unless they are as Gatepost writes them.
     pub fn from_claims(act: &Value, exchanged_from: &Value) -> Option<Delegation> {
         let mut actors = Vec::new();
         let mut present = Some(act);
@@ -90,7 +91,8 @@ impl Delegation {
         sound.then_some(Delegation { actors, origins })
     }
 
-    /// Each exchanged token, as one that stands exactly as long; all else of it is that of `token`.
+    /// The tokens that this one was made from, with the values that decide whether each stands.
+    /// Their other values are those of `token`.
     pub fn origins_of(&self, token: &AccessToken) -> Vec<AccessToken> {
         let mut tokens = Vec::new();
         for (index, origin) in self.origins.iter().enumerate() {

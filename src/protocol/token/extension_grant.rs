@@ -1,5 +1,5 @@
-//! What an extension grant answers, and the judgement on it: nothing is issued that the registration, the request or
-//! the standards do not allow.
+//! What an extension grant answers, and the judgement on it. Nothing is issued that the
+//! registration, the request or a standard does not allow.
 
 use std::fmt;
 
@@ -17,57 +17,60 @@ use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
 use crate::protocol::words::session::{LOCAL, User};
 
-/// Claims and further members together, as compact JSON, in bytes.
+/// The most bytes of claims and further members together, as compact JSON.
 pub const LONGEST_ADDITIONS: usize = 2_048;
-/// In characters.
+/// The most characters of a description.
 const LONGEST_DESCRIPTION: usize = 200;
-/// RFC 8693 §4.4: the one reserved claim that may be proposed, since it only restricts.
+/// The one reserved claim that a grant may propose: it can only restrict (RFC 8693 §4.4).
 pub const MAY_ACT: &str = "may_act";
 
-/// RFC 6749 §5.1, RFC 8693 §2.2.1; so is whatever begins with `error`.
+/// Members of a token response that a grant cannot give (RFC 6749 §5.1, RFC 8693 §2.2.1), beside
+/// all that begin with `error`.
 const STANDARD_MEMBERS: [&str; 8] =
     ["access_token", "token_type", "expires_in", "refresh_token", "id_token", "scope", "state", "issued_token_type"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Issue it, as far as this is allowed.
+    /// Issue what is proposed, as far as it is allowed.
     Propose(Box<Proposal>),
-    /// Issue what the built-in token exchange has judged already.
+    /// Issue what the built-in token exchange has judged before.
     Exchange(Box<Exchanged>),
     Refuse(Refusal),
 }
 
-/// The default proposes a token without user, for all scopes that were asked for.
+/// What a grant proposes. The default is a token without a user, for all requested scopes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
-    /// None for the client itself.
+    /// The user; `None` for a token of the client itself.
     pub subject: Option<Subject>,
-    /// `None` sets no limit of its own.
+    /// The scopes that the grant allows; `None` for all.
     pub scope: Option<ScopeSet>,
-    /// Of this access token and every later one of the grant.
+    /// Claims of this access token and of all later ones of the same grant.
     pub claims: Map<String, Value>,
     pub parameters: Map<String, Value>,
-    /// `local` by default. The client must allow it.
+    /// The identity provider that the user came from; `local` by default. The client must allow it.
     pub identity_provider: Option<String>,
-    /// RFC 8176
+    /// How the user proved who they are (RFC 8176).
     pub amr: Vec<String>,
-    /// What the tokens stand on, where the handler has read the user itself; otherwise what the user read next has.
+    /// The epochs that the tokens carry, where the handler has read the user itself. Otherwise the
+    /// user is read, with their epochs, after this.
     pub epochs: Option<Epochs>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub error: TokenError,
-    /// In the grant's own words; ours where it has none.
+    /// The grant's own description, if it gives one.
     pub description: Option<Description>,
 }
 
-/// Fit for `error_description` (RFC 6749 §5.2).
+/// A text that may stand in `error_description` (RFC 6749 §5.2).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Description(String);
 
 impl Description {
-    /// Printable ASCII without `"` and `\`, at most 200 characters. `None` where nothing is left.
+    /// Keeps printable ASCII without `"` and `\`, at most 200 characters. `None` when nothing is
+    /// left.
     pub fn new(text: &str) -> Option<Description> {
         let fits = |character: &char| (' '..='~').contains(character) && !matches!(character, '"' | '\\');
         let text: String = text.chars().filter(fits).take(LONGEST_DESCRIPTION).collect();
@@ -87,7 +90,7 @@ impl fmt::Debug for Description {
 }
 
 impl Refusal {
-    /// With our own text.
+    /// A refusal with our own description.
     pub fn of(error: TokenError) -> Refusal {
         Refusal { error, description: None }
     }
@@ -105,7 +108,8 @@ pub struct Granted {
     pub scope: ScopeSet,
     pub claims: Map<String, Value>,
     pub parameters: Map<String, Value>,
-    /// Names of claims and members that are not the grant's to give, for the log.
+    /// Names of claims and members that a grant must not give. They are left out, and the log names
+    /// them.
     pub left_out: Vec<String>,
 }
 
@@ -114,7 +118,7 @@ pub struct Granted {
 pub enum Verdict {
     Issue(Granted),
     Refuse(TokenError),
-    /// The grant broke its contract: nothing that the client could mend.
+    /// The grant gave an answer that it must not give. The client cannot mend that.
     Faulty(&'static str),
 }
 
@@ -122,11 +126,11 @@ pub enum Verdict {
 pub struct Circumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,
-    /// Those the request names, if any.
+    /// The scopes that the request names, if any.
     pub requested: Option<&'a ScopeSet>,
-    /// What [`requested_scope`](crate::protocol::words::scope::requested_scope) made of them.
+    /// What [`requested_scope`](crate::protocol::words::scope::requested_scope) made of these.
     pub asked: &'a ScopeSet,
-    /// Settled by the request or the client's registration.
+    /// The tenant of the request, or of the client's registration.
     pub tenant: Option<&'a TenantName>,
     pub user: Option<&'a User>,
 }
@@ -135,7 +139,7 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
     if !is_allowed_subject(proposal, circumstances) {
         return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
     }
-    // Nothing tells how often they proved who they are.
+    // Nothing tells with how many factors the user proved who they are.
     if proposal.subject.is_some() && !circumstances.client.takes(Strength::SignedIn.as_str()) {
         return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::AcrBelowMinimum));
     }
@@ -147,7 +151,7 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
     if size > LONGEST_ADDITIONS {
         return Verdict::Faulty("claims and further members together are longer than 2 KiB");
     }
-    // A restriction that cannot be read must not become none.
+    // A restriction that cannot be read must not be dropped.
     if proposal.claims.get(MAY_ACT).is_some_and(|value| !value.is_null() && !value.is_object()) {
         return Verdict::Faulty("a may_act that is no object");
     }
@@ -161,7 +165,8 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
     Verdict::Issue(Granted { scope, claims, parameters, left_out })
 }
 
-/// Nobody, or a user who is there, enabled, of the settled tenant, and known by a provider that the client allows.
+/// Whether the proposal is for the client itself, or for a user who exists, is enabled, belongs to
+/// the tenant, and comes from a provider that the client allows.
 fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) -> bool {
     let Some(subject) = &proposal.subject else { return true };
     let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);

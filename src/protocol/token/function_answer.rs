@@ -1,11 +1,13 @@
-//! SQL functions that answer an extension grant: what they are told of the client, and how their answer is read.
+//! SQL functions that answer an extension grant: what they are told of the client, and how their
+//! answer is read.
 //!
 //! ```json
 //! {"subject": "..", "scope": "orders.read", "claims": {"tier": "gold"}, "parameters": {"account": 7}}
 //! {"error": "invalid_grant", "error_description": "This key has expired."}
 //! ```
 //!
-//! Every member may be left out or null. An answer has an `error` or something to issue, never both.
+//! Every member may be left out or null. An answer has an `error` or something to issue, never
+//! both.
 
 use serde_json::{Map, Value, json};
 

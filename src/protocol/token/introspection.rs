@@ -1,5 +1,5 @@
-//! Introspection (RFC 7662): the answer to a resource, or to a client about its own tokens. Any other caller learns only that the
-//! token is not active, as for a token that never existed.
+//! Introspection (RFC 7662): the answer to a resource, or to a client about its own tokens. Any
+//! other caller learns only that the token is not active, as for a token that never existed.
 
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,8 @@ pub enum Caller<'a> {
     Resource(&'a str),
 }
 
-/// The token as far as it is the caller's business: a client sees all of its own, a resource its own scopes where the token
-/// is meant for it. `None` when that is nothing.
+/// The token as far as it is the caller's business: a client sees all of its own, a resource its
+/// own scopes where the token is meant for it. `None` when that is nothing.
 pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -> Option<AccessToken> {
     match caller {
         Caller::Client(client_id) => (*client_id == token.client_id).then(|| token.clone()),
@@ -36,7 +36,8 @@ pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -
     }
 }
 
-/// The answer about a live access token (RFC 7662 §2.2): what its JWT form says, but for what is between us and its client.
+/// The answer about a live access token (RFC 7662 §2.2): what its JWT form says, but for what is
+/// between us and its client.
 pub fn access_token_response(
     seen: &AccessToken,
     (client, user): (&Client, Option<&User>),

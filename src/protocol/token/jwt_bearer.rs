@@ -1,4 +1,5 @@
-//! The JWT bearer grant (RFC 7523 §2.1): what a request shows, whose assertion it is, and how far it reaches.
+//! The JWT bearer grant (RFC 7523 §2.1): reading the assertion, finding who signed it, and which
+//! scopes it allows.
 
 use super::assertion::{AssertionProblem, is_grant_assertion_typ};
 use super::token_request::ExtensionRequest;
@@ -10,7 +11,8 @@ use crate::protocol::words::parameters;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 
-/// Takes the assertion apart and finds its issuer, if this client may redeem assertions of it. Nothing is proven yet.
+/// Reads the assertion and finds its registered issuer, if this client may use assertions of that
+/// issuer. Nothing is verified yet.
 pub fn read<'a>(
     request: &ExtensionRequest,
     client_id: &ClientId,
@@ -27,7 +29,8 @@ pub fn read<'a>(
     found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
 }
 
-/// Nothing that outlives the assertion, so no refresh token. `invalid_scope` when more is asked for by name.
+/// The scopes that the assertion allows. `offline_access` is left out: nothing may outlive the
+/// assertion. A request for more is `invalid_scope`.
 pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
     let reach = issuer.scope.as_ref().unwrap_or(&client.scope).retain(|name| name != OFFLINE_ACCESS);
     match requested {
@@ -38,12 +41,12 @@ pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&Scope
     }
 }
 
-/// A longer subject, or one with characters that no name can have, is no user's.
+/// Whether the subject can be a user's: not too long, and without control characters.
 pub fn is_possible_subject(subject: &str) -> bool {
     subject.chars().nth(parameters::USERNAME).is_none() && !subject.contains(char::is_control)
 }
 
-/// Whatever is wrong; the reason is for the log.
+/// The refusal: always `invalid_grant`. The reason is for the log.
 pub fn refused(problem: AssertionProblem) -> TokenError {
     invalid_grant(match problem {
         AssertionProblem::Malformed => Reason::UnknownAssertionIssuer,

@@ -1,5 +1,12 @@
-//! The refresh token (RFC 6749 §6, RFC 9700 §4.14): a handle that names a grant and one generation of it, and the verdict
-//! on an attempt to use it. Whether a generation is current only the statement that moves it can tell.
+//! The refresh token (RFC 6749 §6, RFC 9700 §4.14): a handle that names a grant and one generation
+//! of it, and the verdict on an attempt to use it.
+//!
+//! Each use moves the grant on by one generation. Only the statement that does so can tell whether
+//! a generation is current, since two requests may come at once. There are two ways to it. The
+//! usual one does not read the grant first: [`within`] writes down everything that must hold, and
+//! the statement compares the row with it. Where a request asks for less than the whole grant, or
+//! the statement finds that something does not hold, the grant is read, [`judge`] says why, and the
+//! statement runs after that. Both ways must agree on which grants stand.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,28 +22,28 @@ use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 
-/// Handles start with this, so that secret scanners find them.
+/// Secret scanners find refresh tokens by it.
 pub const PREFIX: &str = "gpr_";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshHandle {
     pub grant: GrantId,
-    /// Which of the grant's tokens, in order; never negative.
+    /// The number of the token among all of the grant, from 0.
     pub generation: i32,
 }
 
 impl RefreshHandle {
-    /// The bytes that are authenticated: the grant's 20, then four of the generation.
+    /// The bytes that the tag authenticates: 20 of the grant, 4 of the generation.
     pub fn encode(self) -> Vec<u8> {
         [&self.grant.day.0.to_be_bytes()[..], &self.grant.random, &self.generation.to_be_bytes()].concat()
     }
 
-    /// The token: prefix, and in base64url the handle and its tag.
+    /// The token as text: the prefix, then handle and tag in base64url.
     pub fn to_text(self, tag: &[u8; 32]) -> SecretText {
         SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode([&self.encode(), &tag[..]].concat())))
     }
 
-    /// Takes a token apart. The handle means nothing before its tag is verified.
+    /// Reads a token. Its handle must not be used before the tag was verified.
     pub fn parse(text: &str) -> Option<(RefreshHandle, [u8; 32])> {
         let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;
         let (rest, tag) = bytes.split_last_chunk()?;
@@ -46,12 +53,13 @@ impl RefreshHandle {
     }
 }
 
-/// Whether a grant of that scope comes with a refresh token. That it has a user goes without saying: grants have.
+/// Whether a grant of this scope comes with a refresh token.
 pub fn is_issued(scope: &ScopeSet, client: &Client) -> bool {
     scope.contains(OFFLINE_ACCESS) && client.allows_grant(&GrantType::RefreshToken)
 }
 
-/// When the grant can no longer be refreshed: its absolute end, or its last use and the idle time after it.
+/// When the grant can no longer be refreshed: when it expires, or when it was not used for the idle
+/// lifetime.
 pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
     grant.expires_at.min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
 }
@@ -59,10 +67,12 @@ pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefreshVerdict {
-    /// Move the grant on, and issue this; grant and next refresh token keep the whole.
+    /// Move the grant on and issue tokens for this. The grant and its next refresh token keep the
+    /// whole scope.
     Refresh(Narrowed),
-    /// An older token: an answer that was lost, or a replay. The statement tells, whatever the request asks for; only
-    /// then what it asks for is looked at.
+    /// The token is older than the grant's generation: its answer was lost and the client tries
+    /// again, or somebody replays it. The statement finds out which. Only after that does it matter
+    /// whether the request asks for something it may have.
     OldToken(Result<Narrowed, TokenError>),
     Refuse(TokenError),
 }
@@ -88,23 +98,25 @@ pub fn judge(
     }
 }
 
-/// All that [`judge`] asks of a grant beside its token, where a request asks for the whole of it: for the statement that
-/// refreshes to ask in its stead, so that the grant need not be read before.
+/// What must hold for a grant to be refreshed, beside its token, when the request asks for the
+/// whole grant. The statement compares the row with it, so that the grant need not be read first.
+/// It must say the same as `check_standing`.
 #[derive(Clone, Debug)]
 pub struct Within<'a> {
     pub scopes: Vec<&'a str>,
-    /// An empty name is none.
+    /// The tenants that the grant may be of. The empty name stands for no tenant.
     pub tenants: Vec<&'a str>,
     pub expires_after: Instant,
     pub used_after: Instant,
-    /// `None` is any.
+    /// The `acr` that the grant must have; `None` for any.
     pub acrs: Option<Vec<&'static str>>,
 }
 
-/// As many names as go with each refresh; where more are registered, the grant is read.
+/// The most scopes or tenants that are sent with a refresh. Where more are registered, the grant is
+/// read first.
 const MOST_NAMES: usize = 64;
 
-/// `None` where the grant has to be read and judged first.
+/// What the statement has to compare. `None` where the grant must be read and judged first.
 pub fn within<'a>(
     request: &RefreshTokenRequest,
     client: &'a Client,
@@ -129,7 +141,7 @@ pub fn within<'a>(
     })
 }
 
-/// Whether this very token would refresh, as far as the grant's own row and the registration tell.
+/// Whether this token could be used now, as far as the grant's row and the registration tell.
 pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: &Catalogue, now: Instant) -> bool {
     client.allows_grant(&GrantType::RefreshToken)
         && handle.generation == grant.generation
@@ -138,7 +150,7 @@ pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: 
 }
 
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
-    // A generation ahead of the row: the database was restored from before it.
+    // A generation ahead of the row comes from before the database was restored.
     if grant.client_id != client.client_id || !grant.is_offline() || handle.generation > grant.generation {
         return Err(Reason::UnknownRefreshToken);
     }
@@ -161,7 +173,8 @@ fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: In
     }
 }
 
-/// What the request asks for, within the grant (RFC 6749 §6, RFC 8707 §2.2).
+/// The scope and audience that the request asks for, which must lie within the grant (RFC 6749 §6,
+/// RFC 8707 §2.2).
 fn narrowed(
     grant: &Grant,
     request: &RefreshTokenRequest,

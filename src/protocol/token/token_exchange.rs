@@ -1,6 +1,6 @@
-//! Token exchange (RFC 8693): a confidential client shows a user's access token that was meant for it, or that its
-//! registration lets it take over, and gets a narrower one for the next resource, which ends with the one it was made
-//! from.
+//! Token exchange (RFC 8693): a confidential client shows a user's access token that was meant for
+//! it, or that its registration lets it take over, and gets a narrower one for the next resource,
+//! which ends with the one it was made from.
 
 use serde_json::Value;
 
@@ -70,7 +70,8 @@ impl<'a> Rights<'a> {
         listed.iter().any(|item| item.as_str() == Some(name))
     }
 
-    /// Issued to a client whose tokens may be exchanged, or meant for a resource that this client is the server of.
+    /// Issued to a client whose tokens may be exchanged, or meant for a resource that this client
+    /// is the server of.
     fn may_take(self, token: &AccessToken) -> bool {
         self.lists("from_clients", token.client_id.as_str())
             || token.audience.iter().any(|audience| self.lists("as_resources", audience))
@@ -128,8 +129,8 @@ pub fn judge(
     })
 }
 
-/// The actor token's subject, or the client. For an actor token holds what holds for a subject token, except that it
-/// may be the client's own, and speak for no user.
+/// The actor token's subject, or the client. For an actor token holds what holds for a subject
+/// token, except that it may be the client's own, and speak for no user.
 fn acting(
     actor: Option<&AccessToken>,
     subject: &AccessToken,

@@ -11,7 +11,7 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::ScopeSet;
 
-/// The client's own secret or assertion is not handed on.
+/// The client's own credentials. They are not handed on to the grant.
 const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
 
 #[derive(Clone, PartialEq, Eq)]
@@ -19,19 +19,19 @@ pub struct ExtensionRequest {
     pub grant_type: String,
     pub scope: Option<ScopeSet>,
     pub resources: Vec<String>,
-    /// RFC 8693 §2.1, each one once; of token exchange alone.
+    /// `audience` (RFC 8693 §2.1), each one once. Only for token exchange.
     pub audiences: Vec<String>,
-    /// Every other one that was sent with a value, less the client's proof.
+    /// All other parameters with a value, without the client's credentials.
     parameters: BTreeMap<String, String>,
 }
 
 impl ExtensionRequest {
-    /// Absent and empty are the same.
+    /// The value of a parameter; `None` also where it was sent empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// Each parameter a text, but `resource` an array.
+    /// The request as JSON: each parameter is a text, `resource` an array.
     pub fn to_json(&self) -> Map<String, Value> {
         let mut members: Map<String, Value> =
             self.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
@@ -46,7 +46,7 @@ impl ExtensionRequest {
     }
 }
 
-/// Parameters of an extension grant are credentials as likely as not.
+/// Only names are printed: parameters of an extension grant are often credentials.
 impl fmt::Debug for ExtensionRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.parameters.keys().collect();
@@ -54,12 +54,13 @@ impl fmt::Debug for ExtensionRequest {
     }
 }
 
-/// Nothing may be repeated, known or not: which of two values counts would be anybody's guess.
+/// Reads the request. No parameter may be repeated, known or not: nobody could tell which value
+/// counts.
 pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
     let (mut seen, mut own) = (BTreeSet::new(), BTreeMap::new());
-    // Looked at one by one: thousands of them must not be compared with each other.
+    // One pass over all, so that thousands of parameters cost no quadratic time.
     for (name, value) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
         if !seen.insert(name) {
             return Err(invalid_request(Reason::RepeatedParameter));

@@ -1,4 +1,5 @@
-//! The token request (RFC 6749 §4): the form, read once into a typed value. A grant never sees the form.
+//! The token request (RFC 6749 §4). The form is read once, into a typed value. Grants never see the
+//! form.
 
 mod extension;
 
@@ -11,7 +12,7 @@ use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::LOCAL;
 
-/// Every parameter that some grant reads: none of them may stand in the URL.
+/// Every parameter that a grant reads. None of them may stand in the URL.
 pub const PARAMETERS: [&str; 22] = [
     "grant_type",
     "client_id",
@@ -37,7 +38,8 @@ pub const PARAMETERS: [&str; 22] = [
     "audience",
 ];
 
-/// All but the last two, also where the grant at hand does not read them.
+/// Parameters that may be sent only once, even where the grant does not read them: all but
+/// `resource` and `audience`.
 pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
 
 pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
@@ -50,7 +52,7 @@ pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::JwtBearer,
 ];
 
-/// Of an authenticated client, for a grant it may use.
+/// The request of an authenticated client, for a grant that it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenRequest {
     AuthorizationCode(AuthorizationCodeRequest),
@@ -62,7 +64,7 @@ pub enum TokenRequest {
     Extension(ExtensionRequest),
 }
 
-/// RFC 6749 §4.1.3. A `scope` sent along is ignored.
+/// The authorization code grant (RFC 6749 §4.1.3). A `scope` is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationCodeRequest {
     pub code: SecretText,
@@ -71,7 +73,8 @@ pub struct AuthorizationCodeRequest {
     pub resources: Vec<String>,
 }
 
-/// Empty is not absent: that is how PKCE was once switched off from outside.
+/// `code_verifier`. An empty one is not the same as none: taking it for none has switched PKCE off
+/// in other providers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedVerifier {
     Absent,
@@ -79,24 +82,24 @@ pub enum PresentedVerifier {
     Sent(SecretText),
 }
 
-/// RFC 6749 §4.4.2
+/// The client credentials grant (RFC 6749 §4.4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCredentialsRequest {
-    /// `None` asks for all the client may have.
+    /// `None` asks for all scopes of the client.
     pub scope: Option<ScopeSet>,
     pub resources: Vec<String>,
 }
 
-/// RFC 6749 §6
+/// The refresh token grant (RFC 6749 §6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshTokenRequest {
     pub refresh_token: SecretText,
-    /// For the tokens of this answer; `None` asks for all that was granted.
+    /// The scope of this answer's tokens; `None` asks for all that was granted.
     pub scope: Option<ScopeSet>,
     pub resources: Vec<String>,
 }
 
-/// RFC 6749 §4.3.2
+/// The password grant (RFC 6749 §4.3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordRequest {
     pub username: String,
@@ -106,7 +109,7 @@ pub struct PasswordRequest {
     pub resources: Vec<String>,
 }
 
-/// RFC 8628 §3.4. A `scope` sent along is ignored.
+/// The device code grant (RFC 8628 §3.4). A `scope` is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCodeRequest {
     pub device_code: SecretText,
@@ -114,8 +117,8 @@ pub struct DeviceCodeRequest {
 }
 
 impl TokenRequest {
-    /// `grant_type` missing, unknown, not the client's; then its parameters. `is_extension` knows the grants that this
-    /// installation adds.
+    /// Reads the form. First `grant_type`, which must be known and allowed for the client, then the
+    /// parameters of that grant. `is_extension` tells the grants that this installation adds.
     pub fn from_form(
         parameters: &Parameters,
         client: &Client,
@@ -139,7 +142,7 @@ impl TokenRequest {
     }
 }
 
-/// It would land in logs and histories.
+/// Whether a known parameter stands in the query, where it would land in logs.
 pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
     query.iter().any(|(name, _)| known.contains(&name))
 }
@@ -172,7 +175,8 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
     })
 }
 
-/// Longer than any that we hand out, it is none of ours.
+/// A code or token. One that is too long is not ours: the error is `invalid_grant`, as for an
+/// unknown one.
 fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
     parameters.bounded(name, parameters::HANDLE).map_err(|reason| {
         let overlong = reason == Reason::OverlongParameter;
@@ -180,7 +184,8 @@ fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result
     })
 }
 
-/// The length is left to the comparison: one that is too long spends the code like any other wrong one.
+/// Reads `code_verifier`. Its length is not checked here: a wrong verifier uses up the code, and so
+/// must one that is too long.
 fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
     Ok(match parameters.single("code_verifier").map_err(invalid_request)? {
         Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
@@ -223,7 +228,7 @@ fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError>
     })
 }
 
-/// `None` when the request leaves the choice to us.
+/// Reads `scope`; `None` when it was not sent.
 pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
     let Some(text) = parameters.bounded("scope", parameters::SCOPE).map_err(invalid_request)? else {
         return Ok(None);
@@ -233,12 +238,12 @@ pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
     scope.map(Some).ok_or_else(invalid)
 }
 
-/// May be repeated (RFC 8707 §2), at most ten times.
+/// Reads `resource`, which may be sent up to ten times (RFC 8707 §2).
 pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
     targets(parameters, "resource")
 }
 
-/// Each one once.
+/// The values of a repeatable parameter, each once.
 fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
     let mut targets: Vec<String> = Vec::new();
     for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
