@@ -63,7 +63,7 @@ pub struct Vault {
     pub upstream_states: Sealer,
     pub upstream_id_tokens: Sealer,
     pub password_links: Sealer,
-    /// What was proved so far, and apps that are being set up.
+    /// What was proved so far, apps that are being set up, and challenges of passkeys.
     pub second_factors: Sealer,
     /// Secrets of apps, and digests of recovery codes, in the database.
     pub authenticators: Sealer,
@@ -345,7 +345,7 @@ impl Vault {
             upstream_states: Sealer::new(derived, Purpose::UpstreamState),
             upstream_id_tokens: Sealer::new(derived, Purpose::UpstreamIdToken),
             password_links: Sealer::new(derived, Purpose::PasswordLink),
-            second_factors: Sealer::new(derived, Purpose::SecondFactor),
+            second_factors: Sealer::of_kinds(derived, Purpose::SecondFactor),
             authenticators: Sealer::new(derived, Purpose::Authenticator),
             doctor: Sealer::new(derived, Purpose::Doctor),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),

@@ -1,6 +1,7 @@
 //! Sealing: AES-256-GCM-SIV (RFC 8452) over values that must come back unread and unchanged. Purpose and issuer are
-//! associated data, so a text sealed for one use is garbage in every other. And message authentication: HMAC-SHA256 (RFC 2104)
-//! for forms, throttle buckets, user codes and refresh tokens.
+//! associated data, so a text sealed for one use is garbage in every other. Where texts of several kinds share a purpose, the
+//! prefix that tells them apart is associated data, too. And message authentication: HMAC-SHA256 (RFC 2104) for forms,
+//! throttle buckets, user codes and refresh tokens.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
@@ -22,7 +23,10 @@ const VERSION: u8 = 1;
 pub struct Sealer {
     /// Each with the byte that names its line. Names stay when lines move, and may collide.
     keys: Vec<(u8, LessSafeKey)>,
+    /// Purpose and issuer.
     associated_data: Vec<u8>,
+    /// Whether a text is sealed with its prefix.
+    seals_prefixes: bool,
 }
 
 impl Sealer {
@@ -31,15 +35,28 @@ impl Sealer {
             .keys(purpose)
             .filter_map(|(name, key)| Some((name, LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?))));
         let associated_data = format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes();
-        Sealer { keys: keys.collect(), associated_data }
+        Sealer { keys: keys.collect(), associated_data, seals_prefixes: false }
+    }
+
+    /// For a purpose that texts of several kinds share, each with a prefix of its own, which may be empty. The prefix is sealed
+    /// with the text, so none opens as one of another kind, even if its bytes could be read as one.
+    ///
+    /// A purpose with one kind of text does without. So an authorization code or an access token of this build opens on machines
+    /// that are still to be upgraded.
+    pub fn of_kinds(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
+        Sealer { seals_prefixes: true, ..Sealer::new(derived, purpose) }
     }
 
     /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its tag.
     pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
+        self.seal_with(&self.associated_data, plain)
+    }
+
+    fn seal_with(&self, associated_data: &[u8], plain: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = random::bytes();
         let mut sealed = plain.to_vec();
         let sealing = self.keys.first().and_then(|(name, key)| {
-            let aad = Aad::from(&self.associated_data);
+            let aad = Aad::from(associated_data);
             let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
             Some((*name, tag))
         });
@@ -52,10 +69,14 @@ impl Sealer {
 
     /// Opens what `seal` made; `None` for anything else.
     pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.open_with(&self.associated_data, sealed)
+    }
+
+    fn open_with(&self, associated_data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (line, rest) = sealed.split_first()?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
         let mut named = self.keys.iter().filter(|(name, _)| name == line);
-        named.find_map(|(_, key)| self.open_under(key, nonce, ciphertext))
+        named.find_map(|(_, key)| open_under(key, associated_data, nonce, ciphertext))
     }
 
     /// Whether it was sealed under the current line, as `seal` would now.
@@ -64,15 +85,15 @@ impl Sealer {
         let (Some((name, (nonce, ciphertext))), Some((current, key))) = (parts, self.keys.first()) else {
             return false;
         };
-        current == name && self.open_under(key, nonce, ciphertext).is_some()
+        current == name && open_under(key, &self.associated_data, nonce, ciphertext).is_some()
     }
 
-    fn open_under(&self, key: &LessSafeKey, nonce: &[u8; NONCE_LEN], ciphertext: &[u8]) -> Option<Vec<u8>> {
-        let mut plain = ciphertext.to_vec();
-        let aad = Aad::from(&self.associated_data);
-        let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain).ok()?.len();
-        plain.truncate(length);
-        Some(plain)
+    /// The associated data of a text. Neither purpose nor issuer contains a line feed.
+    fn data_of_text(&self, prefix: &str) -> Vec<u8> {
+        match self.seals_prefixes {
+            true => [self.associated_data.as_slice(), b"\n", prefix.as_bytes()].concat(),
+            false => self.associated_data.clone(),
+        }
     }
 
     /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by its prefix.
@@ -80,17 +101,36 @@ impl Sealer {
         // Writing to memory fails for none of our types; nothing opens an empty text.
         let mut plain = Vec::with_capacity(1_024);
         plain.push(VERSION);
-        let sealed = postcard::to_extend(value, plain).map(|plain| self.seal(&plain)).unwrap_or_default();
+        let associated_data = self.data_of_text(prefix);
+        let sealed = postcard::to_extend(value, plain).map(|plain| self.seal_with(&associated_data, &plain));
+        let sealed = sealed.unwrap_or_default();
         format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens what `seal_text` made with the same prefix; `None` for anything else.
     pub fn open_text<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<T> {
         let encoded = text.strip_prefix(prefix).filter(|encoded| encoded.len() <= LONGEST)?;
-        let plain = self.open(&URL_SAFE_NO_PAD.decode(encoded).ok()?)?;
+        let sealed = URL_SAFE_NO_PAD.decode(encoded).ok()?;
+        let opened = self.open_with(&self.data_of_text(prefix), &sealed);
+        // Pages that the build before drew go on: it sealed no prefixes. To be read in one release only: delete `or_else` in the
+        // release after the first one that has it.
+        let plain = opened.or_else(|| self.open(&sealed))?;
         let (value, rest) = postcard::take_from_bytes(plain.strip_prefix(&[VERSION])?).ok()?;
         rest.is_empty().then_some(value)
     }
+}
+
+fn open_under(
+    key: &LessSafeKey,
+    associated_data: &[u8],
+    nonce: &[u8; NONCE_LEN],
+    ciphertext: &[u8],
+) -> Option<Vec<u8>> {
+    let mut plain = ciphertext.to_vec();
+    let aad = Aad::from(associated_data);
+    let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain).ok()?.len();
+    plain.truncate(length);
+    Some(plain)
 }
 
 #[derive(Debug)]
@@ -177,6 +217,35 @@ mod tests {
         assert_eq!(opened(1, here, Purpose::AccessToken, "gpc_", &text), None);
         assert_eq!(opened(1, there, Purpose::AccessToken, "gpa_", &text), None);
         assert_eq!(opened(2, here, Purpose::AccessToken, "gpa_", &text), None);
+    }
+
+    /// The kinds that share `Purpose::SecondFactor`: tickets, apps that are being set up, challenges of passkeys.
+    const KINDS: [&str; 3] = ["gpf_", "gpo_", ""];
+
+    #[test]
+    fn texts_that_share_a_purpose_open_under_their_own_prefix_alone() {
+        let sealer = Sealer::of_kinds(&derived(&secret(1), "https://a.example"), Purpose::SecondFactor);
+        for kind in KINDS {
+            let text = sealer.seal_text(kind, &"alice");
+            let sealed = text.strip_prefix(kind).unwrap();
+            for other in KINDS {
+                let opened = sealer.open_text::<String>(other, &format!("{other}{sealed}"));
+                assert_eq!(opened.is_some(), kind == other, "{kind} as {other}");
+            }
+            assert_eq!(sealer.open(&URL_SAFE_NO_PAD.decode(sealed).unwrap()), None, "{kind} without a prefix");
+        }
+    }
+
+    /// Goes with what reads the form of the build before.
+    #[test]
+    fn a_text_that_the_build_before_sealed_still_opens() {
+        let derived = derived(&secret(1), "https://a.example");
+        let before = Sealer::new(&derived, Purpose::SecondFactor);
+        let sealer = Sealer::of_kinds(&derived, Purpose::SecondFactor);
+        for kind in KINDS {
+            let text = before.seal_text(kind, &"alice");
+            assert_eq!(sealer.open_text::<String>(kind, &text).as_deref(), Some("alice"), "{kind}");
+        }
     }
 
     #[test]

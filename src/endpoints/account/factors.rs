@@ -35,7 +35,7 @@ use crate::store::users::UserRow;
 /// For how long a page that adds a factor is good.
 pub(super) const OFFER_LIFETIME: Duration = Duration::from_secs(600);
 const RECOVERY_CODES: usize = 10;
-/// Offers begin with it.
+/// Offers begin with it, and are sealed with it.
 const OFFER: &str = "gpo_";
 
 /// What became of an app that was to be added.

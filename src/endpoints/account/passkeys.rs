@@ -28,6 +28,8 @@ use crate::store::authenticators::{self, Authenticator};
 const MOST_PASSKEYS: usize = 20;
 /// Characters of the name that a person gives one.
 const NAME: usize = 60;
+/// Challenges have no prefix, since browsers show them as bytes: they are sealed with an empty one.
+const CHALLENGE_PREFIX: &str = "";
 /// Longest fields of a browser's answer, in characters of base64url.
 pub const CLIENT_DATA: usize = 2_048;
 const ATTESTATION: usize = 10_923;
@@ -72,12 +74,13 @@ fn creation(app: &App, present: &PresentSession, tie: [u8; 32], host: &str) -> R
 /// A sealed challenge, in base64url.
 fn challenge(app: &App, new: Option<NewPasskey>, tie: [u8; 32], lifetime: Duration) -> String {
     let challenge = Challenge { new, tie, random: random::bytes(), expires_at: app.now().plus(lifetime) };
-    app.vault.second_factors.seal_text("", &challenge)
+    app.vault.second_factors.seal_text(CHALLENGE_PREFIX, &challenge)
 }
 
 /// The challenge that what a browser sent answers, if it is tied to one of these and in time.
 pub fn answered(app: &App, bytes: &[u8], ties: &[[u8; 32]]) -> Option<Challenge> {
-    let opened: Option<Challenge> = app.vault.second_factors.open_text("", &URL_SAFE_NO_PAD.encode(bytes));
+    let text = URL_SAFE_NO_PAD.encode(bytes);
+    let opened: Option<Challenge> = app.vault.second_factors.open_text(CHALLENGE_PREFIX, &text);
     opened.filter(|challenge| ties.contains(&challenge.tie) && app.now() < challenge.expires_at)
 }
 

@@ -37,7 +37,7 @@ use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, UserRow};
 
 const PAGE: &str = "/login/second-factor";
-/// Tickets begin with it, so that nothing else that is sealed for second factors opens as one.
+/// Tickets begin with it, and are sealed with it: nothing else that is sealed for second factors opens as one.
 const TICKET: &str = "gpf_";
 
 /// Asks for another factor after a right password.
