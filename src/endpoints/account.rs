@@ -73,9 +73,11 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
     let form = consent::read_post(app, request)?;
     let decision = form.single("decision")?;
     let change = Change { app, request, present, visit, form: &form };
-    if decision == Some("confirm_link") {
-        // From a page of its own, with a token of its own.
-        return linked::confirm(change);
+    match decision {
+        // These forms have tokens of their own.
+        Some("confirm_link") => return linked::confirm(change),
+        Some("make_recovery_codes") => return factors::make_recovery_codes(change),
+        Some(_) | None => {}
     }
     if !consent::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
@@ -89,7 +91,6 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => passkeys::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
-        Some("make_recovery_codes") => factors::make_recovery_codes(change),
         Some("continue") => Ok(answers::see_other(address(app, request, "/account"))),
         Some("change_password") => change_password(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
@@ -187,6 +188,7 @@ fn draw(
         has_password: present.user.password_hash.is_some(),
         factors: &factors,
         has_passkeys: passkeys::party(app).is_some(),
+        recovery_codes_token: &factors::recovery_codes_token(app, present),
         present: &present.row,
         sessions: &sessions,
         applications: &applications,

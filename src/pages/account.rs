@@ -36,6 +36,8 @@ pub struct Holdings<'a> {
     pub factors: &'a [Authenticator],
     /// Whether the base URL can have passkeys.
     pub has_passkeys: bool,
+    /// Of the form that makes recovery codes anew: it is good for these factors only.
+    pub recovery_codes_token: &'a str,
     /// The session of this browser.
     pub present: &'a Session,
     pub sessions: &'a [Session],
@@ -87,6 +89,7 @@ pub enum AccountProblem {
     ProviderUnavailable,
     LastFactor,
     FactorImpossible,
+    FactorsChanged,
 }
 
 impl AccountProblem {
@@ -111,6 +114,7 @@ impl AccountProblem {
             AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
             AccountProblem::LastFactor => (None, texts.last_factor),
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),
+            AccountProblem::FactorsChanged => (None, texts.factors_changed),
         };
         (field, sentence.to_owned())
     }

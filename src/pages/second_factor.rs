@@ -225,7 +225,7 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
 
 /// The part of the account page about them.
 pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { factors: all, has_passkeys, .. } = *holdings;
+    let Holdings { factors: all, has_passkeys, recovery_codes_token: token, .. } = *holdings;
     let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
     let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
     html! {
@@ -263,11 +263,15 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                             (texts.add_passkey)
                         }
                     }
-                    @if !factors.is_empty() {
-                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
-                    }
                 }
             }))
+            @if !factors.is_empty() {
+                (PageForm { token, ..form }.of(&html! {
+                    div .actions {
+                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
+                    }
+                }))
+            }
         }
     }
 }

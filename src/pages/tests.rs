@@ -231,6 +231,7 @@ fn account_page(
         has_password: true,
         factors: &factors,
         has_passkeys: true,
+        recovery_codes_token: "TOKEN",
         present: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],

@@ -309,6 +309,7 @@ texts! {
     factor_removed: Text,
     last_factor: Text,
     factor_impossible: Text,
+    factors_changed: Text,
 
     // Signing out elsewhere as well
     going_on_to_provider: Template,

@@ -135,6 +135,47 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
 }
 
 #[test]
+fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let (_, first) = add_app(&mut own, 0);
+    let page = own.visit("/account");
+    let make = || {
+        let mut browser = own.clone();
+        send(&mut browser, &page, &[("decision", "make_recovery_codes")])
+    };
+    let answers = std::thread::scope(|scope| {
+        let posts = [(); 6].map(|()| scope.spawn(make));
+        posts.map(|post| post.join().unwrap())
+    });
+    // However much later it comes: what was shown stays good.
+    let late = make();
+    let (shown, told): (Vec<_>, Vec<_>) =
+        answers.iter().chain([&late]).partition(|answer| answer.text().contains("Keep your recovery codes"));
+    let [shown] = shown.as_slice() else { panic!("{} of them show codes", shown.len()) };
+    for answer in told {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(answer.text().contains("no codes were made here"), "{}", answer.text());
+        assert!(!answer.text().contains("<li><code>"), "{}", answer.text());
+    }
+    assert_eq!(events(&gatepost, "factor_added"), 2, "the app and one set");
+    // The page that says so makes them anew; a token of another form makes none.
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    let other = own.post("/account", &[("form_token", &token), ("decision", "make_recovery_codes")]);
+    assert!(other.text().contains("no codes were made here"), "{}", other.text());
+    let path = authorize_path("conf1", RP1, &[]);
+    let enter = |code: &str| {
+        let mut browser = gatepost.browser();
+        let asked = password_at(&mut browser, &path);
+        send(&mut browser, &asked, &[("code", code)])
+    };
+    is_wrong(&enter(&first[0]));
+    assert_eq!(enter(&recovery_codes(shown)[0]).status, 303);
+    let again = recovery_codes(&send(&mut own, &late, &[("decision", "make_recovery_codes")]));
+    assert_eq!(enter(&again[0]).status, 303);
+}
+
+#[test]
 fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let gatepost = start(&[]);
     let mut browser = gatepost.browser();

@@ -47,15 +47,26 @@ impl Phone {
     }
 }
 
-/// Sends the form of a page with further fields.
+/// Sends the form of a page with further fields: the form that has the button of the `decision` among them, else the first.
 pub fn send(browser: &mut Browser, page: &Answer, fields: &[(&str, &str)]) -> Answer {
-    let hidden = |name| page.attribute(&format!("name=\"{name}\""), "value").unwrap_or_default();
+    let decision = fields.iter().find(|(name, _)| *name == "decision").map_or("", |(_, decision)| decision);
+    let form = form_of(page, decision);
+    let hidden = |name| form.attribute(&format!("name=\"{name}\""), "value").unwrap_or_default();
     let (token, app) = (hidden("form_token"), hidden("app"));
     let usual = [("form_token", token.as_str()), ("app", app.as_str())];
     browser.post(
         &page.action(),
         &usual.into_iter().filter(|(_, value)| !value.is_empty()).chain(fields.iter().copied()).collect::<Vec<_>>(),
     )
+}
+
+/// The page, cut down to the form that has the button of that decision; all of it where there is none.
+fn form_of(page: &Answer, decision: &str) -> Answer {
+    let button = format!("name=\"decision\" value=\"{decision}\"");
+    let text = page.text();
+    let mut forms = text.split("<form").filter_map(|form| form.split("</form>").next());
+    let form = forms.find(|form| form.contains(&button)).unwrap_or(&text);
+    Answer { body: form.as_bytes().to_vec(), ..page.clone() }
 }
 
 /// The recovery codes that a page shows.

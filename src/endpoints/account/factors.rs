@@ -232,8 +232,23 @@ pub(super) fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Res
     draw(change.app, change.request, present.as_ref().unwrap_or(change.present), 200, Some(outcome))
 }
 
+/// The token of the form that makes recovery codes anew, for the factors that this session's user has.
+pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> String {
+    consent::issue(app, Form::RecoveryCodes, &present.user.factors.to_string(), &present.handle.random)
+}
+
+/// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two posts at once one makes codes,
+/// and the other shows none: a second set would make the first worthless, and the person may have kept either.
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, .. } = change;
+    let Change { app, request, present, form, .. } = change;
+    let changed = || {
+        let response = read_again(change, Outcome::Problem(AccountProblem::FactorsChanged))?;
+        Ok(answers::noted(response, Reason::FactorImpossible))
+    };
+    let drawn_with = present.user.factors.to_string();
+    if !consent::matches(app, Form::RecoveryCodes, &drawn_with, Some(&present.handle.random), form) {
+        return changed();
+    }
     if !may_change(change) {
         return change.sign_in_anew();
     }
@@ -244,10 +259,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     let has_factor = strongest > Strength::SignedIn;
     let added = has_factor
         && authenticators::add(&app.store, &present.user, (&rows, strongest, None), Some(&present.row), None, &event)?;
-    match added {
-        true => Ok(recovery_page(change, &codes)),
-        false => change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible),
-    }
+    if added { Ok(recovery_page(change, &codes)) } else { changed() }
 }
 
 /// Removes a factor, and ends everything else of this person.

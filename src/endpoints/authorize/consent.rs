@@ -189,6 +189,8 @@ named! {
         Password = "password",
         /// Where a new factor is added during a sign-in.
         NewFactor = "new factor",
+        /// New recovery codes, on the account page.
+        RecoveryCodes = "recovery codes",
         /// The question whether to link an account elsewhere.
         Link = "link",
     }
