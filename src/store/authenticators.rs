@@ -195,18 +195,23 @@ const USE_PASSKEY: &str = "
 WITH used AS (
     UPDATE authenticators SET sign_count = $4::int8, used_at = clock_timestamp()
     WHERE sub = $1::text AND kind = 'passkey' AND id = $2::bytea AND sign_count = $3::int8 RETURNING sub
-), {audited used $5} FROM used";
+), forgotten AS (
+    DELETE FROM sign_in_failures WHERE bucket = $5::bytea AND EXISTS (SELECT FROM used)
+), {audited used $6} FROM used";
 
-/// Moves a passkey's counter on; `false` when somebody else did meanwhile.
+/// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`; `false` when somebody else did
+/// meanwhile.
 pub fn use_passkey(
     store: &Store,
     sub: &Subject,
     row: &Authenticator,
     sign_count: i64,
+    forgotten: Option<[u8; 32]>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
+    let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
     let event = AuditEvent { event: "factor_used", detail: json!({"factor": "passkey"}), ..audit.clone() };
-    let values: Values<'_> = &[sub, &row.id, &row.sign_count, &sign_count];
+    let values: Values<'_> = &[sub, &row.id, &row.sign_count, &sign_count, &forgotten];
     Ok(!store.write_audited(USE_PASSKEY, values, &event)?.is_empty())
 }
 

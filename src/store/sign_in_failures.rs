@@ -65,12 +65,16 @@ pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
 }
 
 const TAKE_BACK: &str = "
+WITH forgotten AS (
+    DELETE FROM sign_in_failures WHERE bucket = $2::bytea
+)
 UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY($1::bytea[])";
 
-/// Takes back attempts that were counted before the password proved right.
-pub fn take_back(store: &Store, buckets: &[FailureBucket]) -> Result<(), StoreError> {
+/// Takes back attempts that were counted before the code proved right, and forgets the failures of one more bucket.
+pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: Option<[u8; 32]>) -> Result<(), StoreError> {
+    let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
     let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
-    store.execute(TAKE_BACK, &[&names]).map(drop)
+    store.execute(TAKE_BACK, &[&names, &forgotten]).map(drop)
 }
 
 const CLEAN: &str = "

@@ -57,6 +57,8 @@ pub struct CurrentUser {
     pub installation_epoch: i64,
     /// Of their consent to the client that was named.
     pub consent_epoch: i64,
+    /// Their user name in its canonical form: failures are counted by it.
+    pub username_key: Option<String>,
 }
 
 impl CurrentUser {
@@ -199,7 +201,7 @@ pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
 }
 
 pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
-    read!(row, CurrentUser { installation_epoch, consent_epoch; user: user(row)? })
+    read!(row, CurrentUser { installation_epoch, consent_epoch, username_key; user: user(row)? })
 }
 
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {

@@ -193,6 +193,38 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     assert_eq!(told(&gatepost, "recovery_code_used"), 1, "none is used up for nothing");
 }
 
+/// Who shows a passkey after the password has signed in whole; by itself it says nothing about passwords.
+#[test]
+fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
+    let gatepost = Gatepost::start();
+    let (held, _) = add(&gatepost, &mut signed_in(&gatepost), "alices");
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut browser = gatepost.browser();
+    let fail = |browser: &mut Browser, times: usize| {
+        for _ in 0..times {
+            let page = browser.visit(&path);
+            assert_eq!(sign_in(browser, &page, "alice", "wrong").status, 200);
+        }
+    };
+    let show = |browser: &mut Browser, page: &Answer| {
+        let entered = post(browser, page, &shown(page, &held, gatepost.origin(), "webauthn.get", 0));
+        assert_eq!(entered.status, 303, "{}", entered.text());
+        browser.cookies.clear();
+    };
+    for _ in 0..2 {
+        fail(&mut browser, 9);
+        let page = browser.visit(&path);
+        let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+        show(&mut browser, &asked);
+    }
+    fail(&mut browser, 9);
+    let page = browser.visit(&path);
+    show(&mut browser, &page);
+    fail(&mut browser, 1);
+    let page = browser.visit(&path);
+    assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 429);
+}
+
 #[test]
 fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
     let gatepost = Gatepost::start();

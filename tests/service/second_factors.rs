@@ -175,6 +175,36 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     assert_eq!(enter(&again[0]).status, 303);
 }
 
+/// Ten wrong passwords from one source make it wait.
+#[test]
+fn wrong_passwords_are_forgotten_with_the_second_factor_and_not_before() {
+    let gatepost = start(&[]);
+    let (phone, codes) = add_app(&mut signed_in(&gatepost), 0);
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut browser = gatepost.browser();
+    let fail = |browser: &mut Browser, times: usize| {
+        for _ in 0..times {
+            let page = browser.visit(&path);
+            let refused = sign_in(browser, &page, "Alice", "wrong");
+            assert!(refused.status == 200 && refused.text().contains("is not correct"), "{}", refused.text());
+        }
+    };
+    for code in [phone.code(0), codes[0].clone()] {
+        fail(&mut browser, 9);
+        let asked = password_at(&mut browser, &path);
+        let entered = send(&mut browser, &asked, &[("code", &code)]);
+        assert_eq!(entered.status, 303, "{}", entered.text());
+        browser.cookies.clear();
+    }
+    // The right password alone is no whole sign-in, nor is one with a wrong code.
+    fail(&mut browser, 9);
+    let asked = password_at(&mut browser, &path);
+    asks_for_a_code(&asked);
+    is_wrong(&send(&mut browser, &asked, &[("code", "000000")]));
+    fail(&mut browser, 1);
+    assert_eq!(password_at(&mut browser, &path).status, 429);
+}
+
 #[test]
 fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let gatepost = start(&[]);

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::LoginPage;
+use super::password::counted_wrong;
 use super::second_factor::{ask, stands};
 use crate::app::failure::Failure;
 use crate::endpoints::account::passkeys::{self, CLIENT_DATA};
@@ -91,7 +92,8 @@ pub(super) fn prove(
         audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
         return refused(Reason::PasskeyCloned);
     };
-    if !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)? {
+    let wrong_passwords = ticket.and_then(|_| counted_wrong(app, &found, request.source));
+    if !authenticators::use_passkey(&app.store, &sub, &row, sign_count, wrong_passwords, &event)? {
         return refused(Reason::PasskeyChallenge);
     }
     app.note_factor(FactorKind::Passkey);

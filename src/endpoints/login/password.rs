@@ -48,7 +48,7 @@ struct Buckets {
 /// Tries a password.
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username, attempt.client_id)?;
-    let buckets = Buckets::of(app, attempt, &account.username_key);
+    let buckets = Buckets::of(app, attempt.tenant, &account.username_key, attempt.source);
     if let Err(wait) = buckets.admit(app)? {
         return Ok(Outcome::Throttled(wait));
     }
@@ -62,7 +62,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
-            // With a second factor, the password alone does not clear the count of wrong ones.
+            // Where a second factor is to follow, the wrong ones are forgotten once that is right: see `counted_wrong`.
             if counters.account_and_source.is_some() && found.user.strongest_acr == Strength::SignedIn {
                 sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
             }
@@ -80,6 +80,13 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     }
 }
 
+/// Where the wrong passwords of this user from this source are counted. A whole sign-in forgets them: the password's own where
+/// that is enough, else the one of the factor that comes after it.
+pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Option<[u8; 32]> {
+    let username_key = found.username_key.as_deref()?;
+    Some(Buckets::of(app, found.user.tenant.as_ref(), username_key, source).account_and_source)
+}
+
 /// Costs as much time as a try, for an answer that must not tell one that was looked at from one that was not.
 pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
     let turn = app.take_hashing_turn()?;
@@ -93,9 +100,9 @@ pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>
 }
 
 impl Buckets {
-    fn of(app: &App, attempt: &Attempt<'_>, username_key: &str) -> Buckets {
-        let source = Source::of(attempt.source).bytes();
-        let tenant = attempt.tenant.map_or("", TenantName::as_str).as_bytes();
+    fn of(app: &App, tenant: Option<&TenantName>, username_key: &str, source: IpAddr) -> Buckets {
+        let source = Source::of(source).bytes();
+        let tenant = tenant.map_or("", TenantName::as_str).as_bytes();
         let account = username_key.as_bytes();
         let name = |parts: &[&[u8]]| app.vault.throttle_buckets.tag(parts);
         Buckets {

@@ -15,6 +15,7 @@ use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies;
 use crate::endpoints::login::passkey;
+use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::sign_in::{self, Proof};
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -34,7 +35,7 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
-use crate::store::users::{self, UserRow};
+use crate::store::users::{self, CurrentUser, UserRow};
 
 const PAGE: &str = "/login/second-factor";
 /// Tickets begin with it, and are sealed with it: nothing else that is sealed for second factors opens as one.
@@ -250,7 +251,7 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     if has_code(ticket) {
         return ask(app, request, visit, ticket, None);
     }
-    match try_code(page, &found.user, code)? {
+    match try_code(page, &found, code)? {
         Ok(true) => {
             let (amr, acr) = (with_factor(&ticket.amr, &["otp"]), Strength::TwoFactors.as_str().to_owned());
             let proof = Proof { amr, acr, auth_time: Some(ticket.auth_time), ..Proof::password(ticket.remember) };
@@ -278,8 +279,9 @@ pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
 
 /// Whether the code is right, or how long no code is looked at. Each attempt is counted before it is looked at, so that many at
 /// once are no way around the limit.
-fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Result<bool, Duration>, Failure> {
+fn try_code(page: LoginPage<'_>, found: &CurrentUser, text: &str) -> Result<Result<bool, Duration>, Failure> {
     let LoginPage { app, request, visit, .. } = page;
+    let user = &found.user;
     let code = typed(text);
     let (kind, limits) = match code {
         Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES[..]),
@@ -328,7 +330,7 @@ fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Result<bo
     };
     if is_right {
         app.note_factor(kind);
-        sign_in_failures::take_back(&app.store, &buckets)?;
+        sign_in_failures::take_back(&app.store, &buckets, counted_wrong(app, found, request.source))?;
     }
     Ok(Ok(is_right))
 }

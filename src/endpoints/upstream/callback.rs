@@ -218,7 +218,8 @@ impl Entry<'_> {
             let event = event("user_provisioned", &user.sub, detail);
             let epochs = linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
             let user = UserRow { epoch: epochs.user, ..user };
-            return Ok(Ok(CurrentUser { user, installation_epoch: epochs.installation, consent_epoch: 0 }));
+            let installation_epoch = epochs.installation;
+            return Ok(Ok(CurrentUser { user, installation_epoch, consent_epoch: 0, username_key: None }));
         };
         let change = ClaimsChange::between(&found.user.claims, &before, said);
         // Written only where that changes something.
