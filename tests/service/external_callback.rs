@@ -296,6 +296,14 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     assert_eq!((&by_password["sid"], &by_password["amr"]), (&json!(sid), &json!(["pwd"])));
     assert_eq!(house.one::<String>(sql, sub), format!("{sid} local t"));
 
+    // What the provider says of how it was done counts as far as the registration says what its `acr` is worth.
+    for acr in ["silver", "2", "phr"] {
+        let said = json!({"acr": acr, "amr": ["pwd", "hwk", "mfa"]});
+        house.upstream.plan(|plan| plan.id_token = said);
+        let told = house.told(&house.come_in(&mut person, "idp:up", &[("prompt", "login")]));
+        assert_eq!((&told["amr"], &told["acr"]), (&json!([]), &json!("1")), "{acr}");
+    }
+
     // Without a word of upstream's about when and how, it was now, and nothing is said of how.
     house.upstream.plan(|plan| plan.id_token = json!({}));
     let told = house.told(&house.come_in(&mut person, "idp:up", &[("prompt", "login")]));

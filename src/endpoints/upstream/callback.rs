@@ -161,8 +161,9 @@ impl Entry<'_> {
         let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
         let proof = Proof {
             identity_provider: provider.name.clone(),
-            amr: facts.amr.clone(),
-            acr: claims::acr(provider, facts.acr.as_deref()),
+        let acr = claims::acr(provider, facts.acr.as_deref());
+            amr: claims::amr(&acr, &facts.amr),
+            acr,
             auth_time: Some(round_trip::auth_time(facts.auth_time, ask.asks_for_age().then_some(asked_at), now)),
             upstream: Some(Arrival {
                 session: UpstreamSession {

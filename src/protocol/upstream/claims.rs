@@ -142,6 +142,13 @@ pub fn acr(provider: &IdentityProvider, theirs: Option<&str>) -> String {
     ours.cloned().unwrap_or_else(|| String::from(Strength::SignedIn.as_str()))
 }
 
+/// The methods of a sign-in there: told only where the provider's table makes it worth more than any other. What a provider
+/// says of itself shall not tell a client more than the registration believes.
+pub fn amr(acr: &str, theirs: &[String]) -> Vec<String> {
+    let is_believed = acr != Strength::SignedIn.as_str();
+    if is_believed { theirs.to_vec() } else { Vec::new() }
+}
+
 /// The values as they are; where there is a table, only what it makes of them.
 fn roles<'a>(provider: &IdentityProvider, values: impl Iterator<Item = &'a Value>) -> Option<Value> {
     let texts = values.flat_map(|value| match value {
