@@ -31,7 +31,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
     let next = visit.next(app, request, present.as_ref(), Step::Arrival).map_err(|failure| visit.silent(failure))?;
     Ok(visit.noted(match next {
-        Next::Upstream(provider) => LoginPage::of(app, request, &visit).depart(&provider)?,
+        Next::Upstream(provider) => {
+            LoginPage::of(app, request, &visit).with_session(present.as_ref()).depart(&provider)?
+        }
         Next::Login | Next::SelectAccount | Next::Stronger(_) => answers::see_other(visit.page(app, "/login")),
         Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
         Next::Answer(response) => response,

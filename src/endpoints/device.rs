@@ -116,7 +116,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
         (Next::Answer(response), _) => Ok(response),
         (Next::Stronger(stronger), Some(present)) => second_factor::in_session(app, request, &visit, present, stronger),
         (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. }, _) => {
-            LoginPage::of(app, request, &visit).begin("")
+            LoginPage::of(app, request, &visit).with_session(present.as_ref()).begin("")
         }
     }
 }

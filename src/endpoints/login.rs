@@ -23,7 +23,7 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
-use crate::pages::login::{LoginProblem, SignInFor};
+use crate::pages::login::{AskPasskey, LoginProblem, SignInFor, SignInForm};
 use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
@@ -47,6 +47,8 @@ pub struct LoginPage<'a> {
     present: Option<&'a PresentSession>,
     /// They said that they are not whom this browser knows.
     someone_else: bool,
+    /// Whether they ticked the box to stay signed in, in a form that is drawn again. `None`: it shows what their session is.
+    ticked: Option<bool>,
 }
 
 /// Shows the page, or takes its form.
@@ -60,7 +62,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
     let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
     let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
-    let page = LoginPage { present: present.as_ref(), someone_else, ..LoginPage::of(app, request, visit) };
+    let page = LoginPage { someone_else, ..LoginPage::of(app, request, visit).with_session(present.as_ref()) };
     match request.method {
         Method::Post => page.take(),
         Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
@@ -75,7 +77,12 @@ pub fn as_someone_else(address: String) -> String {
 impl<'a> LoginPage<'a> {
     /// As the answer to something sent from another page.
     pub fn of(app: &'a App, request: &'a Request, visit: &'a Visit) -> LoginPage<'a> {
-        LoginPage { app, request, visit, present: None, someone_else: false }
+        LoginPage { app, request, visit, present: None, someone_else: false, ticked: None }
+    }
+
+    /// In a browser that has this session.
+    pub fn with_session(self, present: Option<&'a PresentSession>) -> LoginPage<'a> {
+        LoginPage { present, ..self }
     }
 
     /// For a person who says that they are not whom this browser knows.
@@ -166,6 +173,7 @@ impl<'a> LoginPage<'a> {
         if !visit.choices().password {
             return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
+        let page = LoginPage { ticked: Some(form.single("remember")?.is_some()), ..self };
         let username = form.bounded("username", parameters::USERNAME)?;
         let password = form.single("password")?;
         if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
@@ -173,14 +181,14 @@ impl<'a> LoginPage<'a> {
         }
         let (username, password) = match (username, password) {
             (Some(username), Some(password)) => (username, &SecretText::new(password)),
-            (None, Some(_)) => return Ok(self.page(200, "", Some(LoginProblem::UsernameMissing), None)),
-            (Some(username), None) => return Ok(self.page(200, username, Some(LoginProblem::PasswordMissing), None)),
-            (None, None) => return Ok(self.page(200, "", Some(LoginProblem::BothMissing), None)),
+            (None, Some(_)) => return Ok(page.page(200, "", Some(LoginProblem::UsernameMissing), None)),
+            (Some(username), None) => return Ok(page.page(200, username, Some(LoginProblem::PasswordMissing), None)),
+            (None, None) => return Ok(page.page(200, "", Some(LoginProblem::BothMissing), None)),
         };
         let (tenant, source) = (visit.request.acr_values.tenant.as_ref(), request.source);
         match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
             Outcome::Accepted(found) => {
-                let proof = Proof::password(form.single("remember")?.is_some());
+                let proof = Proof::password(page.ticked);
                 match found.user.strongest_acr {
                     Strength::SignedIn => sign_in::complete(app, request, visit, self.present, *found, &proof),
                     Strength::TwoFactors | Strength::PhishingResistant => {
@@ -190,12 +198,12 @@ impl<'a> LoginPage<'a> {
             }
             Outcome::Wrong => {
                 record_failure(app, request, visit.client_id());
-                Ok(self.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
+                Ok(page.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
             }
             Outcome::Throttled(wait) => {
                 app.note_turned_away(request);
                 let problem = LoginProblem::TooManyAttempts { minutes: answers::minutes(wait) };
-                let response = self.page(429, username, Some(problem), None);
+                let response = page.page(429, username, Some(problem), None);
                 Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
             }
         }
@@ -251,6 +259,13 @@ impl<'a> LoginPage<'a> {
         answers::noted(self.page(200, username, Some(problem), None), reason)
     }
 
+    /// Whether the box to stay signed in is drawn ticked: as it was sent, else as the session is. Who says that they are somebody
+    /// else begins without.
+    fn shows_ticked(self) -> bool {
+        let is_remembered = self.present.is_some_and(|present| present.is_remembered(self.app));
+        self.ticked.unwrap_or(is_remembered && !self.someone_else)
+    }
+
     /// Draws the form, and gives the browser the value that ties the form to it unless it has one; or the chooser, which
     /// offers the present account unless the application is closed to it.
     fn page(
@@ -268,21 +283,29 @@ impl<'a> LoginPage<'a> {
             None => consent::issue(app, Form::Login, &visit.sealed, &browser),
         };
         let presentation = Presentation { config: &app.config, request };
-        let action = visit::page_address(app, "/login", &visit.sealed);
-        let action = presentation.in_language_of(action, visit.ui_locales());
-        let (chrome, form) =
-            (presentation.chrome(visit.ui_locales()), PageForm { action: &action, token: &form_token });
+        let address = |page| {
+            let address = visit::page_address(app, page, &visit.sealed);
+            presentation.in_language_of(address, visit.ui_locales())
+        };
+        let action = address("/login");
+        let to_second_factor = address(second_factor::PAGE);
+        let chrome = presentation.chrome(visit.ui_locales());
+        let form = PageForm { action: &action, token: &form_token };
         let purpose =
             SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
         let markup = match offered {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => {
-                let told = (someone_else, app.config.remember_session_lifetime.is_some());
                 let choices = visit.choices();
                 let options = || passkeys::request_options(app, tie(&visit.sealed, &browser), &[]);
                 let options = choices.password.then(options).flatten();
-                let shown = (username, options.as_deref());
-                pages::login::page(chrome, form, purpose, &choices, told, shown, problem)
+                let shown = SignInForm {
+                    someone_else,
+                    username,
+                    remember: app.config.remember_session_lifetime.map(|_| self.shows_ticked()),
+                    passkey: options.as_deref().map(|options| AskPasskey { action: &to_second_factor, options }),
+                };
+                pages::login::page(chrome, form, purpose, &choices, shown, problem)
             }
         };
         let response = visit.noted(answers::scripted_page(status, markup));

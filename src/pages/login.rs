@@ -41,23 +41,44 @@ pub enum LoginProblem {
     PasskeyRefused,
 }
 
+/// What the form says when it is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct SignInForm<'a> {
+    /// They said that they are not whom this browser knows.
+    pub someone_else: bool,
+    /// `login_hint`, or what was typed before.
+    pub username: &'a str,
+    /// Whether the box to stay signed in is ticked; `None` where it is not offered.
+    pub remember: Option<bool>,
+    /// Where passkeys can be asked for.
+    pub passkey: Option<AskPasskey<'a>>,
+}
+
+/// How a browser is asked for a passkey.
+#[derive(Clone, Copy, Debug)]
+pub struct AskPasskey<'a> {
+    /// Where its answer goes.
+    pub action: &'a str,
+    pub options: &'a str,
+}
+
 /// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
 /// of the service), each with `someone_else` where that was said: the other service shall ask who they are. The first has
-/// `remember` where that is ticked. A third posts the answer to `passkey`, as `passkey_form` says, to its own address. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
+/// `remember` where that is ticked. A third posts the answer to `passkey`, as `passkey_form` says, to its own address.
+/// `decision` is absent, or `cancel`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
     choices: &Choices,
-    (someone_else, offers_to_remember): (bool, bool),
-    (username, passkey): (&str, Option<&str>),
+    shown: SignInForm<'_>,
     problem: Option<LoginProblem>,
 ) -> Markup {
+    let SignInForm { someone_else, username, remember, passkey } = shown;
     let texts = chrome.texts;
     let known = &purpose.catalogue.identity_providers;
     let providers: Vec<_> = choices.providers.iter().filter_map(|name| known.get(name)).collect();
-    let to_second_factor = form.action.replacen("/login", "/login/second-factor", 1);
-    let second_form = PageForm { action: &to_second_factor, ..form };
+    let token = form.token;
     // Each in a form of its own: going to another service sends no password along.
     let form = |fields: Markup| {
         form.of(&html! { @if someone_else { input type="hidden" name="someone_else" value="true"; } (fields) })
@@ -67,9 +88,9 @@ pub fn page(
         @if choices.password {
             (form(html! {
                 (fields(texts, username, passkey.is_some(), problem))
-                @if offers_to_remember {
+                @if let Some(is_ticked) = remember {
                     div .choice .remember {
-                        input #remember type="checkbox" name="remember" value="true";
+                        input #remember type="checkbox" name="remember" value="true" checked[is_ticked];
                         label for="remember" { (texts.remember_device) }
                     }
                 }
@@ -80,7 +101,9 @@ pub fn page(
                 }
             }))
         }
-        @if let Some(options) = passkey { (passkey_form(chrome, second_form, options, false)) }
+        @if let Some(AskPasskey { action, options }) = passkey {
+            (passkey_form(chrome, PageForm { action, token }, options, false))
+        }
         @if choices.password && !providers.is_empty() { p .or { (texts.or) } }
         @if !providers.is_empty() {
             (form(html! {

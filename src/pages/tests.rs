@@ -14,7 +14,7 @@ use super::consent::{self, UserCodeProblem};
 use super::error::{self, Problem};
 use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
 use super::language::Language;
-use super::login::{self, LoginProblem, SignInFor};
+use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
 use super::logout::{self, SignedOut};
 use super::password_link;
 use super::second_factor::{self, FactorProblem, NewApp};
@@ -40,6 +40,7 @@ use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
 
 const FORM: PageForm<'_> = PageForm { action: "/auth/login?request=AAAA&x='\"<>", token: "TOKEN" };
+const TO_SECOND_FACTOR: &str = "/auth/second?request=AAAA";
 const PAYLOADS: [&str; 7] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -77,17 +78,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let scope = samples::scope("openid offline_access odd orders.read");
         let request = AuthorizeRequest { acr_values: acr_values.clone(), scope, ..request };
         let purpose = SignInFor { request: &request, client: Some(&client), catalogue: &catalogue };
-        let password = Choices { password: true, providers: Vec::new() };
-        let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
-        let alone = Choices { password: false, ..several.clone() };
-        let login = |purpose, choices: &Choices, told, problem| {
-            login::page(chrome, FORM, purpose, choices, told, (name, choices.password.then_some("{}")), problem)
-        };
-        add("login", login(purpose, &password, (false, false), None));
-        add("login for the account", login(SignInFor { client: None, ..purpose }, &password, (false, false), None));
-        add("login with a problem", login(purpose, &password, (false, true), Some(LoginProblem::WrongCredentials)));
-        add("login with providers", login(purpose, &several, (false, true), None));
-        add("providers alone", login(purpose, &alone, (true, true), None));
+        login_pages(chrome, purpose, name, &mut add);
         add("chooser", login::chooser_page(chrome, FORM, purpose, account, true));
         add("closed", login::chooser_page(chrome, FORM, purpose, account, false));
 
@@ -226,12 +217,12 @@ fn account_page(
     };
     let factors = [factor(FactorKind::Totp, None), factor(FactorKind::Passkey, Some(name))];
     let holdings = Holdings {
+        recovery_codes_token: "TOKEN",
         catalogue,
         account: Account { name, username: name },
         has_password: true,
         factors: &factors,
         has_passkeys: true,
-        recovery_codes_token: "TOKEN",
         present: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],
@@ -251,6 +242,25 @@ fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut
     add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
     add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
     add("recovery codes", second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]));
+}
+
+/// The sign-in page, for one way in and for several.
+fn login_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
+    let password = Choices { password: true, providers: Vec::new() };
+    let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
+    let alone = Choices { password: false, ..several.clone() };
+    let login = |purpose, choices: &Choices, remember, problem| {
+        let someone_else = !choices.password;
+        let passkey = choices.password.then_some(AskPasskey { action: TO_SECOND_FACTOR, options: "{}" });
+        let shown = SignInForm { someone_else, username: name, remember, passkey };
+        login::page(chrome, FORM, purpose, choices, shown, problem)
+    };
+    let wrong = Some(LoginProblem::WrongCredentials);
+    add("login", login(purpose, &password, None, None));
+    add("login for the account", login(SignInFor { client: None, ..purpose }, &password, None, None));
+    add("login with a problem", login(purpose, &password, Some(true), wrong));
+    add("login with providers", login(purpose, &several, Some(false), None));
+    add("providers alone", login(purpose, &alone, Some(false), None));
 }
 
 /// As it stands in a page, and in an address.
@@ -299,7 +309,7 @@ fn every_form_posts_and_carries_one_form_token() {
             let [action, _] = escaped(FORM.action);
             // What passkeys answer goes to an address of its own.
             let action = match form.contains("value=\"passkey\"") && page.name.starts_with("login") {
-                true => action.replacen("/login", "/login/second-factor", 1),
+                true => String::from(TO_SECOND_FACTOR),
                 false => action,
             };
             assert!(form.contains(&format!(r#"method="post" action="{action}""#)), "{}", page.name);

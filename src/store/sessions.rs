@@ -208,13 +208,14 @@ WITH link AS MATERIALIZED (
 ), renewed AS (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
                         identity_provider = $7::text, upstream_subject = $9::text, upstream_sid = $10::text, upstream_id_token = $11::bytea,
-                        upstream_issuer = $12::text, source = $19::inet, user_agent = $20::text, used_at = clock_timestamp()
+                        upstream_issuer = $12::text, source = $19::inet, user_agent = $20::text, used_at = clock_timestamp(),
+                        created_at = greatest(created_at, $21::timestamptz), expires_at = least(expires_at, $22::timestamptz)
     WHERE day = $1::int4 AND sid = $2::text AND user_epoch = $8::int8 AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
-), {audited renewed $21} FROM renewed";
+), {audited renewed $23} FROM renewed";
 
-/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with; `sid` and
-/// natural end stay. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
+/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with. `sid` stays;
+/// the natural end may come nearer, and never moves away. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
 /// read before a revocation or a change of password that it outlived; or when the identity that the sign-in comes from is the
 /// user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn renew(
@@ -229,7 +230,8 @@ pub fn renew(
     let who: Values<'_> = &[day, sid, &handle_hash, auth_time, amr, acr, &provider, &epochs.user];
     let renewed = Arrival::values(arrival, |kept, way| {
         let from: Values<'_> = &[&epochs.installation, &session.source, &session.user_agent];
-        let values = [who, kept, &[upstream_issuer], way, from].concat();
+        let from_to: Values<'_> = &[&session.created_at, &session.expires_at];
+        let values = [who, kept, &[upstream_issuer], way, from, from_to].concat();
         store.write_audited(RENEW, &values, audit)
     })?;
     Ok(!renewed.is_empty())

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::flow::{authorize_path, sign_in, signed_in};
+use crate::support::flow::{authorize_path, code, issued, redeem, sign_in, signed_in, text, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::phone::{add_app, send};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const EDGE: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0";
@@ -24,11 +25,54 @@ fn enter(browser: &mut Browser) -> Answer {
 
 fn remembered(browser: &mut Browser) -> Answer {
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    enter_at(browser, &page, true)
+}
+
+/// Signs in at that page, with the box to stay signed in as given.
+fn enter_at(browser: &mut Browser, page: &Answer, remember: bool) -> Answer {
+    post_at(browser, page, ALICE_PASSWORD, remember)
+}
+
+fn post_at(browser: &mut Browser, page: &Answer, password: &str, remember: bool) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    let form =
-        [("form_token", token.as_str()), ("username", "alice"), ("password", ALICE_PASSWORD), ("remember", "true")];
+    let mut form = vec![("form_token", token.as_str()), ("username", "alice"), ("password", password)];
+    form.extend(remember.then_some(("remember", "true")));
     browser.post(&page.action(), &form)
 }
+
+/// Whether the box to stay signed in is ticked.
+fn is_ticked(page: &Answer) -> bool {
+    let text = page.text();
+    let tag = text.split('<').find(|tag| tag.contains("name=\"remember\"")).unwrap_or_else(|| panic!("{text}"));
+    tag.contains(" checked")
+}
+
+/// The page that asks this browser to sign in anew.
+fn anew(browser: &mut Browser) -> Answer {
+    browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]))
+}
+
+/// The one session that has not ended.
+struct Standing {
+    sid: String,
+    /// Seconds from its beginning to its end, and from now.
+    lasts: i64,
+    left: i64,
+}
+
+fn standing(gatepost: &Gatepost) -> Standing {
+    let sql = "SELECT sid, floor(extract(epoch FROM expires_at - created_at))::int8,
+                      floor(extract(epoch FROM expires_at - clock_timestamp()))::int8
+               FROM sessions WHERE ended_at IS NULL";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    Standing { sid: row.get(0), lasts: row.get(1), left: row.get(2) }
+}
+
+fn offering() -> Gatepost {
+    Gatepost::start_with(&document(), &[("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")])
+}
+
+const TEN_HOURS: i64 = 36_000;
 
 fn cookie(answer: &Answer) -> String {
     let all = answer.headers_named("set-cookie");
@@ -110,8 +154,7 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
     assert!(!browser.visit(&authorize_path("conf1", RP1, &[])).text().contains("name=\"remember\""));
     assert_eq!(max_age(&remembered(&mut browser)), None, "not offered");
 
-    let month = ("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000");
-    let gatepost = Gatepost::start_with(&document(), &[month]);
+    let gatepost = offering();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert!(page.text().contains("Stay signed in on this device"), "{}", page.text());
@@ -121,9 +164,10 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
     assert!((2_591_990..=2_592_000).contains(&left), "{left}");
     let seconds = "SELECT floor(extract(epoch FROM max(expires_at - created_at)))::int8 FROM sessions";
     assert_eq!(number(&gatepost, seconds), 2_592_000);
-    // A sign-in anew, and a new password, leave it as long as it was.
+    // A sign-in anew with the box as it is, and a new password, leave it as long as it was.
     let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
-    let again = max_age(&sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)).unwrap();
+    assert!(is_ticked(&page), "{}", page.text());
+    let again = max_age(&enter_at(&mut browser, &page, true)).unwrap();
     assert!((2_591_900..=left).contains(&again), "{again}");
     let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
     let new = "another horse, another battery";
@@ -140,6 +184,127 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
     assert!(same.text().contains("must not be the present one"), "{}", same.text());
     let changed = max_age(&browser.post("/account", &change(ALICE_PASSWORD, new))).unwrap();
     assert!((2_591_900..=left).contains(&changed), "{changed}");
+}
+
+#[test]
+fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
+    let gatepost = offering();
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert!(!is_ticked(&page), "nobody is signed in");
+    let again = post_at(&mut browser, &page, "wrong", true);
+    assert!(again.text().contains("is not correct") && is_ticked(&again), "{}", again.text());
+    enter_at(&mut browser, &page, false);
+    assert!(!is_ticked(&anew(&mut browser)), "the session ends with the browser");
+
+    let mut browser = gatepost.browser();
+    remembered(&mut browser);
+    let page = anew(&mut browser);
+    assert!(is_ticked(&page), "{}", page.text());
+    for password in ["wrong", ""] {
+        let again = post_at(&mut browser, &page, password, false);
+        assert!(again.status == 200 && !is_ticked(&again), "{}", again.text());
+    }
+    let chooser = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "select_account")]));
+    let token = chooser.fields().remove("form_token").unwrap();
+    let other = browser.post(&chooser.action(), &[("form_token", &token), ("decision", "another")]);
+    assert!(!is_ticked(&other), "for somebody else: {}", other.text());
+}
+
+#[test]
+fn who_unticks_the_box_keeps_a_session_that_ends_like_any_other() {
+    let gatepost = offering();
+    let mut browser = gatepost.browser();
+    assert!(max_age(&remembered(&mut browser)).is_some());
+    let before = standing(&gatepost);
+    assert_eq!(before.lasts, 2_592_000);
+    let page = anew(&mut browser);
+    let answer = enter_at(&mut browser, &page, false);
+    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    let after = standing(&gatepost);
+    assert_eq!((&after.sid, after.lasts), (&before.sid, TEN_HOURS));
+    assert!(!is_ticked(&anew(&mut browser)));
+    // A session that would have ended by now goes on, as long as one that begins.
+    let mut browser = gatepost.browser();
+    gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    remembered(&mut browser);
+    let three_days =
+        "UPDATE sessions SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'";
+    gatepost.database.run(three_days);
+    let before = standing(&gatepost);
+    let page = anew(&mut browser);
+    let answer = enter_at(&mut browser, &page, false);
+    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    let after = standing(&gatepost);
+    assert_eq!(after.sid, before.sid);
+    assert!((TEN_HOURS - 60..=TEN_HOURS).contains(&after.left) && after.lasts <= TEN_HOURS, "{}", after.left);
+    assert!(!is_ticked(&anew(&mut browser)));
+}
+
+#[test]
+fn who_ticks_the_box_anew_gets_a_new_session_and_the_old_one_ends_as_at_sign_out() {
+    let gatepost = offering();
+    let mut browser = gatepost.browser();
+    let answer = enter(&mut browser);
+    let first = standing(&gatepost);
+    let tokens = issued(&redeem(&gatepost, &answer.query()["code"]));
+    let in_flight = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let old_cookies = browser.cookies.clone();
+    let page = anew(&mut browser);
+    let answer = enter_at(&mut browser, &page, true);
+    assert!(max_age(&answer).is_some_and(|left| left > 2_591_900), "{}", cookie(&answer));
+    let second = standing(&gatepost);
+    assert_eq!(second.lasts, 2_592_000);
+    assert_ne!(second.sid, first.sid);
+    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+    assert_eq!(redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    let counted = "SELECT count(*) FROM audit_events WHERE event = 'signed_out' AND sid = $1";
+    let told: i64 = gatepost.database.client().query_one(counted, &[&first.sid]).unwrap().get(0);
+    assert_eq!(told, 1);
+    let mut left_behind = gatepost.browser();
+    left_behind.cookies = old_cookies;
+    let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
+    assert_eq!(left_behind.get(&silent).query()["error"], "login_required");
+    issued(&redeem(&gatepost, &answer.query()["code"]));
+    // Ticked again, it is the same session, as long as it was.
+    let page = anew(&mut browser);
+    enter_at(&mut browser, &page, true);
+    let third = standing(&gatepost);
+    assert_eq!((third.sid, third.lasts), (second.sid, 2_592_000));
+}
+
+/// Whoever was shown no box said nothing about it.
+#[test]
+fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard() {
+    let mut gatepost = offering();
+    let mut browser = gatepost.browser();
+    remembered(&mut browser);
+    let (phone, codes) = add_app(&mut browser, 0);
+    let before = standing(&gatepost);
+    let page = anew(&mut browser);
+    let asked = enter_at(&mut browser, &page, true);
+    let answer = send(&mut browser, &asked, &[("code", &phone.code(0))]);
+    assert!(max_age(&answer).is_some(), "{}", cookie(&answer));
+    assert_eq!(standing(&gatepost).sid, before.sid);
+
+    gatepost.stop();
+    gatepost.unset("GATEPOST_REMEMBER_SESSION_LIFETIME");
+    gatepost.serve();
+    let page = anew(&mut browser);
+    let asked = enter_at(&mut browser, &page, false);
+    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+    let now = standing(&gatepost);
+    assert_eq!((&now.sid, now.lasts), (&before.sid, 2_592_000));
+
+    gatepost.stop();
+    gatepost.set("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000");
+    gatepost.serve();
+    let page = anew(&mut browser);
+    let asked = enter_at(&mut browser, &page, false);
+    let answer = send(&mut browser, &asked, &[("code", &codes[1])]);
+    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    let now = standing(&gatepost);
+    assert_eq!((&now.sid, now.lasts), (&before.sid, TEN_HOURS));
 }
 
 #[test]

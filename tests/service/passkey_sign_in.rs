@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::passkeys::{Key, attested, data, object};
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::phone::{recovery_codes, send};
 
@@ -223,6 +223,30 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
     fail(&mut browser, 1);
     let page = browser.visit(&path);
     assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 429);
+}
+
+/// The page's addresses are made from the base path, whatever that contains.
+#[test]
+fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
+    for base_path in ["/my/login/app", "/login"] {
+        let base_url = format!("http://localhost:PORT{base_path}");
+        let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_BASE_URL", &base_url)]);
+        let path = |path: &str| format!("{base_path}{path}");
+        let mut own = gatepost.browser();
+        let page = own.visit(&path("/account"));
+        assert_eq!(sign_in(&mut own, &page, "alice", ALICE_PASSWORD).location(), path("/account"));
+        let account = own.visit(&path("/account"));
+        let page = send(&mut own, &account, &[("decision", "add_passkey")]);
+        let (key, user_handle) = (Key::es256(), options(&page)["user"]["id"].as_str().unwrap().to_owned());
+        recovery_codes(&post_new(&mut own, &page, &made(&gatepost, &page, &key, "alices")));
+        let held = Held { key, id: encoded(b"alices"), user_handle };
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&path(&authorize_path("conf1", RP1, &[("ui_locales", "de")])));
+        let action = page.attribute("data-passkey=", "action").unwrap();
+        assert!(action.starts_with(&path("/login/second-factor?r=")) && action.ends_with("&ui_locales=de"), "{action}");
+        let answer = post(&mut browser, &page, &shown(&page, &held, gatepost.origin(), "webauthn.get", 0));
+        assert!(answer.query().contains_key("code"), "{base_path}: {} {}", answer.status, answer.text());
+    }
 }
 
 #[test]

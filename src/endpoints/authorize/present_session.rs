@@ -61,11 +61,15 @@ impl PresentSession {
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
     }
 
+    /// Whether it outlives the browser.
+    pub fn is_remembered(&self, app: &App) -> bool {
+        let is_offered = app.config.remember_session_lifetime.is_some();
+        is_offered && self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime
+    }
+
     /// Seconds that are left of a session whose device is remembered.
     pub fn max_age(&self, app: &App) -> Option<u64> {
-        let is_remembered = self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime;
-        let offers = app.config.remember_session_lifetime.is_some();
-        (offers && is_remembered).then(|| self.row.expires_at.since(app.now()).as_secs())
+        self.is_remembered(app).then(|| self.row.expires_at.since(app.now()).as_secs())
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.

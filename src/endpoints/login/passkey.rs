@@ -99,7 +99,7 @@ pub(super) fn prove(
     app.note_factor(FactorKind::Passkey);
     let before = ticket.map(|ticket| ticket.amr.as_slice()).unwrap_or_default();
     let amr = with_factor(before, &passkey::methods(backup_eligible));
-    let remember = ticket.is_some_and(|ticket| ticket.remember);
+    let remember = ticket.map(|ticket| ticket.remember);
     let (acr, auth_time) = (Strength::PhishingResistant.as_str().to_owned(), ticket.map(|ticket| ticket.auth_time));
     let proof = Proof { amr, acr, auth_time, ..Proof::password(remember) };
     sign_in::complete(app, request, visit, page.present, found, &proof)

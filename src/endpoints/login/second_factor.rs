@@ -37,7 +37,7 @@ use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, CurrentUser, UserRow};
 
-const PAGE: &str = "/login/second-factor";
+pub(super) const PAGE: &str = "/login/second-factor";
 /// Tickets begin with it, and are sealed with it: nothing else that is sealed for second factors opens as one.
 const TICKET: &str = "gpf_";
 
@@ -57,7 +57,7 @@ pub(super) fn after_password(
         ..AuditEvent::default()
     };
     audit_events::insert(&app.store, &event.by(request.source, &request.id))?;
-    let proved = (proof.amr, app.now().max(visit.request.received_at), proof.remember);
+    let proved = (proof.amr, app.now().max(visit.request.received_at), proof.remember == Some(true));
     let ticket = ticket(app, user, proved, false, tie(&visit.sealed, &browser));
     ask(app, request, visit, &ticket, None)
 }
@@ -75,7 +75,7 @@ pub fn in_session(
         Stronger::Enrol(wanted) => return enrol(app, request, visit, present, wanted, (None, None)),
     };
     let (user, row) = (&present.user, &present.row);
-    let proved = (row.amr.clone(), row.auth_time, present.max_age(app).is_some());
+    let proved = (row.amr.clone(), row.auth_time, present.is_remembered(app));
     let ticket = ticket(app, user, proved, may_skip, tie(&visit.sealed, &present.handle.random));
     ask(app, request, visit, &ticket, None)
 }
@@ -171,7 +171,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let ticket: Option<Ticket> = ticket.and_then(|text| app.vault.second_factors.open_text(TICKET, text));
     let of_session = present.as_ref().map(|present| tie(&visit.sealed, &present.handle.random));
     let of_browser = cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
-    let page = LoginPage { present: present.as_ref(), ..LoginPage::of(app, request, visit) };
+    let page = LoginPage::of(app, request, visit).with_session(present.as_ref());
     let is_tied =
         |ticket: &Ticket| [of_session, of_browser].contains(&Some(ticket.tie)) && app.now() < ticket.expires_at;
     let ticket = ticket.filter(is_tied);
@@ -254,7 +254,7 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     match try_code(page, &found, code)? {
         Ok(true) => {
             let (amr, acr) = (with_factor(&ticket.amr, &["otp"]), Strength::TwoFactors.as_str().to_owned());
-            let proof = Proof { amr, acr, auth_time: Some(ticket.auth_time), ..Proof::password(ticket.remember) };
+            let proof = Proof { amr, acr, auth_time: Some(ticket.auth_time), ..Proof::password(Some(ticket.remember)) };
             sign_in::complete(app, request, visit, page.present, found, &proof)
         }
         Ok(false) => {

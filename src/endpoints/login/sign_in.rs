@@ -39,13 +39,13 @@ pub struct Proof {
     pub auth_time: Option<Instant>,
     /// How they came from upstream.
     pub upstream: Option<Arrival>,
-    /// Whether the sign-in shall outlive the browser.
-    pub remember: bool,
+    /// Whether the sign-in shall outlive the browser; `None` where nobody was asked: then a session stays as it is.
+    pub remember: Option<bool>,
 }
 
 impl Proof {
     /// Their password, typed just now.
-    pub fn password(remember: bool) -> Proof {
+    pub fn password(remember: Option<bool>) -> Proof {
         let (identity_provider, amr) = (String::from(LOCAL), vec![String::from(PASSWORD)]);
         Proof {
             identity_provider,
@@ -116,8 +116,8 @@ pub fn go_on(
     })
 }
 
-/// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that
-/// they came is no way in, or no longer, or the user was revoked meanwhile.
+/// The same user's session goes on under a new handle, unless it is to outlive the browser and did not before. Any other ends,
+/// and a new one begins. `None` when the way that they came is no way in, or no longer, or the user was revoked meanwhile.
 fn begin(
     app: &App,
     request: &Request,
@@ -143,10 +143,12 @@ fn begin(
         },
     };
     let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
-    let own = present.filter(same_user);
-    let remembered = app.config.remember_session_lifetime.filter(|_| proof.remember);
+    let offered = app.config.remember_session_lifetime;
+    let remember = proof.remember.filter(|_| offered.is_some());
+    let own = present.filter(same_user).filter(|present| remember != Some(true) || present.is_remembered(app));
     let created_at = app.now();
-    let expires_at = created_at.plus(remembered.unwrap_or(app.config.session_lifetime));
+    let lifetime = offered.filter(|_| remember == Some(true)).unwrap_or(app.config.session_lifetime);
+    let expires_at = created_at.plus(lifetime);
     let user_agent = request.headers.first("user-agent").map(|text| text.chars().take(USER_AGENT).collect());
     // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
     let day = expires_at.plus(app.longest_access_token_lifetime()).day();
@@ -169,7 +171,11 @@ fn begin(
         ended_at: None,
     };
     if let Some(present) = own {
-        let Session { day, sid, created_at, expires_at, ended_at, .. } = present.row.clone();
+        let mut before = present.row.clone();
+        if remember == Some(false) && present.is_remembered(app) {
+            before = before.no_longer_remembered(app.config.session_lifetime, created_at);
+        }
+        let Session { day, sid, created_at, expires_at, ended_at, .. } = before;
         let row = Session { day, sid, created_at, expires_at, ended_at, ..new.clone() };
         let handle = SessionHandle::new(day, random::bytes());
         let event = event("signed_in", &user.sub, &present.row.sid);

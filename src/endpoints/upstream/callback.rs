@@ -120,7 +120,9 @@ fn go_on(
         Ok((provider, identity)) => {
             Entry { app, request, visit, provider, identity: &identity }.enter(trip, present.as_ref())
         }
-        Err(problem) => LoginPage::of(app, request, visit).after(&trip.provider, &problem),
+        Err(problem) => {
+            LoginPage::of(app, request, visit).with_session(present.as_ref()).after(&trip.provider, &problem)
+        }
     }
 }
 
@@ -159,9 +161,9 @@ impl Entry<'_> {
         // Kept only where signing out here signs out there, and if it fits into an address.
         let id_token = identity.id_token.as_ref().map(SecretText::expose).filter(|_| provider.sign_out);
         let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
+        let acr = claims::acr(provider, facts.acr.as_deref());
         let proof = Proof {
             identity_provider: provider.name.clone(),
-        let acr = claims::acr(provider, facts.acr.as_deref());
             amr: claims::amr(&acr, &facts.amr),
             acr,
             auth_time: Some(round_trip::auth_time(facts.auth_time, ask.asks_for_age().then_some(asked_at), now)),
@@ -176,7 +178,7 @@ impl Entry<'_> {
                 way: trip.cookie_hash,
                 way_over_at: trip.over_at(),
             }),
-            remember: false,
+            remember: None,
         };
         sign_in::complete(app, request, visit, present, user, &proof)
     }
