@@ -246,7 +246,10 @@ impl<'a> Scene<'a> {
             "ask-by-post" => self.ask_by_post(),
             "account" => self.browser.get("/account"),
             "device" => self.browser.get("/device"),
-            "follow" => self.browser.get(&self.last().location().to_owned()),
+            "follow" => {
+                let address = String::from(self.last().location());
+                self.browser.get(&address)
+            }
             "follow-as-someone-else" => {
                 let address = format!("{}&someone_else=true", self.last().location());
                 self.browser.get(&address)
