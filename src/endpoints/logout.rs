@@ -24,7 +24,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     match (request.method, &present, sign_out.next(present.as_ref())) {
         (Method::Post, Some(present), _) => take(app, request, &sign_out, present),
         (_, Some(present), SignOutStep::Ask) => Ok(draw(app, request, &sign_out, present, false)),
-        (Method::Head, Some(_), _) => Ok(answers::nothing_to_show()),
+        (Method::Head, _, _) => Ok(answers::nothing_to_show()),
         (_, present, _) => sign_out.finish(app, request, present.as_ref()),
     }
 }

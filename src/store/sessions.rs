@@ -141,9 +141,11 @@ pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Sess
 
 const FIND_OF_USER: &str = "
 SELECT {session}
-FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
+FROM sessions s
+JOIN users u ON u.sub = s.sub AND u.enabled
+WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
-/// Looks up a session of this user by its public name.
+/// Looks up a session of this user by its public name; none of a user who is gone or disabled.
 pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<Session>, StoreError> {
     store.find(FIND_OF_USER, &[&day, sid, sub], session)
 }

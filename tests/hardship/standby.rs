@@ -103,6 +103,8 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     let mut asked = house.browser(&mut asked).clone();
     let id_token = text(&house.tokens(&mut hinted), "id_token").to_owned();
     let mut hinted = house.browser(&mut hinted).clone();
+    let without_browser = text(&house.tokens(&mut house.alice()), "id_token").to_owned();
+    let without_browser = format!("/connect/endsession?{}", encode(&[("id_token_hint", &without_browser)]));
     house.through(&mut from_upstream, "up").unwrap();
     let logout_token = house.up.logout_token(json!({}));
     let signed_out =
@@ -125,6 +127,7 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
             "a client's sign-out",
             Box::new(move || hinted.get(&format!("/connect/endsession?{}", encode(&[("id_token_hint", &id_token)])))),
         ),
+        signed_out("a client's sign-out without a browser", Box::new(move || gatepost.get(&without_browser))),
         Ending {
             name: "a logout token",
             send: Box::new(move || gatepost.post("/external/up/logout", &[], &[("logout_token", &logout_token)])),

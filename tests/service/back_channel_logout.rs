@@ -244,6 +244,10 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
         let answer = browser.get(&format!("/connect/endsession?id_token_hint={}", text(gave, "id_token")));
         assert_eq!(answer.status, 200);
     });
+    is_told("sign-out by the client, server to server", 1, &mut |_, gave| {
+        let answer = gatepost.get(&format!("/connect/endsession?id_token_hint={}", text(gave, "id_token")));
+        assert_eq!(answer.status, 200);
+    });
     is_told("somebody else signs in", 1, &mut |browser, _| {
         let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
         assert_eq!(sign_in(browser, &page, "bob", BOB_PASSWORD).status, 303);

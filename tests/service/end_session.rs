@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, damaged, decode_jwt, sign_in, signed_in, text, tokens, userinfo,
+    access_token, authorize_path, basic, damaged, decode_jwt, sign_in, signed_in, text, tokens, userinfo,
 };
-use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::{base64url, forge, published_keys};
 use crate::support::postgres::TestDatabase;
@@ -181,12 +181,143 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
         assert_outcome(&mut alice, answer, signed_in_outcome, &case);
         assert_eq!(is_signed_in(&mut alice), matches!(signed_in_outcome, Refused(_)), "{case}");
     }
-    // The first session was never there: its subject's token ended others, not this one.
-    assert!(is_signed_in(&mut browser));
+    // Where nobody was signed in, the session of the hint ended; with somebody, theirs alone.
+    assert!(!is_signed_in(&mut browser));
+}
+
+#[test]
+fn the_hint_of_another_session_of_the_same_person_ends_the_one_that_is_there() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let hint = id_token(&gatepost, &mut browser);
     let used = access_token(&gatepost, &mut browser, "openid");
-    let ended = browser.get(&path(&[("id_token_hint", &hints["own"])]));
+    let mut elsewhere = signed_in(&gatepost);
+    let ended = elsewhere.get(&path(&[("id_token_hint", &hint)]));
+    assert_outcome(&mut elsewhere, ended, DONE_ALONE, "another session of hers");
+    assert!(!is_signed_in(&mut elsewhere) && is_signed_in(&mut browser));
+    let ended = browser.get(&path(&[("id_token_hint", &hint)]));
     assert_outcome(&mut browser, ended, DONE_ALONE, "the session of the hint");
     assert_eq!(userinfo(&gatepost, &used).status, 401);
+}
+
+/// How many sessions have ended, with who asked for it and the session, of each event that tells so.
+fn ended(gatepost: &Gatepost) -> (i64, Vec<Value>) {
+    let told = gatepost.run_well(&["audit", "list", "--event", "signed_out", "--json"], "");
+    let events: Vec<Value> = serde_json::from_str(&told).unwrap();
+    let told = events.iter().map(|event| json!([event["client_id"], event["sid"], event["detail"]]));
+    (gatepost.database.count("sessions WHERE ended_at IS NOT NULL"), told.collect())
+}
+
+#[test]
+fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other() {
+    let mut registered = registered();
+    registered["clients"][0]["frontchannel_logout_uri"] = json!("https://rp1.example/out");
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let (mut browser, mut elsewhere) = (signed_in(&gatepost), signed_in(&gatepost));
+    let hint = id_token(&gatepost, &mut browser);
+    let used = access_token(&gatepost, &mut browser, "openid");
+    let sent = path(&[("id_token_hint", &hint), ("client_id", "conf1")]);
+    // A request of a browser may be such a post, without its cookies: only what follows it can tell.
+    let posted = gatepost.post("/connect/endsession", &[], &[("id_token_hint", &hint)]);
+    let onward = posted.location();
+    assert_eq!(gatepost.connect().send("HEAD", onward, &[], b"").status, 204);
+    assert_eq!(gatepost.connect().send("HEAD", &sent, &[], b"").status, 405);
+    assert_eq!(ended(&gatepost), (0, vec![]), "a look ahead, and a post");
+    assert!(is_signed_in(&mut browser));
+
+    for _ in 0..2 {
+        let answer = gatepost.get(&sent);
+        assert_outcome(&mut gatepost.browser(), answer, DONE_ALONE, "the page without any frame");
+    }
+    assert!(!is_signed_in(&mut browser) && is_signed_in(&mut elsewhere), "hers, and not what she has elsewhere");
+    assert_eq!(userinfo(&gatepost, &used).status, 401);
+    let sid = decode_jwt(&hint).1["sid"].clone();
+    assert_eq!(ended(&gatepost), (1, vec![json!(["conf1", sid, {"by": "id_token_hint"}])]));
+
+    // Whoever follows the redirect of a post, and whoever wants to go back, gets there.
+    let hint = id_token(&gatepost, &mut elsewhere);
+    let form = [("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", DONE), ("state", "s")];
+    let posted = gatepost.post("/connect/endsession", &[], &form);
+    assert_eq!(gatepost.get(posted.location()).location(), format!("{DONE}&state=s"));
+    assert!(!is_signed_in(&mut elsewhere));
+    assert_eq!(ended(&gatepost).0, 2);
+}
+
+#[test]
+fn without_a_browser_nothing_ends_but_what_a_good_hint_names() {
+    let mut registered = registered();
+    let direct = json!({
+        "client_id": "direct", "grant_types": ["password"], "response_types": [], "redirect_uris": [],
+        "scope": "openid", "secrets": [{"value": CONF1_SECRET}]
+    });
+    registered["clients"].as_array_mut().unwrap().push(direct);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let nothing_ends = |hint: &str, further: &[(&str, &str)], expected: Outcome, case: &str| {
+        let answer = gatepost.get(&path(&[&[("id_token_hint", hint)], further].concat()));
+        assert_outcome(&mut gatepost.browser(), answer, expected, case);
+        assert_eq!(ended(&gatepost), (0, vec![]), "{case}");
+    };
+    let mut hints = hints(&gatepost, &mut browser);
+    let own = hints.remove("own").unwrap();
+    hints.remove("bob's");
+    hints.iter().for_each(|(name, hint)| nothing_ends(hint, &[], Refused("GP1128"), name));
+    nothing_ends(&own, &[("client_id", "conf2")], Refused("GP1160"), "the hint of another client");
+
+    // An ID token that names no session: its user has some.
+    let form = [("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD), ("scope", "openid")];
+    let tokens = gatepost.post("/connect/token", &[("Authorization", &basic("direct", CONF1_SECRET))], &form).json();
+    let without_sid = text(&tokens, "id_token");
+    assert_eq!(decode_jwt(without_sid).1.get("sid"), None);
+    nothing_ends(without_sid, &[], DONE_ALONE, "a subject alone");
+
+    let sid = decode_jwt(&own).1["sid"].as_str().unwrap().to_owned();
+    let of_session = |change: &str| format!("UPDATE sessions SET {change} WHERE sid = '{sid}'");
+    let of_user = |change: &str| format!("UPDATE users SET {change} WHERE username = 'alice'");
+    let bob = "(SELECT sub FROM users WHERE username = 'bob')";
+    let alice = "(SELECT sub FROM users WHERE username = 'alice')";
+    for (case, end, undo) in [
+        (
+            "an unknown sid",
+            of_session("sid = sid || 'x'"),
+            format!("UPDATE sessions SET sid = '{sid}' WHERE sid = '{sid}x'"),
+        ),
+        (
+            "a removed user",
+            of_user("sub = 'gone'"),
+            format!("UPDATE users SET sub = s.sub FROM sessions s WHERE s.sid = '{sid}' AND users.sub = 'gone'"),
+        ),
+        ("a disabled user", of_user("enabled = false"), of_user("enabled = true")),
+        ("bob's session", of_session(&format!("sub = {bob}")), of_session(&format!("sub = {alice}"))),
+        (
+            "a session that ran out",
+            of_session("expires_at = expires_at - interval '1 year'"),
+            of_session("expires_at = expires_at + interval '1 year'"),
+        ),
+    ] {
+        gatepost.database.run(&end);
+        nothing_ends(&own, &[], DONE_ALONE, case);
+        gatepost.database.run(&undo);
+    }
+    let mut document = self::registered();
+    document["clients"][0]["enabled"] = json!(false);
+    gatepost.apply(&document);
+    nothing_ends(&own, &[], Refused("GP1103"), "a disabled client");
+    gatepost.apply(&self::registered());
+    // All of it undone, it ends: so each of these kept it alive.
+    gatepost.get(&path(&[("id_token_hint", &own)]));
+    assert_eq!(ended(&gatepost).0, 1);
+}
+
+#[test]
+fn somebody_elses_hint_ends_nothing_of_theirs_where_a_person_is_signed_in() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let (mut alice, mut bob) = (signed_in(&gatepost), gatepost.browser());
+    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut bob, &page, "bob", BOB_PASSWORD);
+    let answer = alice.get(&path(&[("id_token_hint", &id_token(&gatepost, &mut bob))]));
+    assert_outcome(&mut alice, answer, Asked(&DONE_ALONE), "bob's hint");
+    assert!(is_signed_in(&mut bob) && !is_signed_in(&mut alice));
 }
 
 #[test]
@@ -242,6 +373,8 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
     assert!(!is_signed_in(&mut browser));
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"), "nobody there, and the hint is genuine");
+    let head = gatepost.connect().send("HEAD", &address, &[], b"");
+    assert_eq!((head.status, head.header("location")), (204, None));
 
     for (content_type, status) in [("text/plain", 415), ("application/json", 415), ("multipart/form-data", 415)] {
         let answer =
@@ -345,6 +478,7 @@ fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
     shift("forgotten_at = now() - interval '5 days'");
     gatepost.get(&sent).assert_error_page(400, "GP1128", "forgotten");
 
+    let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
     let sent = path(&[("id_token_hint", &hint), ("post_logout_redirect_uri", DONE)]);
     let mut document = registered();

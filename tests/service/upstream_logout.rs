@@ -100,6 +100,17 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
 }
 
 #[test]
+fn a_client_that_sends_no_browser_signs_nobody_out_there() {
+    let house = start();
+    let (mut person, id_token) = through(&house, "up");
+    person.get(&house.address(&authorize_path("framed", RP1, &[])));
+    let answer = end_session(&house, &mut Traveller::new(), &id_token, &[]);
+    assert_eq!((answer.status, answer.location()), (303, &*done()));
+    assert_eq!(left(&house), (0, 0));
+    assert!(!house.is_signed_in(&mut person) && house.up.received(Place::EndSession).is_empty());
+}
+
+#[test]
 fn applications_in_frames_are_told_before_the_browser_leaves() {
     let house = start();
     let (mut person, id_token) = through(&house, "up");

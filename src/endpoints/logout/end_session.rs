@@ -1,8 +1,11 @@
 //! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): signs the user out for a client, at once where no question is
-//! needed; otherwise it sends the browser to the page that asks.
+//! needed; otherwise it sends the browser to the page that asks. A client may also call it itself, without a browser: then
+//! the session ends that its ID token names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -111,6 +114,7 @@ impl SignOut {
     pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
         let Some(present) = present else {
             self.end_what_is_dead(app, request)?;
+            self.end_hinted(app, request)?;
             let ended = SignedOut { at_once: self.request.hinted.is_some(), ..SignedOut::default() };
             return Ok(self.leave(app, request, &ended));
         };
@@ -124,13 +128,13 @@ impl SignOut {
         }
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, present)?;
-        self.end(app, request, &present.row)?;
+        self.end(app, request, &present.row, Value::Null)?;
         let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
         let ended = SignedOut { frames, upstream, at_once: true };
         Ok(cookies::remove_session(&app.config, self.leave(app, request, &ended)))
     }
 
-    fn end(&self, app: &App, request: &Request, session: &Session) -> Result<(), Failure> {
+    fn end(&self, app: &App, request: &Request, session: &Session, detail: Value) -> Result<(), Failure> {
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.request.client_id.as_ref(),
@@ -138,9 +142,23 @@ impl SignOut {
             sid: Some(&session.sid),
             source: Some(request.source),
             request_id: Some(&request.id),
-            ..AuditEvent::default()
+            detail,
         };
         Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
+    }
+
+    /// Ends the session that the ID token names. This is for clients that send no browser but ask themselves, server to
+    /// server. Nothing ends by the token's `sub` alone: its user may have other sessions, which the client has no token of. An
+    /// end that is found is confirmed, as in [`SignOut::end_what_is_dead`].
+    fn end_hinted(&self, app: &App, request: &Request) -> Result<(), Failure> {
+        let Some(hinted) = &self.request.hinted else { return Ok(()) };
+        let Some(sid) = &hinted.sid else { return Ok(()) };
+        let Some(day) = sid.day() else { return Ok(()) };
+        let found = sessions::find_of_user(&app.store, day, sid, &hinted.subject)?;
+        match found.filter(|session| app.now() < session.expires_at) {
+            Some(session) => self.end(app, request, &session, json!({"by": "id_token_hint"})),
+            None => Ok(()),
+        }
     }
 
     /// The end of this browser's session may have reached no standby, and after a failover the session could live again. So it is
@@ -149,7 +167,7 @@ impl SignOut {
         let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(()) };
         let found = sessions::find(&app.store, handle.day, &handle.hash())?;
         let unexpired = found.map(|found| found.session).filter(|session| app.now() < session.expires_at);
-        unexpired.map_or(Ok(()), |session| self.end(app, request, &session))
+        unexpired.map_or(Ok(()), |session| self.end(app, request, &session, Value::Null))
     }
 
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session again is asked.
