@@ -8,6 +8,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::offline::introspect_as;
 
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 
@@ -25,6 +26,11 @@ fn start() -> Gatepost {
             json!({"allowed_roles": roles, "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
         ),
         ("everybody", json!({"scope": "openid orders.read"})),
+        (
+            "relay",
+            json!({"scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
+                   "token_exchange": {"from_clients": ["staff"], "to_resources": ["https://orders.example"]}}),
+        ),
         (
             "gateway",
             json!({"allowed_roles": roles, "scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
@@ -123,6 +129,85 @@ fn a_role_taken_away_ends_codes_and_refreshes_until_it_is_given_back() {
     assert_refused(&redeem_with(&gatepost, "staff", &late, &[]), 400, "invalid_grant", "code once more");
 }
 
+/// What UserInfo and introspection say of an access token of that client.
+fn is_alive(gatepost: &Gatepost, client_id: &str, token: &str) -> bool {
+    let answer = userinfo(gatepost, token);
+    let told = introspect_as(gatepost, (client_id, CONF1_SECRET), token);
+    match answer.status {
+        200 => assert!(answer.json()["sub"] == told["sub"] && told["active"] == true, "{told}"),
+        _ => {
+            assert_refused(&answer, 401, "invalid_token", client_id);
+            assert_eq!(told, json!({"active": false}), "{client_id}");
+        }
+    }
+    answer.status == 200
+}
+
+fn exchange(gatepost: &Gatepost, client_id: &str, token: &str) -> Answer {
+    let kind = "urn:ietf:params:oauth:token-type:access_token";
+    let form = [("grant_type", EXCHANGE), ("subject_token", token), ("subject_token_type", kind)];
+    gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form)
+}
+
+#[test]
+fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
+    let gatepost = start();
+    let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
+    let mut token_of = |client_id: &str| {
+        let path = authorize_path(client_id, RP1, &[("scope", "openid orders.read")]);
+        let tokens = issued(&redeem_with(&gatepost, client_id, &code(&mut alice, &path), &[]));
+        text(&tokens, "access_token").to_owned()
+    };
+    let (staff, everybody) = (token_of("staff"), token_of("everybody"));
+    let exchanged =
+        |client_id: &str, token: &str| text(&issued(&exchange(&gatepost, client_id, token)), "access_token").to_owned();
+    // One of a client that asks for a role, and one that was made from a token of such a client.
+    let (gateway, relay) = (exchanged("gateway", &everybody), exchanged("relay", &staff));
+    let is_active =
+        |client_id, token: &str| introspect_as(&gatepost, (client_id, CONF1_SECRET), token)["active"] == true;
+    let all = || {
+        let exchanged =
+            [("gateway", &gateway), ("relay", &relay)].map(|(client_id, token)| is_active(client_id, token));
+        (is_alive(&gatepost, "staff", &staff), exchanged, is_alive(&gatepost, "everybody", &everybody))
+    };
+    assert_eq!(all(), (true, [true, true], true));
+    give_role(&gatepost, "alice", "user");
+    assert_eq!(all(), (false, [false, false], true));
+    assert_refused(&exchange(&gatepost, "relay", &staff), 400, "invalid_request", "a subject token that is over");
+    give_role(&gatepost, "alice", "staff");
+    assert_eq!(all(), (true, [true, true], true));
+    gatepost.run_well(&["user", "set", "alice", "role="], "");
+    assert_eq!(all(), (false, [false, false], true), "no role at all");
+}
+
+#[test]
+fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowered() {
+    let mut document = with_clients(document(), &[("plain", json!({})), ("raised", json!({}))]);
+    let raised = document["clients"].as_array().unwrap().iter().position(|client| client["client_id"] == "raised");
+    let mut gatepost = Gatepost::start_with(&document, &[]);
+    let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
+    let [of_plain, of_raised] = ["plain", "raised"].map(|client_id| {
+        let tokens = redeem_with(&gatepost, client_id, &code(&mut alice, &authorize_path(client_id, RP1, &[])), &[]);
+        text(&issued(&tokens), "access_token").to_owned()
+    });
+    let own = [("grant_type", "client_credentials")];
+    let own = issued(&gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own));
+    let alive = |gatepost: &Gatepost| {
+        [("plain", &of_plain), ("raised", &of_raised)].map(|(client_id, token)| is_alive(gatepost, client_id, token))
+    };
+    for (minimum_acr, of_raised_lives) in [("1", true), ("2", false), ("phr", false), ("1", true)] {
+        document["clients"][raised.unwrap()]["minimum_acr"] = json!(minimum_acr);
+        gatepost.apply(&document);
+        assert_eq!(alive(&gatepost), [true, of_raised_lives], "{minimum_acr}");
+    }
+    // The installation's minimum holds for all of them; a client's own token is no sign-in.
+    gatepost.stop();
+    gatepost.set("GATEPOST_MINIMUM_ACR", "2");
+    gatepost.serve();
+    assert_eq!(alive(&gatepost), [false, false]);
+    assert_eq!(introspect_as(&gatepost, ("conf1", CONF1_SECRET), text(&own, "access_token"))["active"], true);
+}
+
 #[test]
 fn no_other_grant_is_a_way_around() {
     let gatepost = start();
@@ -134,16 +219,14 @@ fn no_other_grant_is_a_way_around() {
     };
     assert_eq!(password("alice", ALICE_PASSWORD).status, 200);
     assert_refused(&password("bob", BOB_PASSWORD), 400, "invalid_grant", "password");
-    let exchange = |username, password| {
+    let exchanged = |username, password| {
         let mut browser = signed_in_as(&gatepost, username, password);
         let path = authorize_path("everybody", RP1, &[("scope", "openid orders.read")]);
         let tokens = issued(&redeem_with(&gatepost, "everybody", &code(&mut browser, &path), &[]));
-        let kind = "urn:ietf:params:oauth:token-type:access_token";
-        let token = text(&tokens, "access_token");
-        ask("gateway", &[("grant_type", EXCHANGE), ("subject_token", token), ("subject_token_type", kind)])
+        exchange(&gatepost, "gateway", text(&tokens, "access_token"))
     };
-    assert_eq!(exchange("alice", ALICE_PASSWORD).status, 200);
-    assert_refused(&exchange("bob", BOB_PASSWORD), 400, "invalid_request", "exchange");
+    assert_eq!(exchanged("alice", ALICE_PASSWORD).status, 200);
+    assert_refused(&exchanged("bob", BOB_PASSWORD), 400, "invalid_request", "exchange");
     let told = "SELECT count(*) FROM audit_events WHERE event = 'password_granted'";
     assert_eq!(gatepost.database.client().query_one(told, &[]).unwrap().get::<_, i64>(0), 1);
 }

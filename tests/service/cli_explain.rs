@@ -128,9 +128,17 @@ fn a_token_request_is_judged_and_not_done() {
     gatepost.apply(&json!({"clients": [closed["clients"][0]]}));
     let (good, text) = explained(&gatepost, &form(refresh(&second)));
     assert!(!good && text.contains("GP1139"), "{text}");
+    let (good, text) = explained(&gatepost, access(&second));
+    assert!(!good && text.contains("it is over") && text.contains("GP1139"), "{text}");
     let refused = CONF1.refresh(&gatepost, refresh(&second));
     assert_eq!(refused.json()["error"], "invalid_grant");
+    closed["clients"][0]["allowed_roles"] = json!(null);
+    closed["clients"][0]["minimum_acr"] = json!("2");
+    gatepost.apply(&json!({"clients": [closed["clients"][0]]}));
+    let (good, text) = explained(&gatepost, access(&second));
+    assert!(!good && text.contains("it is over") && text.contains("GP1802"), "{text}");
     gatepost.apply(&json!({"clients": [document()["clients"][0]]}));
+    assert!(explained(&gatepost, access(&second)).0);
 
     // What nobody has for a name may be a secret.
     let swapped = encode(&[("grant_type", "client_credentials"), ("client_id", CONF1_SECRET)]);

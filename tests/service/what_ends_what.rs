@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::flow::{authorize_path, decide, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
-use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, refresh};
+use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -71,7 +71,11 @@ fn document() -> Value {
 }
 
 fn scene() -> Scene {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+    scene_of(&document())
+}
+
+fn scene_of(document: &Value) -> Scene {
+    let gatepost = Gatepost::start_with(document, &[]);
     let mut browser = signed_in(&gatepost);
     let of_other_user = tokens_of_bob(&gatepost);
     let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
@@ -308,6 +312,32 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
     assert_eq!(CONF2.refresh(&gatepost, refresh(&once)).status, 200);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&anew)).status, 200);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&before)).json()["error"], "invalid_grant");
+}
+
+#[test]
+fn a_role_taken_away_ends_all_that_a_client_has_that_asks_for_it() {
+    let mut registered = document();
+    client(&mut registered, "conf1")["allowed_roles"] = json!(["admin", "user"]);
+    let mut scene = scene_of(&registered);
+    scene.command(&["user", "set", "alice", "role=guest"]);
+    assert_eq!(scene.left(), PAIR_GONE);
+}
+
+#[test]
+fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() {
+    let mut scene = scene();
+    let mut registered = document();
+    client(&mut registered, "conf1")["minimum_acr"] = json!("2");
+    scene.gatepost.apply(&registered);
+    assert_eq!(scene.left(), CLIENT_GONE);
+}
+
+#[test]
+fn an_id_token_sent_without_a_browser_ends_the_session_as_signing_out_does() {
+    let mut scene = scene();
+    let hint = member(&scene.online, "id_token");
+    assert_eq!(scene.gatepost.get(&format!("/connect/endsession?id_token_hint={hint}")).status, 200);
+    assert_eq!(scene.left(), SIGNED_OUT);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Explained, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
 use crate::endpoints::token::grants::authorization_code::PREFIX as CODE_PREFIX;
-use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, refresh_handle};
+use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, refresh_handle, standing};
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
@@ -20,10 +20,9 @@ use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::grant::{Epochs, Grant};
-use crate::protocol::words::identifiers::{ClientId, Sid, TenantName};
+use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::liveness;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::OFFLINE_ACCESS;
@@ -125,7 +124,7 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
         return code(app, text, None);
     }
     match open(app, text) {
-        Some(PresentedToken::Access(token)) => life(app, &token, None),
+        Some(PresentedToken::Access(token)) => access(app, &token),
         Some(PresentedToken::Refresh(_)) => {
             let request = RefreshTokenRequest { refresh_token: text.clone(), scope: None, resources: Vec::new() };
             refresh(app, &request, None)
@@ -145,6 +144,19 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
             Ok((vec![finding], Map::new()))
         }
     }
+}
+
+/// An access token: beside what it stands on, whether its client would still get one.
+fn access(app: &App, token: &AccessToken) -> Result<Explained, Failure> {
+    let (mut findings, about) = life(app, token, None)?;
+    if let Some(user) = &token.user {
+        findings.extend(closed(app, &token.client_id, &user.subject)?);
+        let client = app.registry.client(&token.client_id)?;
+        if client.is_some_and(|client| !client.client.takes(&user.acr)) {
+            findings.push(Finding::broken(told(Reason::AcrBelowMinimum, None)));
+        }
+    }
+    Ok((findings, about))
 }
 
 /// Whether a code is spent, what it stands on, and what a request for it breaks.
@@ -178,7 +190,7 @@ fn code(
         None if app.now() >= code.expires_at => Finding::broken(told(Reason::CodeExpired, None)),
         None => Finding::fine("it was not redeemed"),
     });
-    findings.extend(closed(app, grant)?);
+    findings.extend(closed(app, &grant.client_id, &grant.user.subject)?);
     let (stands, mut about) = life(app, &grant.as_access_token(), Some(grant.epochs))?;
     findings.extend(stands);
     about.insert(String::from("kind"), json!("authorization code"));
@@ -207,12 +219,13 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<&Client>) ->
     let (stands, mut about) = life(app, &grant.as_access_token(), None)?;
     about.insert(String::from("kind"), json!("refresh token"));
     about.insert(String::from("last_used_at"), json!(time(grant.last_used_at)));
-    Ok(([judged].into_iter().chain(closed(app, &grant)?).chain(stands).collect(), about))
+    let closed = closed(app, &grant.client_id, &grant.user.subject)?;
+    Ok(([judged].into_iter().chain(closed).chain(stands).collect(), about))
 }
 
-/// New tokens are for those to whom the client is open now.
-fn closed(app: &App, grant: &Grant) -> Result<Option<Finding>, Failure> {
-    let (client, user) = (app.registry.client(&grant.client_id)?, users::find(&app.store, &grant.user.subject)?);
+/// Tokens are for those to whom the client is open now.
+fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, Failure> {
+    let (client, user) = (app.registry.client(client_id)?, users::find(&app.store, sub)?);
     let both = client.zip(user).filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
     Ok(both.map(|_| Finding::broken(told(Reason::NotOpenToUser, None))))
 }
@@ -237,11 +250,11 @@ fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Fail
 /// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its epochs are its own.
 fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Explained, Failure> {
     let (found, now) = (tokens::find(&app.store, token)?, app.now());
-    let origins =
-        origins_stand(app, token).map_err(|_| Failure::Refused(String::from("the database does not answer")))?;
+    let away = |_| Failure::Refused(String::from("the database does not answer"));
+    let origins = origins_stand(app, token).map_err(away)?;
     let mut findings = Vec::new();
     if of_code.is_none() {
-        let stands = liveness::stands(token, found.user.as_ref(), &found.facts, now) && origins;
+        let (stands, _) = standing(app, token).map_err(away)?;
         findings.push(if stands { Finding::fine("it is alive") } else { Finding::broken("it is over") });
     }
     let parts = stands_on(token, &found, of_code, now);

@@ -66,8 +66,7 @@ fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle)
     let whole = grant.as_access_token();
     let standing = tokens::find(&app.store, &whole)?;
     let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
-        && standing.user.as_ref().is_some_and(|user| client.is_open_to(user.claims.get("role")))
-        && liveness::stands(&whole, standing.user.as_ref(), &standing.facts, now);
+        && liveness::stands(&whole, Some(client), standing.user.as_ref(), &standing.facts, now);
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
 }
 
@@ -161,8 +160,16 @@ pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
 
 /// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
 pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+    let (stands, user) = stands_alone(app, token)?;
+    Ok((stands && origins_stand(app, token)?, user))
+}
+
+/// The same of this token alone.
+fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+    let client = app.registry.client(&token.client_id)?;
+    let client = client.as_ref().map(|client| &client.client);
     let found = tokens::find(&app.store, token)?;
-    let stands = liveness::stands(token, found.user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
+    let stands = liveness::stands(token, client, found.user.as_ref(), &found.facts, app.now());
     Ok((stands, found.user))
 }
 
@@ -170,8 +177,8 @@ pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
 pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
     let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
     for origin in origins.into_iter().flatten() {
-        let found = tokens::find(&app.store, &origin)?;
-        if !liveness::stands(&origin, found.user.as_ref(), &found.facts, app.now()) {
+        let (stands, _) = stands_alone(app, &origin)?;
+        if !stands {
             return Ok(false);
         }
     }

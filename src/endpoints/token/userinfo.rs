@@ -10,7 +10,6 @@ use crate::protocol::token::userinfo::{self, BearerFailure, UserInfoVerdict, jud
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
-use crate::store::tokens;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -21,11 +20,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let Some(token) = introspection::access_token(app, &token) else {
         return Ok(refused(app, BearerFailure::InvalidToken));
     };
-    if !introspection::origins_stand(app, &token)? {
-        return Ok(refused(app, BearerFailure::InvalidToken));
-    }
-    let standing = tokens::find(&app.store, &token)?;
-    let mut answer = match judge(&token, standing.user.as_ref(), &standing.facts, app.now()) {
+    let (stands, user) = introspection::standing(app, &token)?;
+    let mut answer = match judge(&token, stands, user.as_ref()) {
         UserInfoVerdict::Answer(user) => {
             let (client, none) = (app.registry.client(&token.client_id)?, ScopeSet::default());
             let reach = client.as_ref().map_or(&none, |client| &client.client.scope);

@@ -4,8 +4,6 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::claims;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::liveness::{self, LivenessFacts};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
@@ -19,14 +17,9 @@ pub enum UserInfoVerdict<'a> {
     Refuse(BearerFailure),
 }
 
-/// Judges a token of ours: alive, of a user, with `openid`; for whichever audience it was made.
-pub fn judge<'a>(
-    token: &AccessToken,
-    user: Option<&'a User>,
-    facts: &LivenessFacts,
-    now: Instant,
-) -> UserInfoVerdict<'a> {
-    if !liveness::stands(token, user, facts, now) {
+/// Judges a token of ours: whether it is alive (`stands`), of a user, with `openid`; for whichever audience it was made.
+pub fn judge<'a>(token: &AccessToken, stands: bool, user: Option<&'a User>) -> UserInfoVerdict<'a> {
+    if !stands {
         return UserInfoVerdict::Refuse(BearerFailure::InvalidToken);
     }
     match user {
@@ -143,41 +136,22 @@ fn is_too_long(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::protocol::words::liveness::{GrantFacts, SessionFacts};
-    use crate::protocol::words::samples::{self, EPOCHS, NOW, scope};
-
-    fn facts() -> LivenessFacts {
-        let expires_at = NOW.plus(Duration::from_secs(86_400));
-        LivenessFacts {
-            token_revoked: false,
-            grant: Some(GrantFacts { revoked: false, offline: false, expires_at, epochs: EPOCHS }),
-            session: Some(SessionFacts { ended: false }),
-            client_enabled: true,
-            epochs: EPOCHS,
-        }
-    }
-
-    fn refusal(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> Option<BearerFailure> {
-        match judge(token, user, facts, now) {
-            UserInfoVerdict::Answer(_) => None,
-            UserInfoVerdict::Refuse(failure) => Some(failure),
-        }
-    }
+    use crate::protocol::words::samples::{self, scope};
 
     #[test]
     fn a_dead_token_is_invalid_even_without_openid() {
         let (token, user) = (samples::access_token(), samples::alice());
         let no_openid = AccessToken { scope: scope("stock"), ..token.clone() };
-        let revoked = LivenessFacts { token_revoked: true, ..facts() };
-        let disabled = User { enabled: false, ..samples::alice() };
-        let invalid = Some(BearerFailure::InvalidToken);
-        assert_eq!(refusal(&token, Some(&user), &facts(), token.expires_at), invalid);
-        assert_eq!(refusal(&no_openid, Some(&user), &revoked, NOW), invalid);
-        assert_eq!(refusal(&token, Some(&disabled), &facts(), NOW), invalid);
-        assert_eq!(refusal(&token, None, &facts(), NOW), invalid);
+        let of_client = AccessToken { user: None, ..token.clone() };
+        for (token, alive) in [
+            (&token, UserInfoVerdict::Answer(&user)),
+            (&no_openid, UserInfoVerdict::Refuse(BearerFailure::InsufficientScope)),
+            (&of_client, UserInfoVerdict::Refuse(BearerFailure::InsufficientScope)),
+        ] {
+            assert_eq!(judge(token, true, Some(&user)), alive, "{token:?}");
+            assert_eq!(judge(token, false, Some(&user)), UserInfoVerdict::Refuse(BearerFailure::InvalidToken));
+        }
     }
 
     mod bearer {

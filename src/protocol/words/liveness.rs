@@ -3,8 +3,9 @@
 
 use super::instant::Instant;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::words::client::Client;
 use crate::protocol::words::grant::Epochs;
-use crate::protocol::words::session::User;
+use crate::protocol::words::session::{SignIn, User};
 
 /// What the database says about everything a token stands on; one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +35,18 @@ pub struct SessionFacts {
     pub ended: bool,
 }
 
-/// Whether the token and all it stands on are alive. `user` is the row of the token's subject. Of an exchanged token this
-/// is said of itself alone: the tokens it was made from must stand as well ([`Delegation::origins_of`]).
+/// Whether the token and all it stands on are alive. `client` is the registration of its client, `user` the row of its
+/// subject. Of an exchanged token this is said of itself alone: the tokens it was made from must stand as well
+/// ([`Delegation::origins_of`]).
 ///
 /// [`Delegation::origins_of`]: crate::protocol::token::delegation::Delegation::origins_of
-pub fn stands(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> bool {
+pub fn stands(
+    token: &AccessToken,
+    client: Option<&Client>,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
     let epochs_stand = match token.jti.stands_on {
         StandsOn::Grant(_) => {
             facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at && grant.epochs == facts.epochs)
@@ -48,10 +56,18 @@ pub fn stands(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, n
             token.user.is_none() && (installation, client) == (facts.epochs.installation, facts.epochs.client)
         }
     };
-    let user_stands =
-        token.user.as_ref().is_none_or(|named| user.is_some_and(|user| user.enabled && user.subject == named.subject));
-    let stands = epochs_stand && user_stands && facts.client_enabled && !facts.token_revoked;
+    let sign_in_stands = token.user.as_ref().is_none_or(|sign_in| sign_in_stands(sign_in, client, user));
+    let stands = epochs_stand && sign_in_stands && facts.client_enabled && !facts.token_revoked;
     stands && !token.is_expired(now) && session_stands(token, facts)
+}
+
+/// Whether the user is there, and the client would still get a token for this sign-in of theirs. A role that was taken away,
+/// or a `minimum_acr` that was raised, thus ends access tokens as it ends refresh tokens.
+fn sign_in_stands(sign_in: &SignIn, client: Option<&Client>, user: Option<&User>) -> bool {
+    let Some(client) = client else { return false };
+    let Some(user) = user else { return false };
+    let is_there = user.enabled && user.subject == sign_in.subject;
+    is_there && client.takes(&sign_in.acr) && client.is_open_to(user.claims.get("role"))
 }
 
 /// An exchanged token has its session through the token it was made from, whose grant may be offline.
@@ -65,6 +81,7 @@ fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use super::super::acr_values::Strength;
     use super::super::identifiers::Subject;
     use super::super::samples::{self, EPOCHS, NOW};
     use super::*;
@@ -86,7 +103,7 @@ mod tests {
     fn lives(token: &AccessToken, change: impl FnOnce(&mut LivenessFacts)) -> bool {
         let mut facts = standing();
         change(&mut facts);
-        stands(token, Some(&samples::alice()), &facts, LATER)
+        stands(token, Some(&samples::client()), Some(&samples::alice()), &facts, LATER)
     }
 
     fn grant(facts: &mut LivenessFacts) -> &mut GrantFacts {
@@ -150,12 +167,12 @@ mod tests {
     #[test]
     fn a_clients_token_ends_with_its_own_epochs_and_needs_neither_grant_nor_session_nor_user() {
         let facts = LivenessFacts { grant: None, session: None, ..standing() };
-        assert!(stands(&of_client(), None, &facts, LATER));
-        assert!(!stands(&of_client(), None, &LivenessFacts { client_enabled: false, ..facts.clone() }, LATER));
+        assert!(stands(&of_client(), None, None, &facts, LATER));
+        assert!(!stands(&of_client(), None, None, &LivenessFacts { client_enabled: false, ..facts.clone() }, LATER));
         for (what, revoke) in REVOKED {
             let mut facts = facts.clone();
             revoke(&mut facts.epochs);
-            assert_eq!(stands(&of_client(), None, &facts, LATER), matches!(what, "user" | "consent"), "{what}");
+            assert_eq!(stands(&of_client(), None, None, &facts, LATER), matches!(what, "user" | "consent"), "{what}");
         }
         let of_nobodys_user = AccessToken { user: samples::access_token().user, ..of_client() };
         assert!(!lives(&of_nobodys_user, |_| {}));
@@ -164,7 +181,7 @@ mod tests {
     #[test]
     fn the_user_must_be_there_and_be_the_one() {
         let token = samples::access_token();
-        let with = |user: Option<&User>| stands(&token, user, &standing(), LATER);
+        let with = |user: Option<&User>| stands(&token, Some(&samples::client()), user, &standing(), LATER);
         assert!(with(Some(&samples::alice())));
         assert!(!with(None));
         assert!(!with(Some(&User { enabled: false, ..samples::alice() })));
@@ -172,9 +189,33 @@ mod tests {
     }
 
     #[test]
+    fn the_client_must_still_take_that_sign_in_of_that_user() {
+        let with = |token: &AccessToken, client: Option<&Client>| {
+            stands(token, client, Some(&samples::alice()), &standing(), LATER)
+        };
+        let sign_in = SignIn { acr: String::from("2"), ..samples::access_token().user.unwrap() };
+        let token = AccessToken { user: Some(sign_in), ..samples::access_token() };
+        let open_to = |role: &str| Client { allowed_roles: Some([role.to_owned()].into()), ..samples::client() };
+        let of_strength = |minimum_acr| Client { minimum_acr, ..samples::client() };
+        for (client, lives) in [
+            (Some(samples::client()), true),
+            (Some(open_to("admin")), true),
+            (Some(open_to("staff")), false),
+            (Some(of_strength(Strength::TwoFactors)), true),
+            (Some(of_strength(Strength::PhishingResistant)), false),
+            (None, false),
+        ] {
+            assert_eq!(with(&token, client.as_ref()), lives, "{client:?}");
+            // A client's own token is nobody's sign-in.
+            let own = LivenessFacts { grant: None, session: None, ..standing() };
+            assert!(stands(&of_client(), client.as_ref(), None, &own, LATER), "{client:?}");
+        }
+    }
+
+    #[test]
     fn the_end_of_its_time_is_exact() {
         let token = samples::access_token();
-        let at = |now: Instant| stands(&token, Some(&samples::alice()), &standing(), now);
+        let at = |now: Instant| stands(&token, Some(&samples::client()), Some(&samples::alice()), &standing(), now);
         assert!(at(token.expires_at.minus(Duration::from_micros(1))));
         assert!(!at(token.expires_at));
     }
