@@ -56,7 +56,8 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let Provider { issuer, catalogue, grant_types, signing_algorithms, ui_locales } = provider;
     let address = |path| endpoint_url(issuer, path);
     // What signs here also verifies there; which of them a client may use is its registration's to say.
-    let assertions = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
+    let assertions = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str).into_iter().chain([SigningAlgorithm::ED25519]);
+    let assertions: Vec<&str> = assertions.collect();
     // Those of the token endpoint, and what stands for tokens straight from the authorization endpoint (RFC 7591 §2).
     let grant_types: Vec<&str> = grant_types.iter().chain(&[GrantType::Implicit]).map(GrantType::as_str).collect();
     let shown = || catalogue.scopes.values().filter(|scope| scope.show_in_discovery);

@@ -350,6 +350,9 @@ fn variations() -> Vec<Variation> {
         variation("RS256", Signer::rs256("first"), nothing(), |_| ()),
         variation("ES256", es256(), nothing(), |_| ()),
         variation("EdDSA", Signer::ed25519("first"), nothing(), |_| ()),
+        variation("Ed25519", Signer::ed25519_by_its_newer_name("first"), nothing(), |plan| {
+            plan.discovery = json!({"id_token_signing_alg_values_supported": ["Ed25519"]});
+        }),
         id_token("a list of one audience", json!({"aud": [CLIENT_ID]})),
         id_token("our azp", json!({"azp": CLIENT_ID})),
         id_token("our azp among more audiences", json!({"aud": ["somebody-else", CLIENT_ID], "azp": CLIENT_ID})),

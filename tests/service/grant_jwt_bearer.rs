@@ -96,6 +96,31 @@ fn assert_invalid(gatepost: &Gatepost, answer: &Answer, code: &str, case: &str) 
     assert_eq!(last_reason(gatepost), code, "{case}");
 }
 
+#[test]
+fn ed25519_is_read_as_eddsa_and_registered_under_either_name() {
+    let signers = [Signer::ed25519("d"), Signer::ed25519_by_its_newer_name("d")];
+    let [older, newer] = &signers;
+    let both = json!({"algs": ["Ed25519", "EdDSA", "RS256"]});
+    let issuers = [issuer(IDP, older, json!({})), issuer(NAMES, newer, json!({})), issuer(ACME, newer, both)];
+    let registered = with(&[broker("broker", json!({}))], &issuers);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    for (name, signer) in [(IDP, older), (NAMES, newer), (ACME, newer)] {
+        link(&gatepost, "alice", name, "hers");
+        for alg in ["EdDSA", "Ed25519"] {
+            let assertion = signer.sign_under(&json!({"alg": alg, "kid": "d"}), &claims(&gatepost, name, "hers"));
+            let answer = ask(&gatepost, &assertion, &[]);
+            assert_eq!(answer.status, 200, "{name} {alg}: {}", answer.text());
+        }
+    }
+    let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
+    let mut algs: Vec<&Value> = Vec::new();
+    algs.extend(exported["assertion_issuers"].as_array().unwrap().iter().map(|issuer| &issuer["algs"]));
+    algs.sort_by_key(|algs| algs.to_string());
+    assert_eq!(algs, [&json!(["EdDSA"]), &json!(["EdDSA"]), &json!(["RS256", "EdDSA"])]);
+    let again = gatepost.run_well(&["apply", "-"], &registered.to_string());
+    assert!(again.starts_with("0 added, 0 changed, "), "{again}");
+}
+
 fn members(answer: &Answer) -> Vec<String> {
     answer.json().as_object().unwrap().keys().cloned().collect()
 }

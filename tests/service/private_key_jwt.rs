@@ -124,8 +124,50 @@ fn assert_discovered(gatepost: &Gatepost) {
         let methods = metadata[format!("{endpoint}_endpoint_auth_methods_supported")].as_array().unwrap();
         assert!(methods.contains(&json!("private_key_jwt")) && !methods.contains(&json!("client_secret_jwt")));
         let algs = &metadata[format!("{endpoint}_endpoint_auth_signing_alg_values_supported")];
-        assert_eq!(algs, &json!(["RS256", "ES256", "EdDSA"]));
+        assert_eq!(algs, &json!(["RS256", "ES256", "EdDSA", "Ed25519"]));
     }
+    let we_sign = &metadata["id_token_signing_alg_values_supported"];
+    assert_eq!(we_sign, &json!(["RS256", "ES256", "EdDSA"]));
+}
+
+#[test]
+fn ed25519_is_read_as_eddsa_in_keys_registrations_and_assertions() {
+    const NAMES: [&str; 2] = ["EdDSA", "Ed25519"];
+    let (signer, curve) = (Signer::ed25519("d"), Signer::es256("e"));
+    let mut clients = Vec::new();
+    for registered in ["EdDSA", "Ed25519", ""] {
+        for of_key in ["EdDSA", "Ed25519", ""] {
+            let named = |name: &str| if name.is_empty() { json!(null) } else { json!(name) };
+            let key = changed(signer.jwk(), "alg", named(of_key));
+            let members = json!({"jwks": {"keys": [key]}, "token_endpoint_auth_signing_alg": named(registered)});
+            clients.push(client(&format!("{registered}-{of_key}"), members));
+        }
+    }
+    clients.push(client("curve", json!({"jwks": key_set(&[&curve]), "token_endpoint_auth_signing_alg": "ES256"})));
+    let registered = with(&clients);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    for client in &clients {
+        let client_id = client["client_id"].as_str().unwrap();
+        for alg in NAMES {
+            let header = json!({"alg": alg, "kid": "d"});
+            let answer = ask(&gatepost, &signer.sign_under(&header, &claims(&gatepost, client_id)));
+            match client_id {
+                "curve" => assert_unproven(&gatepost, &answer, "GP1231", alg),
+                _ => assert_eq!(answer.status, 200, "{client_id} {alg}: {}", answer.text()),
+            }
+        }
+        for alg in ["ed25519", "ED25519", "Ed448", "ESP256"] {
+            let refused =
+                ask(&gatepost, &signer.sign_under(&json!({"alg": alg, "kid": "d"}), &claims(&gatepost, client_id)));
+            assert_unproven(&gatepost, &refused, "GP1230", alg);
+        }
+    }
+    // Stored and exported under the one name; written under the other, it is the same registration.
+    let exported = gatepost.run_well(&["export"], "");
+    assert!(!exported.contains(r#""token_endpoint_auth_signing_alg": "Ed25519""#), "{exported}");
+    assert_eq!(exported.matches(r#""token_endpoint_auth_signing_alg": "EdDSA""#).count(), 6, "{exported}");
+    let again = gatepost.run_well(&["apply", "-"], &registered.to_string());
+    assert!(again.starts_with("0 added, 0 changed, "), "{again}");
 }
 
 #[test]

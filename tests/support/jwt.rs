@@ -48,7 +48,8 @@ fn verifies(key: &Value, jwt: &str) -> bool {
 
 /// `at_hash` (OpenID Connect Core §3.1.3.6): the left half of the hash that belongs to the algorithm.
 pub fn half_hash(alg: &str, text: &str) -> String {
-    let hash = if alg == "EdDSA" { Sha512::digest(text).to_vec() } else { Sha256::digest(text).to_vec() };
+    let hash =
+        if matches!(alg, "EdDSA" | "Ed25519") { Sha512::digest(text).to_vec() } else { Sha256::digest(text).to_vec() };
     URL_SAFE_NO_PAD.encode(&hash[..hash.len() / 2])
 }
 

@@ -53,6 +53,11 @@ impl Signer {
         Signer { kid: kid.to_owned(), alg: "EdDSA", pair: Pair::Ed25519(Ed25519KeyPair::generate().unwrap()) }
     }
 
+    /// The same kind of key, under the name that RFC 9864 gives its algorithm.
+    pub fn ed25519_by_its_newer_name(kid: &str) -> Signer {
+        Signer { alg: "Ed25519", ..Signer::ed25519(kid) }
+    }
+
     pub fn jwk(&self) -> Value {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match &self.pair {

@@ -76,7 +76,7 @@ impl UnverifiedJws {
             return None;
         }
         Some(UnverifiedJws {
-            alg: SigningAlgorithm::from_name(header.get("alg")?.as_str()?)?,
+            alg: SigningAlgorithm::from_others(header.get("alg")?.as_str()?)?,
             kid: optional_text(&header, "kid")?,
             typ: optional_text(&header, "typ")?,
             signing_input: signing_input.to_owned(),

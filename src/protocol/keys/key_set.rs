@@ -91,7 +91,7 @@ pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
     }
     let key = PublicKey::from_jwk(&Value::Object(jwk.clone())).ok_or("is not a well-formed public key")?;
     check_strength(&key)?;
-    let is_meant = text(jwk, "alg")?.is_none_or(|alg| alg == key.algorithm().as_str());
+    let is_meant = text(jwk, "alg")?.is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(key.algorithm()));
     Ok(is_meant.then(|| NamedKey { key, kid: kid.map(str::to_owned) }))
 }
 
@@ -212,7 +212,12 @@ mod tests {
             with(p256(1), "crv", json!("P-384")), json!({ "kty": "OKP", "crv": "X25519", "x": "AA" }),
             json!({ "kty": "OKP", "crv": "Ed448", "x": "AA" }), json!({ "kty": "AKP", "alg": "ML-DSA-44" }),
         ];
-        for jwk in rows {
+        let x = p256(1)["x"].clone();
+        let ed25519 = |alg: &str| json!({"kty": "OKP", "crv": "Ed25519", "x": x, "alg": alg});
+        for alg in ["EdDSA", "Ed25519"] {
+            assert!(set(&[ed25519(alg)]).has_key_for(SigningAlgorithm::EdDsa), "{alg}");
+        }
+        for jwk in rows.into_iter().chain(["Ed448", "ES256", "ed25519"].map(ed25519)) {
             assert_eq!(read(&jwk), Ok(None), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }

@@ -155,7 +155,11 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
     walker.not_empty("algs", "must not be empty");
     let algs = walker.strings_of("algs", algorithm, &known);
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
-    let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
+    let says_ed25519 = algs.iter().any(|name| name == SigningAlgorithm::ED25519);
+    let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_others(name)).collect();
+    if says_ed25519 {
+        walker.stored_as.insert(String::from("algs"), algs.iter().map(|algorithm| algorithm.as_str()).collect());
+    }
     let jwks = walker.nested("jwks", jwks);
     let keys = jwks.as_ref().filter(|_| walker.values_hold).and_then(KeySet::parse);
     if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
@@ -176,7 +180,7 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
 }
 
 fn algorithm(name: &str) -> Result<(), &'static str> {
-    SigningAlgorithm::from_name(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA")
+    SigningAlgorithm::from_others(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA, Ed25519")
 }
 
 pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {

@@ -98,7 +98,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         scope: walker.checked("scope", scope_names).as_deref().and_then(ScopeSet::parse).unwrap_or_default(),
         application_type: walker.one_of("application_type", &APPLICATION_TYPES).unwrap_or(ApplicationType::Web),
         authentication,
-        token_endpoint_auth_signing_alg: walker.one_of("token_endpoint_auth_signing_alg", &ALGORITHMS),
+        token_endpoint_auth_signing_alg: assertion_algorithm(walker),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
         id_token_signed_response_alg: algorithm(walker, "id_token_signed_response_alg"),
@@ -166,6 +166,15 @@ pub(super) fn of_public_client(uri: &str) -> Result<(), &'static str> {
 
 pub(super) fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, false)
+}
+
+/// `token_endpoint_auth_signing_alg`, which may have either name of `EdDSA`; it is stored under the one.
+fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> {
+    let key = "token_endpoint_auth_signing_alg";
+    let newer = (SigningAlgorithm::ED25519, SigningAlgorithm::EdDsa);
+    let algorithm = walker.one_of(key, &[&ALGORITHMS[..], &[newer]].concat())?;
+    walker.stored_as.insert(String::from(key), algorithm.as_str().into());
+    Some(algorithm)
 }
 
 fn algorithm(walker: &mut Walker<'_, '_>, key: &'static str) -> SigningAlgorithm {

@@ -101,7 +101,7 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
     let mut document: BTreeMap<&str, &Value> = kept.map(|(key, value)| (key.as_str(), value)).collect();
     let confidential = confidential.map(Value::Bool);
     document.extend(confidential.as_ref().map(|confidential| (CONFIDENTIAL, confidential)));
-    document.extend(walker.in_seconds.iter().map(|(key, value)| (key.as_str(), value)));
+    document.extend(walker.stored_as.iter().map(|(key, value)| (key.as_str(), value)));
     let name = document.get(kind.name_key()).and_then(|name| name.as_str()).unwrap_or_default().to_owned();
     let document = serde_json::to_string(&document).unwrap_or_default().into();
     Entry { kind, place: place.to_owned(), name, document, secrets, client_secret }

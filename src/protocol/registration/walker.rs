@@ -23,8 +23,8 @@ pub struct Walker<'v, 'p> {
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<Problem>,
     asked: Vec<Cow<'static, str>>,
-    /// Times that were given as `15m`: they are stored as numbers.
-    pub(super) in_seconds: Map<String, Value>,
+    /// Members that are stored in another form than they were given in: times as `15m` are stored as numbers.
+    pub(super) stored_as: Map<String, Value>,
     /// Whether every value read so far was in order. Contradictions are only looked for then: beside a value that could
     /// not be read they would be guesses.
     pub(super) values_hold: bool,
@@ -43,8 +43,8 @@ impl<'v> Walker<'v, '_> {
             return None;
         };
         let first = problems.len();
-        let (path_of, asked, in_seconds) = (path.to_owned(), Vec::new(), Map::new());
-        let mut walker = Walker { path: path_of, members, problems, asked, in_seconds, values_hold: true };
+        let (path_of, asked, stored_as) = (path.to_owned(), Vec::new(), Map::new());
+        let mut walker = Walker { path: path_of, members, problems, asked, stored_as, values_hold: true };
         let object = read(&mut walker);
         let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
@@ -64,8 +64,8 @@ impl<'v> Walker<'v, '_> {
     /// The members that `read` asks an object for.
     pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
         let (members, mut problems) = (Map::new(), Vec::new());
-        let (path, problems, asked, in_seconds) = (String::new(), &mut problems, Vec::new(), Map::new());
-        let mut walker = Walker { path, members: &members, problems, asked, in_seconds, values_hold: true };
+        let (path, problems, asked, stored_as) = (String::new(), &mut problems, Vec::new(), Map::new());
+        let mut walker = Walker { path, members: &members, problems, asked, stored_as, values_hold: true };
         read(&mut walker);
         walker.asked.into_iter().map(Cow::into_owned).collect()
     }
@@ -162,7 +162,7 @@ impl<'v> Walker<'v, '_> {
         let number = number.filter(|number| (min..=max).contains(number));
         match number {
             None => self.problem(key, format!("must be a whole number of seconds from {min} to {max}, or as \"15m\"")),
-            Some(number) if value.is_string() => drop(self.in_seconds.insert(String::from(key), number.into())),
+            Some(number) if value.is_string() => drop(self.stored_as.insert(String::from(key), number.into())),
             Some(_) => {}
         }
         number.map(Duration::from_secs)

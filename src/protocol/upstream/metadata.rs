@@ -70,8 +70,9 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
     let transports = [("client_secret_basic", SecretTransport::Basic), ("client_secret_post", SecretTransport::Post)];
     // RS256 must be among them, so it is what absence means.
     let names = list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
+    let known: Vec<SigningAlgorithm> = names.into_iter().filter_map(SigningAlgorithm::from_others).collect();
     let mut algorithms = SigningAlgorithm::ALL.to_vec();
-    algorithms.retain(|algorithm| names.contains(&algorithm.as_str()));
+    algorithms.retain(|algorithm| known.contains(algorithm));
     if algorithms.is_empty() {
         return Err(String::from("it signs ID tokens with none of RS256, ES256 and EdDSA, which are verified here"));
     }
@@ -368,6 +369,9 @@ mod tests {
         let algorithms = "id_token_signing_alg_values_supported";
         let both = read_with(algorithms, json!(["none", "HS256", "EdDSA", "PS256", "RS256"])).unwrap().algorithms;
         assert_eq!(both, [SigningAlgorithm::Rs256, SigningAlgorithm::EdDsa]);
+        for names in [json!(["Ed25519"]), json!(["Ed25519", "EdDSA"]), json!(["Ed448", "Ed25519"])] {
+            assert_eq!(read_with(algorithms, names).unwrap().algorithms, [SigningAlgorithm::EdDsa]);
+        }
         assert_eq!(read_with(algorithms, json!(null)).unwrap().algorithms, [SigningAlgorithm::Rs256]);
         assert!(read_with("code_challenge_methods_supported", json!(["plain", "S256"])).is_ok());
         assert!(read_with("response_types_supported", json!(null)).is_ok());

@@ -198,6 +198,20 @@ named! {
     }
 }
 
+impl SigningAlgorithm {
+    /// What RFC 9864 §2.2 calls `EdDSA` with the one curve that is taken here.
+    pub const ED25519: &str = "Ed25519";
+
+    /// The algorithm that others name, in what they signed or in a registration. What we sign has the names of `as_str` alone.
+    pub fn from_others(name: &str) -> Option<SigningAlgorithm> {
+        if name == SigningAlgorithm::ED25519 {
+            Some(SigningAlgorithm::EdDsa)
+        } else {
+            SigningAlgorithm::from_name(name)
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessTokenType {
     Jwt,
