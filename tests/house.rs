@@ -97,7 +97,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("config/load.rs", "config"),
     ("dispatch/route.rs", "find"),
     ("endpoints/account.rs", "change_password"),
-    ("endpoints/account/password_link.rs", "handle"),
     ("endpoints/login/passkey.rs", "prove"),
     ("endpoints/login/second_factor.rs", "try_code"),
     ("endpoints/login/sign_in.rs", "begin"),

@@ -244,7 +244,7 @@ fn credentials(client: &Client, client_id: &str) -> String {
 pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
-    named(&operator, &client_id)?;
+    operator.confirmed(named(&operator, &client_id))?;
     input::confirm(invocation, &format!("This removes {client_id} for good, with its secrets and consents."))?;
     operator.store.change_registry(|writer| {
         writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;

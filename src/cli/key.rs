@@ -182,7 +182,7 @@ impl Rotation {
 pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let kid = invocation.value(0);
-    find(&signing_keys::load(&operator.store)?.value, kid)?;
+    operator.confirmed(find(&signing_keys::load(&operator.store)?.value, kid))?;
     input::confirm(invocation, &format!("This takes {kid} out of the key set for good: what it signed is refused."))?;
     let change = |rotation: &Rotation| operator.store.change_registry(|writer| succeed(writer, rotation, kid));
     let signs = change(&rotation)?;

@@ -91,6 +91,15 @@ impl Operator {
         app::horizons(&self.config, &registered)
     }
 
+    /// What a removal does not find may be gone by an earlier try, whose wait for a standby was cut
+    /// off. That is confirmed before the command says that nothing is there.
+    pub(super) fn confirmed<T>(&self, found: Result<T, Failure>) -> Result<T, Failure> {
+        if found.is_err() {
+            self.store.confirm()?;
+        }
+        found
+    }
+
     pub(super) fn now(&self) -> Result<Instant, Failure> {
         Ok(installation::read(&self.store)?.now)
     }

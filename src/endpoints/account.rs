@@ -286,7 +286,10 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let event = change.event("password_changed", &present.row.sid);
     let epoch = users::change_password(&app.store, &user, &password_hash, &present.row, &handle.hash(), &event)?;
     // Revoked or signed out while the hash was made: the next look will find no session.
-    let Some(epoch) = epoch else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
+    let Some(epoch) = epoch else {
+        app.store.confirm()?;
+        return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
+    };
     let epochs = SessionEpochs { user: epoch, ..present.row.epochs };
     let row = Session { epochs, ..present.row.clone() };
     let kept = PresentSession { handle, row, user, browser_state: present.browser_state.clone() };

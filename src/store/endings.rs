@@ -1,6 +1,31 @@
 //! Endings that were there already. When no standby acknowledges a commit the answer is 503, but the row is there. A repeated
 //! request finds it, writes nothing, and so waits for no standby. To answer "it is over" then would promise too much: the next
 //! primary may never have heard of it. So Gatepost commits something before it answers, which waits as the ending did.
+//!
+//! Everything that acknowledges an ending stands here. `tests/hardship/standby.rs` walks all of it
+//! with the standby away.
+//!
+//! | who is asked | what ends | what is said where it had ended |
+//! |---|---|---|
+//! | `/connect/revocation` | an access token; a refresh token with its grant | 200 |
+//! | `/account`: `end_session` | a session | that it had ended already |
+//! | `/account`: `end_others` | the other sessions | as the first time |
+//! | `/account`: `withdraw` | what a client has | that it had ended already |
+//! | `/account`: `unlink` | a link, and what came by it | that it had ended already |
+//! | `/account`: `remove_factor` | a factor, and all else | that it had ended, or that the user changed |
+//! | `/account`: `change_password` | all else of the user | that the user changed meanwhile |
+//! | `/account/link`, by a form | everything of the user | that the link cannot be used any more |
+//! | `/logout` | the session of the browser | as the first time |
+//! | `/connect/endsession` | the same; without a browser, the hint's | as the first time |
+//! | `/external/{idp}/logout` | sessions that came from there | 400: that the token was used |
+//! | `session end`, `grant revoke` | a session; a grant | that there is none, or no more |
+//! | `user disable` | everything of the user | that it is so already |
+//! | `user unlink`, `user factors --remove` | a link; a factor, and all else | that there is none |
+//! | `user remove`, `client remove`, `key retire` | what stands on it | that there is none |
+//! | `apply` | what it changes | that nothing changes |
+//!
+//! What names nothing of ours confirms nothing: a token, a session or a link that does not open, or
+//! is another browser's. Neither does a page that is only looked at.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

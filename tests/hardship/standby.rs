@@ -13,10 +13,12 @@ use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::offline::{self, CONF1, CONF2, Party, access, refresh};
+use crate::support::phone::{self, Phone};
 use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 use crate::support::waiting::{SOON, await_that};
 
+const OWN_PASSWORD: &str = "a long password of one's own";
 const OFFLINE: &str = "openid profile orders.read offline_access";
 /// A statement that waits for a standby is cancelled after 3 s.
 const WAITED: Duration = Duration::from_secs(2);
@@ -76,13 +78,28 @@ fn form<'a>(name: &'static str, mut browser: Browser, form: &[(&str, &str)], don
     Ending { name, send: Box::new(send), acknowledged: (200, done), is_remembered: false }
 }
 
+/// The form behind an operator's link. Opened and sent in one browser, it is that link's one use.
+fn link<'a>(house: &House, name: &'static str, command: &[&str]) -> Ending<'a> {
+    let mut browser = house.gatepost.browser();
+    let page = browser.visit(house.gatepost.run_well(command, "").trim());
+    let phone = page.text().contains("class=\"key\"").then(|| Phone::from_page(&page, 0));
+    let code = phone.map(|phone| phone.code(-1)).unwrap_or_default();
+    let new = "a password of their own choosing";
+    let send = move || {
+        let fields = [("new_password", new), ("new_password_again", new), ("code", &code)];
+        phone::send(&mut browser, &page, &fields)
+    };
+    Ending { name, send: Box::new(send), acknowledged: (400, "cannot be used any more"), is_remembered: false }
+}
+
 fn sids(house: &House, username: &str) -> Vec<String> {
     let sql = "SELECT sid FROM sessions s JOIN users u USING (sub) WHERE u.username = $1 ORDER BY s.created_at";
     let rows = house.gatepost.database.client().query(sql, &[&username]).unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Everything that acknowledges an ending, each of something of its own.
+/// Everything that acknowledges an ending to people and clients, each of something of its own: the
+/// table of `src/store/endings.rs`, a row for a row. What ends by a command follows below.
 fn endings(house: &House) -> Vec<Ending<'_>> {
     let gatepost = &house.gatepost;
     let nothing = "role=\"alert\"";
@@ -97,6 +114,10 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     house.link(&mut linked, "other");
     let identity = house.identity(&mut linked, "Sign-in other");
     let linked = house.browser(&mut linked).clone();
+
+    let mut with_an_app = house.signed_in("chloe", OWN_PASSWORD);
+    let with_an_app = house.browser(&mut with_an_app);
+    phone::add_app(with_an_app, 0);
 
     let (mut asked, mut hinted, mut from_upstream) = (house.alice(), house.alice(), Traveller::new());
     let token = asked.get(&house.address("/logout")).fields()["form_token"].clone();
@@ -118,7 +139,10 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
         },
         form("all other sessions", here, &[("decision", "end_others")], "role=\"status\""),
         form("a consent", linked.clone(), &[("decision", "withdraw"), ("client_id", "conf2")], nothing),
-        form("a link", linked, &[("decision", "unlink"), ("identity", &identity)], nothing),
+        form("an account elsewhere", linked, &[("decision", "unlink"), ("identity", &identity)], nothing),
+        form("a second factor", with_an_app.clone(), &[("decision", "remove_factor"), ("factor", "totp.")], nothing),
+        link(house, "a link", &["user", "reset", "dora"]),
+        link(house, "a link that enrols", &["user", "reset", "erin", "--enrol"]),
         signed_out(
             "a sign-out",
             Box::new(move || asked.post("/logout", &[("form_token", &token), ("decision", "sign_out")])),
@@ -149,11 +173,33 @@ fn for_each(endings: &mut [Ending<'_>], check: impl Fn(&mut Ending<'_>) + Sync) 
 fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     let cluster = Cluster::start();
     let database = TestDatabase::empty_in(cluster.url.clone());
-    let house = House::start_over(database, offline::document(), &json!({}), &[]);
+    let mut registered = offline::document();
+    for username in ["chloe", "dora", "erin", "fred", "gina", "hugo"] {
+        let user = json!({"username": username, "password": OWN_PASSWORD});
+        registered["users"].as_array_mut().unwrap().push(user);
+    }
+    let house = House::start_over(database, registered, &json!({}), &[]);
     let mut endings = endings(&house);
     let gatepost = &house.gatepost;
     let refused = revocation(gatepost, "what nobody issued", CONF1, &format!("gpr_{}", "A".repeat(60)));
     let signed_in_before = signed_in(gatepost);
+    let mut of_fred = house.signed_in("fred", OWN_PASSWORD);
+    let of_fred = house.browser(&mut of_fred);
+    phone::add_app(of_fred, 0);
+    let mut of_gina = house.signed_in("gina", OWN_PASSWORD);
+    let new = "quite another long password";
+    let change = [
+        ("decision", "change_password"),
+        ("present_password", OWN_PASSWORD),
+        ("new_password", new),
+        ("new_password_again", new),
+    ];
+    let changed_meanwhile = [
+        ("fred", form("a factor", of_fred.clone(), &[("decision", "remove_factor"), ("factor", "totp.")], "")),
+        ("gina", form("a password", house.browser(&mut of_gina).clone(), &change, "")),
+    ];
+    let mut reader = gatepost.browser();
+    let opened = reader.visit(gatepost.run_well(&["user", "reset", "hugo"], "").trim()).action();
     let mut stranger = gatepost.browser();
     stranger.cookies.clone_from(&signed_in(gatepost).cookies);
     stranger.cookies.values_mut().for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
@@ -162,11 +208,20 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     cluster.await_a_standby(true);
     for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent once"));
     for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent again"));
-    // A refusal waits for nobody, nor does what names nothing of ours.
+    for (username, ending) in changed_meanwhile {
+        assert_it_waits_in_vain_when_changed_meanwhile(gatepost, username, ending);
+    }
+    // A refusal waits for nobody, nor does what names nothing of ours, nor who only looks.
     let began = Instant::now();
     [refused].iter_mut().for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
     let named = [("decision", "unlink"), ("identity", "of nobody")];
     form("a link that never was", signed_in_before, &named, "role=\"alert\"").assert_it_is_acknowledged("standby away");
+    let used = "SET synchronous_commit = local; UPDATE users SET epoch = new_epoch() WHERE username = 'hugo'";
+    gatepost.database.run(used);
+    let over = |answer: Answer| answer.assert_error_page(400, "GP1810", "a link");
+    over(reader.get(&opened));
+    over(reader.post(&opened.replace("?r=", "?r=A"), &[]));
+    over(gatepost.browser().post(&opened, &[]));
     assert!(stranger.get("/logout").text().contains("You are signed out"));
     assert!(gatepost.browser().get("/logout").text().contains("You are signed out"));
     assert!(began.elapsed() < WAITED, "{:?}", began.elapsed());
@@ -177,6 +232,23 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     for_each(&mut endings, |ending| match ending.is_remembered {
         true => ending.assert_it_is_acknowledged("confirmed before"),
         false => ending.assert_it_waits_in_vain("another time"),
+    });
+}
+
+/// Sends it while that user is changed by somebody else, and the change is committed just before the
+/// statement sees it.
+fn assert_it_waits_in_vain_when_changed_meanwhile(gatepost: &Gatepost, username: &str, mut ending: Ending<'_>) {
+    let mut other = gatepost.database.client();
+    let mut change = other.transaction().unwrap();
+    change.batch_execute("SET LOCAL synchronous_commit = local").unwrap();
+    let sql = "UPDATE users SET factors = factors + 1, epoch = new_epoch() WHERE username = $1";
+    change.execute(sql, &[&username]).unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    scope(|scope| {
+        let sent = scope.spawn(|| ending.assert_it_waits_in_vain("changed meanwhile"));
+        await_that("it waits for the change", SOON, || change.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0);
+        change.commit().unwrap();
+        sent.join().unwrap();
     });
 }
 
@@ -197,12 +269,20 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     let ended: [&[&str]; 3] = [&["grant", "revoke", grant], &["session", "end", sid], &["user", "disable", "bob"]];
     ended.iter().for_each(|command| drop(gatepost.run_well(command, "")));
     let as_it_is = gatepost.private_file("as-it-is", &gatepost.run_well(&["export"], ""));
-    let unlinked = ["user", "unlink", "alice", "--issuer", "https://elsewhere.example", "--subject", "s"];
+    let missing: [&[&str]; 5] = [
+        &["user", "unlink", "alice", "--issuer", "https://elsewhere.example", "--subject", "s"],
+        &["user", "factors", "alice", "--remove", "totp."],
+        &["user", "remove", "nobody", "--yes"],
+        &["client", "remove", "nothing", "--yes"],
+        &["key", "retire", "nothing", "--yes"],
+    ];
 
     let _back_at_last = BackAtLast(&cluster);
     cluster.await_a_standby(true);
     // A command is more patient than a request: half a minute.
-    for (command, waiting) in [ended[0], ended[1], &unlinked].map(|command| (command, begun(&gatepost, command))) {
+    let commands = [&ended[..2], &missing[..]].concat();
+    let begun_at_once: Vec<_> = commands.into_iter().map(|command| (command, begun(&gatepost, command))).collect();
+    for (command, waiting) in begun_at_once {
         let output = waiting.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && said.contains("standby"), "{command:?}: {said}");

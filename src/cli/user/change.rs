@@ -136,7 +136,7 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
             let removed = named.into_iter().next();
             let missing =
                 || Failure::Refused(format!("{} has no factor \"{}\"", user.designation(), id.escape_debug()));
-            (Some(removed.ok_or_else(missing)?), authenticators::strongest(&others))
+            (Some(operator.confirmed(removed.ok_or_else(missing))?), authenticators::strongest(&others))
         }
     };
     let which = removed.as_ref().map_or((FactorKind::RecoveryCode, &[][..]), |one| (one.kind, one.id.as_slice()));
@@ -160,7 +160,7 @@ pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
 
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+    let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
     let (name, sub) = (user.designation(), &user.sub);
     input::confirm(invocation, &format!("This removes {name} for good; sub {sub} is never given again."))?;
     operator.store.change_registry(|writer| registry::remove_user(writer, sub))?;

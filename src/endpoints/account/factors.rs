@@ -286,3 +286,5 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     }
     read_again(change, Outcome::FactorRemoved)
 }
+        app.store.confirm()?;
+        app.store.confirm()?;

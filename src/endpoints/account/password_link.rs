@@ -36,83 +36,145 @@ const PAGE: &str = "/account/link";
 /// Takes the link out of the address, shows the form, or takes it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let presentation = Presentation { config: &app.config, request };
-    let over = || Ok(answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver));
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
-        return enter(app, presentation, known, text)?.map_or_else(over, Ok);
+        let entered = enter(app, presentation, known, text)?;
+        return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
-    let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return over() };
+    let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return Ok(over(presentation)) };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
-    let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else { return over() };
-    let Some(found) = user(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
-    let (user, epochs) = (&found.user, found.session_epochs());
-    let username = user.username.as_deref().unwrap_or_default();
-    let draw = |problem, (before, wrong): (Option<&str>, Option<FactorProblem>)| {
-        let action = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
-        let token = consent::issue(app, Form::Password, &opened.sealed, &browser);
-        let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
+    let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else {
+        return Ok(over(presentation));
+    };
+    if tied != name_of(&browser) {
+        return Ok(over(presentation));
+    }
+    let found = user(app, &link)?.filter(|_| !is_late);
+    match (found, request.method) {
+        (Some(found), method) => {
+            let open = OpenLink { app, request, browser, sealed: opened.sealed, link, found };
+            if method == Method::Post { open.take() } else { Ok(open.draw(None, None, None)) }
+        }
+        (None, Method::Post) => used(app, presentation),
+        (None, Method::Get | Method::Head | Method::Options | Method::Other) => Ok(over(presentation)),
+    }
+}
+
+fn over(presentation: Presentation<'_>) -> Response {
+    answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
+}
+
+/// For whoever sends its form: they may have used the link by it a moment ago.
+fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+    app.store.confirm()?;
+    Ok(over(presentation))
+}
+
+/// A link that is good, in the browser that opened it.
+struct OpenLink<'a> {
+    app: &'a App,
+    request: &'a Request,
+    browser: SecretBytes,
+    sealed: String,
+    link: PasswordLink,
+    found: CurrentUser,
+}
+
+impl OpenLink<'_> {
+    fn presentation(&self) -> Presentation<'_> {
+        Presentation { config: &self.app.config, request: self.request }
+    }
+
+    /// The form; with the app that it was drawn with before, where one is set up.
+    fn draw(
+        &self,
+        problem: Option<AccountProblem>,
+        app_before: Option<&str>,
+        app_problem: Option<FactorProblem>,
+    ) -> Response {
+        let OpenLink { app, browser, sealed, link, .. } = self;
+        let presentation = self.presentation();
+        let action = presentation.in_its_language(visit::page_address(app, PAGE, sealed));
+        let token = consent::issue(app, Form::Password, sealed, browser);
+        let form = PageForm { action: &action, token: &token };
+        let username = self.found.user.username.as_deref().unwrap_or_default();
         let page = |new: Option<NewApp<'_>>| {
-            answers::form_page(200, pages::password_link::page(chrome, form, username, problem, new, wrong))
+            let chrome = presentation.chrome("");
+            answers::form_page(200, pages::password_link::page(chrome, form, username, problem, new, app_problem))
         };
-        Ok(if link.enrols { factors::with_offer(app, user, before, |new| page(Some(new))) } else { page(None) })
-    };
-    if request.method != Method::Post {
-        return draw(None, (None, None));
+        match link.enrols {
+            true => factors::with_offer(app, &self.found.user, app_before, |new| page(Some(new))),
+            false => page(None),
+        }
     }
-    let form = consent::read_post(app, request)?;
-    let before = (form.single("app")?, None);
-    let (new, again) = (form.single("new_password")?.unwrap_or_default(), form.single("new_password_again")?);
-    if !consent::matches(app, Form::Password, &opened.sealed, Some(&browser), &form) {
-        return draw(Some(AccountProblem::SessionChanged), before);
+
+    /// Sets the password that the form brings; with an app, where the link enrols.
+    fn take(&self) -> Result<Response, Failure> {
+        let OpenLink { app, request, browser, sealed, link, found } = self;
+        let user = &found.user;
+        let form = consent::read_post(app, request)?;
+        let before = form.single("app")?;
+        let new = form.single("new_password")?.unwrap_or_default();
+        let again = form.single("new_password_again")?;
+        if !consent::matches(app, Form::Password, sealed, Some(browser), &form) {
+            return Ok(self.draw(Some(AccountProblem::SessionChanged), before, None));
+        }
+        if check_new(new).is_err() {
+            return Ok(self.draw(Some(AccountProblem::NewPasswordUnfit), before, None));
+        }
+        if again != Some(new) {
+            return Ok(self.draw(Some(AccountProblem::NewPasswordsDiffer), before, None));
+        }
+        let added = match link.enrols.then(|| factors::shown_right(app, user, &form)).transpose()? {
+            None => None,
+            Some(Ok(added)) => Some(added),
+            Some(Err(problem)) => return Ok(self.draw(None, before, Some(problem))),
+        };
+        let (turn, new) = (app.take_hashing_turn()?, SecretText::new(new));
+        let present = user.password_hash.as_ref();
+        if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong {
+            return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent), before, None));
+        }
+        let hash = turn.hash(&new)?;
+        drop(turn);
+        let event = AuditEvent {
+            event: "password_set_by_link",
+            sub: Some(&link.subject),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            detail: json!({"by": "user"}),
+            ..AuditEvent::default()
+        };
+        let Some(added) = added else {
+            let epochs = Some(found.session_epochs());
+            return match users::set_password(&app.store, &link.subject, epochs, &hash, &event)? {
+                true => Ok(answers::see_other(self.sign_in())),
+                false => used(app, self.presentation()),
+            };
+        };
+        let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
+        let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
+        let reached = (&all[..], Strength::TwoFactors, None);
+        if !authenticators::add(&app.store, user, reached, None, Some(&hash), &event)? {
+            return used(app, self.presentation());
+        }
+        let chrome = self.presentation().chrome("");
+        Ok(answers::form_page(200, pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes)))
     }
-    if check_new(new).is_err() {
-        return draw(Some(AccountProblem::NewPasswordUnfit), before);
+
+    /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
+    /// this browser.
+    fn sign_in(&self) -> String {
+        let purpose = SealedPurpose::Account {
+            tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
+            ui_locales: None,
+            anew: true,
+            by_password: true,
+        };
+        let sealed = visit::seal(self.app, purpose).sealed;
+        self.presentation().in_its_language(visit::page_address(self.app, "/login", &sealed))
     }
-    if again != Some(new) {
-        return draw(Some(AccountProblem::NewPasswordsDiffer), before);
-    }
-    let added = match link.enrols.then(|| factors::shown_right(app, user, &form)).transpose()? {
-        None => None,
-        Some(Ok(added)) => Some(added),
-        Some(Err(problem)) => return draw(None, (before.0, Some(problem))),
-    };
-    let (turn, new) = (app.take_hashing_turn()?, SecretText::new(new));
-    let present = user.password_hash.as_ref();
-    if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong {
-        return draw(Some(AccountProblem::NewPasswordIsPresent), before);
-    }
-    let hash = turn.hash(&new)?;
-    drop(turn);
-    let event = AuditEvent {
-        event: "password_set_by_link",
-        sub: Some(&link.subject),
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        detail: json!({"by": "user"}),
-        ..AuditEvent::default()
-    };
-    // As the user of the link and within their tenant, whoever is signed in in this browser.
-    let purpose = SealedPurpose::Account {
-        tenant: user.tenant.as_ref().map(ToString::to_string),
-        ui_locales: None,
-        anew: true,
-        by_password: true,
-    };
-    let sign_in = visit::page_address(app, "/login", &visit::seal(app, purpose).sealed);
-    let sign_in = presentation.in_its_language(sign_in);
-    let Some(added) = added else {
-        let is_set = users::set_password(&app.store, &link.subject, Some(epochs), &hash, &event)?;
-        return if is_set { Ok(answers::see_other(sign_in)) } else { over() };
-    };
-    let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
-    let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
-    let reached = (&all[..], Strength::TwoFactors, None);
-    if !authenticators::add(&app.store, user, reached, None, Some(&hash), &event)? {
-        return over();
-    }
-    let page = pages::second_factor::recovery_page(presentation.chrome(""), Err(&sign_in), &codes);
-    Ok(answers::form_page(200, page))
 }
 
 /// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
