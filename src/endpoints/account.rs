@@ -14,7 +14,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
-use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
@@ -83,6 +83,12 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
+        // Somebody else may have begun this session, by a password alone.
+        Some("link" | "unlink" | "end_session" | "end_others" | "change_password")
+            if factors::has_any(present) && !factors::may_change(change) =>
+        {
+            change.sign_in_anew()
+        }
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),
         Some("end_session") => end_session(change),
@@ -294,5 +300,5 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let row = Session { epochs, ..present.row.clone() };
     let kept = PresentSession { handle, row, user, browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
-    Ok(cookies::set_session(&app.config, response, &kept.handle, kept.max_age(app)))
+    Ok(kept.carried_by(app, response))
 }

@@ -328,7 +328,7 @@ fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<A
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
-            p .hint { (texts.change_password_hint) }
+            p .hint { (texts.ends_all_else) }
             (form.of(&html! {
                 // For password managers: whose password it is.
                 input type="text" name="username" value=(username) autocomplete="username" hidden readonly;

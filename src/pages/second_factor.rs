@@ -86,21 +86,31 @@ pub(super) fn passkey_form(chrome: Chrome<'_>, form: PageForm<'_>, options: &str
     }
 }
 
-/// Makes a passkey by `options`. The form posts `form_token`, `name`, `client_data`, `attestation_object`, and `decision` as
-/// `add_passkey`; or the last as `cancel`, where a sign-in waits for it.
+/// A passkey that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPasskeyPage<'a> {
+    /// What the browser is asked (WebAuthn §5.1.3, `PublicKeyCredentialCreationOptionsJSON`).
+    pub options: &'a str,
+    /// Whether a sign-in waits for it, which is declined without it.
+    pub is_required: bool,
+    /// Whether it is the person's first factor, with which everything else of theirs ends.
+    pub is_first: bool,
+}
+
+/// Makes a passkey. The form posts `form_token`, `name`, `client_data`, `attestation_object`, and
+/// `decision` as `add_passkey`; or the last as `cancel`, where a sign-in waits for it.
 pub fn add_passkey_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
-    options: &str,
-    is_required: bool,
+    new: NewPasskeyPage<'_>,
     problem: Option<FactorProblem>,
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         h1 { (texts.add_passkey) }
-        @if is_required { p .lead { (texts.factor_required) } }
+        @if new.is_required { p .lead { (texts.factor_required) } }
         @if let Some(problem) = problem { (problem.notice(texts)) }
-        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+        form method="post" action=(form.action) data-passkey=(new.options) hidden data-needs-passkey {
             (form.token())
             input type="hidden" name="decision" value="add_passkey";
             input type="hidden" name="client_data" value="";
@@ -109,9 +119,10 @@ pub fn add_passkey_page(
                 label for="name" { (texts.passkey_name) }
                 input #name type="text" name="name" maxlength="60" autocomplete="off";
             }
+            @if new.is_first { p .hint { (texts.ends_all_else) } }
             div .actions { button .primary type="submit" { (texts.add_passkey) } }
         }
-        @if is_required {
+        @if new.is_required {
             (form.of(&html! {
                 div .actions { button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) } }
             }))
@@ -133,6 +144,8 @@ pub struct NewApp<'a> {
     pub sealed: &'a str,
     /// Whether a sign-in waits for it, which is declined without it.
     pub is_required: bool,
+    /// Whether it is the person's first factor, with which everything else of theirs ends.
+    pub is_first: bool,
     /// Whether a passkey would do, too.
     pub offers_passkey: bool,
 }
@@ -146,6 +159,7 @@ pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, pro
         @if let Some(problem) = problem { (problem.notice(texts)) }
         (form.of(&html! {
             (setup(texts, new, problem))
+            @if new.is_first { p .hint { (texts.ends_all_else) } }
             div .actions {
                 button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
                 @if new.offers_passkey {

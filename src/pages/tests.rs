@@ -17,7 +17,7 @@ use super::language::Language;
 use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
 use super::logout::{self, SignedOut};
 use super::password_link;
-use super::second_factor::{self, FactorProblem, NewApp};
+use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage};
 use crate::config::{Brand, Color};
 use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -234,13 +234,20 @@ fn account_page(
 
 fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut(&str, maud::Markup)) {
     let name = chrome.request_id;
-    let new =
-        NewApp { otpauth: "otpauth://totp/a", key: "ABCDEFGH", sealed: "APP", is_required: true, offers_passkey: true };
+    let new = NewApp {
+        otpauth: "otpauth://totp/a",
+        key: "ABCDEFGH",
+        sealed: "APP",
+        is_required: true,
+        is_first: true,
+        offers_passkey: true,
+    };
     add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
     let wrong = Some(FactorProblem::CodeWrong);
+    let passkey = NewPasskeyPage { options: "{}", is_required: true, is_first: true };
     add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
     add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
-    add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
+    add("new passkey", second_factor::add_passkey_page(chrome, FORM, passkey, wrong));
     add("recovery codes", second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]));
 }
 

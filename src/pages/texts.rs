@@ -230,7 +230,7 @@ texts! {
     withdraw: Text,
     withdraw_hint: Text,
     change_password_heading: Text,
-    change_password_hint: Text,
+    ends_all_else: Text,
     present_password: Text,
     new_password: Text,
     new_password_hint: Text,

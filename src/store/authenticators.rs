@@ -11,7 +11,7 @@ use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::sessions::others;
+use super::sessions::{others, with_endings};
 use super::users::UserRow;
 use super::values::{Values, column, read};
 use crate::protocol::login::second_factor::FactorKind;
@@ -92,17 +92,18 @@ pub fn use_recovery_code(store: &Store, sub: &Subject, id: &[u8], audit: &AuditE
     Ok(!store.write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?.is_empty())
 }
 
-/// New recovery codes replace the old ones. A new password, which comes with an operator's link, removes every earlier factor and
-/// ends everything that was signed in with the old one.
+/// New recovery codes replace the old ones. A new password, which comes with a link from the operator, removes every
+/// earlier factor. With it, and with a user's first factor, everything ends that was signed in without it, but for the
+/// session given.
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
     SET factors = factors + 1, strongest_acr = $6::text, password_hash = coalesce($7::text, password_hash),
         user_handle = coalesce(user_handle, $18::bytea),
-        epoch = CASE WHEN $7::text IS NULL THEN epoch ELSE new_epoch() END, updated_at = clock_timestamp()
+        epoch = CASE WHEN $20::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
     WHERE sub = $1::text AND enabled AND epoch = $2::int8 AND factors = $3::int8
       AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
-    RETURNING sub
+    RETURNING sub, epoch
 ), dropped AS (
     DELETE FROM authenticators a USING changed
     WHERE a.sub = changed.sub AND NOT (a.kind = 'totp' AND 'totp' = ANY ($10::text[]))
@@ -115,22 +116,41 @@ WITH {own session}, changed AS (
     SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key, sign_count = excluded.sign_count,
         last_step = excluded.last_step, backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
-    UPDATE sessions s SET acr = $8::text, amr = $9::text[] FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp()
-    WHERE sub = $1::text AND due_at IS NULL AND tries = 0 AND $7::text IS NOT NULL
-), {audited changed $19} FROM changed";
+    UPDATE sessions s
+    SET acr = $8::text, amr = $9::text[], user_epoch = changed.epoch, handle_hash = coalesce($19::bytea, s.handle_hash)
+    FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
+), ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM changed
+    WHERE $20::bool AND s.sub = changed.sub AND s.sid IS DISTINCT FROM $5::text AND s.ended_at IS NULL
+      AND s.expires_at > clock_timestamp()
+    RETURNING s.day, s.sid
+), {called}, {audited changed $21} FROM changed";
 
-/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session, which is from now on as it
-/// is given; or with the password of a link. `false` when user or session are no longer as they were.
+/// The session in which a factor is added, as it is from then on.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept<'a> {
+    pub session: &'a Session,
+    /// Of its new handle, where it gets one.
+    pub handle_hash: Option<&'a [u8; 32]>,
+}
+
+/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session, or with the
+/// password of a link. `false` when user or session are no longer as they were.
 pub fn add(
     store: &Store,
     user: &UserRow,
     (added, strongest, user_handle): (&[Authenticator], Strength, Option<&[u8]>),
-    session: Option<&Session>,
+    kept: Option<Kept<'_>>,
     password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
+    let ends_all_else = password_hash.is_some() || user.strongest_acr == Strength::SignedIn;
+    let others = match kept {
+        Some(kept) if ends_all_else => others(store, &user.sub, &kept.session.sid)?,
+        Some(_) | None => Vec::new(),
+    };
+    let events = with_endings(audit, &others);
     let each = |field: fn(&Authenticator) -> Option<&[u8]>| added.iter().map(field).collect::<Vec<_>>();
     let (ids, secrets) = (each(|one| Some(&one.id)), each(|one| one.secret.as_ref().map(SecretBytes::expose)));
     let keys = each(|one| one.public_key.as_deref());
@@ -138,12 +158,17 @@ pub fn add(
     let names: Vec<Option<&str>> = added.iter().map(|one| one.name.as_deref()).collect();
     let (counts, steps): (Vec<_>, Vec<_>) = added.iter().map(|one| (one.sign_count, one.last_step)).unzip();
     let backups: Vec<Option<bool>> = added.iter().map(|one| one.backup_eligible).collect();
+    let session = kept.map(|kept| kept.session);
+    let handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]);
     let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
     let (acr, amr) = session.map(|session| (&session.acr, &session.amr)).unzip();
     let hash = password_hash.map(SecretText::expose);
     let whose: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &hash, &acr, &amr];
-    let what: Values<'_> = &[&kinds, &ids, &names, &secrets, &keys, &counts, &steps, &backups, &user_handle];
-    Ok(!store.write_audited(ADD, &[whose, what].concat(), audit)?.is_empty())
+    let what: Values<'_> =
+        &[&kinds, &ids, &names, &secrets, &keys, &counts, &steps, &backups, &user_handle, &handle_hash, &ends_all_else];
+    let values = [whose, what].concat();
+    let rows = store.write(|connection| connection.audited(ADD, &values, &events, Together::InOrder))?;
+    Ok(!rows.is_empty())
 }
 
 /// With the last factor the recovery codes go.
@@ -176,8 +201,7 @@ pub fn remove(
 ) -> Result<bool, StoreError> {
     let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
     let others = sid.map(|sid| others(store, &user.sub, sid)).transpose()?.unwrap_or_default();
-    let ended = others.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
-    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let events = with_endings(audit, &others);
     let kind = kind.as_str();
     let values: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &kind, &id];
     let rows = store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;

@@ -192,8 +192,7 @@ impl RegistryWriter<'_> {
         let Link { issuer, upstream_subject, sub, .. } = link;
         let through = self.transaction.query(SESSIONS_THROUGH, &[sub, upstream_subject, issuer])?;
         let through: Vec<Sid> = through.iter().map(|row| column(row, "sid")).collect::<Result<_, _>>()?;
-        let ended = through.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
-        let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+        let events = sessions::with_endings(audit, &through);
         let anybody: Option<&[&str]> = None;
         self.audited(UNLINK, &[sub, issuer, upstream_subject, &anybody], &events).map(drop)
     }
@@ -265,8 +264,7 @@ pub fn unlink(
     audit: &AuditEvent<'_>,
 ) -> Result<Unlinked, StoreError> {
     let through = sessions_through(store, link)?;
-    let ended = through.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
-    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let events = sessions::with_endings(audit, &through);
     let Link { issuer, upstream_subject, sub, .. } = link;
     let values: Values<'_> = &[sub, issuer, upstream_subject, &usable_issuers];
     let removed = store.write(|connection| connection.audited(UNLINK, values, &events, Together::InOrder))?;

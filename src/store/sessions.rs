@@ -171,6 +171,12 @@ pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid
     store.list(OTHERS, &[sub, kept], |row| column(row, "sid"))
 }
 
+/// An event, and one more for each session that ends with it.
+pub(super) fn with_endings<'a>(event: &AuditEvent<'a>, ended: &'a [Sid]) -> Vec<AuditEvent<'a>> {
+    let ended = ended.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..event.clone() });
+    [event.clone()].into_iter().chain(ended).collect()
+}
+
 const END_OTHERS: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL

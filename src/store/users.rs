@@ -9,7 +9,7 @@ use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::sessions::others;
+use super::sessions::{others, with_endings};
 use super::values::{Values, column, read, tenant, tenant_text};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::acr_values::Strength;
@@ -244,8 +244,7 @@ pub fn change_password(
     audit: &AuditEvent<'_>,
 ) -> Result<Option<i64>, StoreError> {
     let others = others(store, &user.sub, &session.sid)?;
-    let ended = others.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
-    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let events = with_endings(audit, &others);
     let (hash, handle_hash) = (password_hash.expose(), &handle_hash[..]);
     let values: Values<'_> = &[&user.sub, &user.epoch, &hash, &session.day, &session.sid, &handle_hash];
     let rows = store.write(|connection| connection.audited(CHANGE_PASSWORD, values, &events, Together::InOrder))?;

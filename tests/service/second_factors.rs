@@ -69,6 +69,29 @@ fn events(gatepost: &Gatepost, name: &str) -> i64 {
     gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
 }
 
+/// Lets sessions go on that ended with the first factor: as the build before left them, with a
+/// password alone.
+fn revive(gatepost: &Gatepost) {
+    let ended = "UPDATE sessions s SET ended_at = NULL, user_epoch = u.epoch FROM users u
+                 WHERE u.sub = s.sub AND s.ended_at IS NOT NULL";
+    assert!(gatepost.database.client().execute(ended, &[]).unwrap() > 0, "none had ended");
+}
+
+fn is_signed_in(browser: &mut Browser) -> bool {
+    let answer = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
+    assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+    answer.contains_key("code")
+}
+
+/// Alice in a new browser, by her password and that code.
+fn with_code(gatepost: &Gatepost, code: &str) -> Browser {
+    let mut browser = gatepost.browser();
+    let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let answer = send(&mut browser, &asked, &[("code", code)]);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    browser
+}
+
 #[test]
 fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let gatepost = start(&[]);
@@ -241,6 +264,7 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
     assert!(weak.get(&wish).location().starts_with(RP1), "who has no factor is not asked");
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
     let silent = weak.get(&format!("{wish}&prompt=none"));
     assert_eq!(claims(&gatepost, &silent)["acr"], "1", "a wish goes on with what is there");
     let page = weak.visit(&wish);
@@ -324,6 +348,7 @@ fn a_device_that_needs_more_asks_for_more() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut weak = signed_in(&gatepost);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
     let waiting = device::ask(&gatepost, TV, &[("scope", "openid")]).json();
     let page = device::enter(&mut weak, text(&waiting, "user_code"));
     asks_for_a_code(&page);
@@ -441,6 +466,7 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     let gatepost = start(&[]);
     let mut weak = signed_in(&gatepost);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
     for decision in ["add_app", "make_recovery_codes"] {
         let account = weak.visit("/account");
         let anew = send(&mut weak, &account, &[("decision", decision)]);
@@ -588,6 +614,9 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     let kept = password_at(&mut thief, &authorize_path("strong", RP1, &[]));
     assert!(kept.text().contains("A second factor is needed here"), "{}", kept.text());
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    let over = send(&mut thief, &kept, &[("decision", "add_app"), ("code", "000000")]);
+    assert!(over.text().contains("no longer up to date"), "the thief's session ended: {}", over.text());
+    revive(&gatepost);
     let page = send(&mut thief, &kept, &[("decision", "add_app"), ("code", "000000")]);
     let own = Phone::from_page(&page, 0);
     let refused = send(&mut thief, &page, &[("decision", "add_app"), ("code", &own.code(0))]);
@@ -633,4 +662,133 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let german = alice.visit("/account?ui_locales=de");
     let again = send(&mut alice, &german, &[("decision", "add_app"), ("code", "000000")]);
     assert!(german.text().contains("lang=\"de\"") && again.text().contains("lang=\"de\""), "{}", again.text());
+}
+
+#[test]
+fn the_first_factor_ends_all_else_with_calls_and_the_session_goes_on_under_a_new_handle() {
+    let told = json!({"backchannel_logout_uri": "https://rp.example/logout"});
+    let gatepost = Gatepost::start_with(&with_clients(document(), &[("told", told)]), &[]);
+    let (mut own, mut thief) = (signed_in(&gatepost), signed_in(&gatepost));
+    assert_eq!(thief.get(&authorize_path("told", RP1, &[])).status, 303);
+    let before = own.cookies.clone();
+    let account = own.visit("/account");
+    assert!(!account.text().contains("Remove"), "{}", account.text());
+    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    let (hint, button) =
+        (page.text().find("Everywhere else you are signed out"), page.text().find("value=\"add_app\""));
+    assert!(hint.is_some() && hint < button, "{}", page.text());
+    add_app(&mut own, 0);
+    assert!(is_signed_in(&mut own) && !is_signed_in(&mut thief));
+    let mut copy = gatepost.browser();
+    copy.cookies = before;
+    assert!(!is_signed_in(&mut copy), "who copied the handle does not go on with it");
+    let due = "session_clients c JOIN sessions s USING (day, sid) WHERE c.client_id = 'told' AND s.ended_at IS NOT NULL \
+               AND (c.due_at IS NOT NULL OR c.tries > 0)";
+    assert_eq!((gatepost.database.count(due), events(&gatepost, "session_ended")), (1, 1));
+    let again = own.visit("/account");
+    let page = send(&mut own, &again, &[("decision", "add_app")]);
+    assert!(!page.text().contains("Everywhere else"), "a second one ends nothing: {}", page.text());
+}
+
+#[test]
+fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code() {
+    let gatepost = start(&[]);
+    let offline = "openid offline_access orders.read";
+    let mut thief = signed_in(&gatepost);
+    let tokens = |browser: &mut Browser| {
+        let held = code(browser, &authorize_path("lasting", RP1, &[("scope", offline)]));
+        text(&issued(&redeem_with(&gatepost, "lasting", &held, &[])), "refresh_token").to_owned()
+    };
+    let refresh = |token: &str| {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+        gatepost.post("/connect/token", &[("Authorization", &basic("lasting", CONF1_SECRET))], &form).status
+    };
+    let stolen = tokens(&mut thief);
+    let mut own = gatepost.browser();
+    let page = password_at(&mut own, &authorize_path("lasting", RP1, &[("claims", ESSENTIAL), ("scope", offline)]));
+    let (of_this_session, in_flight) = (tokens(&mut own), code(&mut own, &authorize_path("conf1", RP1, &[])));
+    assert!(page.text().contains("Everywhere else you are signed out"), "{}", page.text());
+    let phone = Phone::from_page(&page, 0);
+    let done = send(&mut own, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    recovery_codes(&done);
+    assert_eq!([refresh(&stolen), refresh(&of_this_session), redeem(&gatepost, &in_flight).status], [400; 3]);
+    assert!(!is_signed_in(&mut thief));
+    let answer = send(&mut own, &done, &[("decision", "continue")]);
+    let held = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let given = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
+    assert_eq!(decode_jwt(text(&given, "id_token")).1["acr"], "2");
+    assert_eq!(refresh(text(&given, "refresh_token")), 200);
+}
+
+#[test]
+fn another_app_and_new_recovery_codes_end_nothing() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut own, 0);
+    let mut other = with_code(&gatepost, &phone.code(0));
+    let held = code(&mut other, &authorize_path("conf1", RP1, &[]));
+    let cookies = own.cookies.clone();
+    let account = own.visit("/account");
+    recovery_codes(&send(&mut own, &account, &[("decision", "make_recovery_codes")]));
+    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    let new = Phone::from_page(&page, 0);
+    let added = send(&mut own, &page, &[("decision", "add_app"), ("code", &new.code(-1))]);
+    assert!(added.text().contains("The second factor is added"), "{}", added.text());
+    issued(&redeem(&gatepost, &held));
+    assert!(is_signed_in(&mut other) && is_signed_in(&mut own));
+    assert_eq!((own.cookies.clone(), events(&gatepost, "session_ended")), (cookies, 0));
+    with_code(&gatepost, &new.code(0));
+}
+
+/// Each form of the account page that changes who comes in, or who stays; and whether it was done.
+const CHANGES: [&[(&str, &str)]; 5] = [
+    &[
+        ("decision", "change_password"),
+        ("present_password", ALICE_PASSWORD),
+        ("new_password", "a thief's own long password"),
+        ("new_password_again", "a thief's own long password"),
+    ],
+    &[("decision", "link"), ("provider", "up")],
+    &[("decision", "unlink"), ("identity", "x")],
+    &[("decision", "end_others")],
+    &[("decision", "end_session"), ("session", "x")],
+];
+
+#[test]
+fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_change() {
+    let gatepost = start(&[]);
+    let mut weak = signed_in(&gatepost);
+    // Who has none is not asked.
+    let account = weak.visit("/account");
+    assert_eq!(send(&mut weak, &account, CHANGES[3]).status, 200);
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
+    let mut strong = with_code(&gatepost, &phone.code(0));
+    let older = "UPDATE sessions SET auth_time = auth_time - interval '301 seconds' WHERE acr = '2'";
+    for (browser, what, sql) in [(&mut weak, "a password alone", "SELECT"), (&mut strong, "too long ago", older)] {
+        gatepost.database.run(sql);
+        for change in CHANGES {
+            let account = browser.visit("/account");
+            let answer = send(browser, &account, change);
+            assert!(answer.location().starts_with("/login?r="), "{what}, {change:?}: {}", answer.text());
+        }
+        // What an application may do is taken back by anybody who is in: it lets nobody in.
+        let account = browser.visit("/account");
+        assert_eq!(send(browser, &account, &[("decision", "withdraw"), ("client_id", "x")]).status, 200, "{what}");
+    }
+    assert!(is_signed_in(&mut weak) && is_signed_in(&mut strong));
+    assert_eq!((events(&gatepost, "password_changed"), events(&gatepost, "session_ended")), (0, 1));
+
+    // By the sign-in that is asked for, it goes on.
+    let account = strong.visit("/account");
+    let anew = send(&mut strong, &account, CHANGES[3]);
+    let page = strong.follow(anew);
+    let asked = sign_in(&mut strong, &page, "alice", ALICE_PASSWORD);
+    let back = send(&mut strong, &asked, &[("code", &phone.code(1))]);
+    let account = strong.follow(back);
+    assert!(account.text().contains("You have signed in again"), "{}", account.text());
+    assert!(send(&mut strong, &account, CHANGES[3]).text().contains("signed out everywhere else"));
+    assert!(!is_signed_in(&mut weak));
+    let account = strong.visit("/account");
+    assert!(send(&mut strong, &account, CHANGES[0]).text().contains("Your password is changed"));
 }

@@ -9,6 +9,7 @@ use crate::support::flow::{authorize_path, decide, sign_in, signed_in, userinfo}
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
+use crate::support::phone::add_app;
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -283,6 +284,13 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
         assert!(scene.browser.post("/account", &form).text().contains("role=\"status\""), "{decision}");
         assert_eq!(scene.left(), left, "{decision}");
     }
+}
+
+#[test]
+fn the_first_factor_ends_everything_but_its_own_session() {
+    let mut scene = scene();
+    add_app(&mut scene.browser, 0);
+    assert_eq!(scene.left(), Left { session: true, ..ALICE_GONE });
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::cookies::SessionHandle;
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -29,7 +30,7 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::session::Session;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
-use crate::store::authenticators::{self, Authenticator};
+use crate::store::authenticators::{self, Authenticator, Kept};
 use crate::store::users::UserRow;
 
 /// For how long a page that adds a factor is good.
@@ -38,10 +39,16 @@ const RECOVERY_CODES: usize = 10;
 /// Offers begin with it, and are sealed with it.
 const OFFER: &str = "gpo_";
 
-/// What became of an app that was to be added.
+/// What became of a factor that was to be added.
 pub enum Added {
-    /// With the recovery codes that came along.
-    Done(Vec<String>),
+    /// One more.
+    Another,
+    /// The first. Everything else of this person has ended; the session goes on under a new handle, so that who copied
+    /// the old one does not go on with it.
+    First {
+        handle: SessionHandle,
+        recovery_codes: Vec<String>,
+    },
     Problem(FactorProblem),
 }
 
@@ -71,6 +78,7 @@ pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl
         key: &to_base32(&secret),
         sealed: &sealed,
         is_required: false,
+        is_first: user.strongest_acr == Strength::SignedIn,
         offers_passkey: false,
     })
 }
@@ -140,9 +148,9 @@ pub(super) fn add(
     if !has_shown_one(present) || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME) {
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
-    let (codes, rows) = match user.strongest_acr {
-        Strength::SignedIn => new_recovery_codes(app, &user.sub),
-        Strength::TwoFactors | Strength::PhishingResistant => (Vec::new(), Vec::new()),
+    let (recovery_codes, rows) = match has_any(present) {
+        false => new_recovery_codes(app, &user.sub),
+        true => (Vec::new(), Vec::new()),
     };
     let (amr, reached) = (with_factor(&present.row.amr, methods), strength.max(Strength::of(&present.row.acr)));
     let session = Session { amr, acr: reached.as_str().to_owned(), ..present.row.clone() };
@@ -151,13 +159,20 @@ pub(super) fn add(
     let all: Vec<Authenticator> = [factor].into_iter().chain(rows).collect();
     let strongest = strength.max(user.strongest_acr);
     let reached = (&all[..], strongest, user_handle);
-    let added = match authenticators::add(&app.store, user, reached, Some(&session), None, &event) {
+    let handle = SessionHandle::new(session.day, random::bytes());
+    let handle_hash = handle.hash();
+    let kept = Kept { session: &session, handle_hash: (!has_any(present)).then_some(&handle_hash) };
+    let added = match authenticators::add(&app.store, user, reached, Some(kept), None, &event) {
         Ok(added) => added,
         // Somebody's passkey already.
         Err(StoreError::Taken(_)) => false,
         Err(error) => return Err(error.into()),
     };
-    Ok(if added { Added::Done(codes) } else { Added::Problem(FactorProblem::Impossible) })
+    Ok(match added {
+        false => Added::Problem(FactorProblem::Impossible),
+        true if has_any(present) => Added::Another,
+        true => Added::First { handle, recovery_codes },
+    })
 }
 
 fn event<'a>(event: &'a str, request: &'a Request, present: &'a PresentSession) -> AuditEvent<'a> {
@@ -181,9 +196,14 @@ pub(super) fn may_change(change: Change<'_>) -> bool {
     has_shown_one(change.present) && may_begin(&change.present.row, true, change.app.now())
 }
 
+/// Whether they have a factor besides their password.
+pub(super) fn has_any(present: &PresentSession) -> bool {
+    present.user.strongest_acr > Strength::SignedIn
+}
+
 /// Whether they have shown a factor in this session, if they have any.
 fn has_shown_one(present: &PresentSession) -> bool {
-    present.user.strongest_acr == Strength::SignedIn || Strength::of(&present.row.acr) > Strength::SignedIn
+    !has_any(present) || Strength::of(&present.row.acr) > Strength::SignedIn
 }
 
 /// Factors are for people with a password; the first is the operator's to allow.
@@ -203,6 +223,13 @@ pub(super) fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
     page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, Ok(form), codes)))
 }
 
+/// After the first factor: the recovery codes, and the session under its new handle.
+pub(super) fn first_added(change: Change<'_>, handle: SessionHandle, codes: &[String]) -> Response {
+    let kept = PresentSession { handle, ..change.present.clone() };
+    let page = recovery_page(Change { present: &kept, ..change }, codes);
+    kept.carried_by(change.app, page)
+}
+
 /// On the account page: shows what the app needs, or takes its code.
 pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, request, present, form, .. } = change;
@@ -216,8 +243,8 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     let problem = match before {
         None => None,
         Some(_) => match add_app(app, request, present, form)? {
-            Added::Done(codes) if codes.is_empty() => return read_again(change, Outcome::FactorAdded),
-            Added::Done(codes) => return Ok(recovery_page(change, &codes)),
+            Added::Another => return read_again(change, Outcome::FactorAdded),
+            Added::First { handle, recovery_codes } => return Ok(first_added(change, handle, &recovery_codes)),
             Added::Problem(FactorProblem::Impossible) => {
                 return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
             }
@@ -256,9 +283,9 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     let detail = json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()});
     let event = AuditEvent { detail, ..event("factor_added", request, present) };
     let strongest = present.user.strongest_acr;
-    let has_factor = strongest > Strength::SignedIn;
-    let added = has_factor
-        && authenticators::add(&app.store, &present.user, (&rows, strongest, None), Some(&present.row), None, &event)?;
+    let kept = Kept { session: &present.row, handle_hash: None };
+    let added = has_any(present)
+        && authenticators::add(&app.store, &present.user, (&rows, strongest, None), Some(kept), None, &event)?;
     if added { Ok(recovery_page(change, &codes)) } else { changed() }
 }
 
@@ -272,6 +299,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     let all = authenticators::list(&app.store, &present.user.sub, false)?;
     let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| factor_name(one) == name);
     let [factor] = named.as_slice() else {
+        app.store.confirm()?;
         return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
     };
     let left = authenticators::strongest(&others);
@@ -282,9 +310,8 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     let event = AuditEvent { detail, ..event("factor_removed", request, present) };
     let which = (factor.kind, factor.id.as_slice());
     if !authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)? {
+        app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
     read_again(change, Outcome::FactorRemoved)
 }
-        app.store.confirm()?;
-        app.store.confirm()?;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::Change;
-use super::factors::{Added, OFFER_LIFETIME, add, may_add, may_change, page_form, read_again, recovery_page};
+use super::factors::{self, Added, OFFER_LIFETIME, add, first_added, may_add, may_change, page_form, read_again};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
@@ -17,7 +17,7 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::frame::PageForm;
-use crate::pages::second_factor::FactorProblem;
+use crate::pages::second_factor::{FactorProblem, NewPasskeyPage};
 use crate::protocol::login::passkey::{self, ALGORITHMS, Challenge, NewPasskey, RelyingParty, methods};
 use crate::protocol::login::second_factor::{FactorKind, tie};
 use crate::protocol::words::parameters::Parameters;
@@ -106,7 +106,8 @@ pub fn passkey_page(
     let party = party(app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
     let options = creation(app, present, tie, party.id)?;
     let chrome = Presentation { config: &app.config, request }.chrome("");
-    let page = pages::second_factor::add_passkey_page(chrome, page, &options, is_required, problem);
+    let new = NewPasskeyPage { options: &options, is_required, is_first: !factors::has_any(present) };
+    let page = pages::second_factor::add_passkey_page(chrome, page, new, problem);
     Ok(answers::scripted_page(200, page))
 }
 
@@ -163,8 +164,8 @@ pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> 
     let problem = match form.single("attestation_object")? {
         None => None,
         Some(_) => match add_passkey(app, request, present, tie, form)? {
-            Added::Done(codes) if codes.is_empty() => return read_again(change, Outcome::FactorAdded),
-            Added::Done(codes) => return Ok(recovery_page(change, &codes)),
+            Added::Another => return read_again(change, Outcome::FactorAdded),
+            Added::First { handle, recovery_codes } => return Ok(first_added(change, handle, &recovery_codes)),
             Added::Problem(problem) => Some(problem),
         },
     };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
-use crate::http::Request;
+use crate::http::{Request, Response};
 use crate::pages::frame::Account;
 use crate::protocol::authorize::authorize_request::AuthorizeRequest;
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
@@ -70,6 +70,11 @@ impl PresentSession {
     /// Seconds that are left of a session whose device is remembered.
     pub fn max_age(&self, app: &App) -> Option<u64> {
         self.is_remembered(app).then(|| self.row.expires_at.since(app.now()).as_secs())
+    }
+
+    /// The answer that brings its browser the handle of this session.
+    pub fn carried_by(&self, app: &App, response: Response) -> Response {
+        cookies::set_session(&app.config, response, &self.handle, self.max_age(app))
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.

@@ -224,16 +224,17 @@ fn take_new_factor(
     };
     match added {
         Added::Problem(problem) => again(wanted, Some(problem)),
-        Added::Done(codes) if codes.is_empty() => match present.read_again(app)? {
+        Added::Another => match present.read_again(app)? {
             Some(present) => sign_in::go_on(app, request, visit, &present, false),
             None => Ok(answers::see_other(visit.page(app, "/login"))),
         },
-        Added::Done(codes) => {
+        Added::First { handle, recovery_codes } => {
+            let kept = PresentSession { handle, ..present.clone() };
             let chrome = Presentation { config: &app.config, request }.chrome(visit.ui_locales());
-            let page = about_new(app, request, visit, present, |form| {
-                pages::second_factor::recovery_page(chrome, Ok(form), &codes)
+            let page = about_new(app, request, visit, &kept, |form| {
+                pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
             });
-            Ok(answers::form_page(200, page))
+            Ok(kept.carried_by(app, answers::form_page(200, page)))
         }
     }
 }
