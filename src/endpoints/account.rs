@@ -83,12 +83,17 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
-        // Somebody else may have begun this session, by a password alone.
+        // Somebody else may have begun this session: by a password alone, or by a code that was
+        // phished.
         Some("link" | "unlink" | "end_session" | "end_others" | "change_password")
             if factors::has_any(present) && !factors::may_change(change) =>
         {
             change.sign_in_anew()
         }
+        Some("add_app" | "add_passkey" | "remove_factor") if factors::needs_passkey(present) => {
+            factors::refuse_without_passkey(change)
+        }
+        Some("sign_in_anew") => change.sign_in_anew(),
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),
         Some("end_session") => end_session(change),
@@ -195,6 +200,7 @@ fn draw(
         factors: &factors,
         has_passkeys: passkeys::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, present),
+        needs_passkey: factors::needs_passkey(present),
         present: &present.row,
         sessions: &sessions,
         applications: &applications,

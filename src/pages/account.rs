@@ -38,6 +38,8 @@ pub struct Holdings<'a> {
     pub has_passkeys: bool,
     /// Of the form that makes recovery codes anew: it is good for these factors only.
     pub recovery_codes_token: &'a str,
+    /// Whether only a sign-in by a passkey of theirs can change their factors.
+    pub needs_passkey: bool,
     /// The session of this browser.
     pub present: &'a Session,
     pub sessions: &'a [Session],
@@ -90,6 +92,7 @@ pub enum AccountProblem {
     LastFactor,
     FactorImpossible,
     FactorsChanged,
+    PasskeyNeeded,
 }
 
 impl AccountProblem {
@@ -115,6 +118,7 @@ impl AccountProblem {
             AccountProblem::LastFactor => (None, texts.last_factor),
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),
             AccountProblem::FactorsChanged => (None, texts.factors_changed),
+            AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
         };
         (field, sentence.to_owned())
     }

@@ -239,7 +239,7 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
 
 /// The part of the account page about them.
 pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { factors: all, has_passkeys, recovery_codes_token: token, .. } = *holdings;
+    let Holdings { factors: all, has_passkeys, needs_passkey, recovery_codes_token: token, .. } = *holdings;
     let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
     let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
     html! {
@@ -258,28 +258,37 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                                 p .hint { (at(texts.added_on, one.created_at)) }
                                 @if let Some(used_at) = one.used_at { p .hint { (at(texts.last_used_on, used_at)) } }
                             }
-                            (form.of(&html! {
-                                input type="hidden" name="factor" value=(factor_name(one));
-                                button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
-                                    (texts.remove_factor)
-                                }
-                            }))
+                            @if !needs_passkey {
+                                (form.of(&html! {
+                                    input type="hidden" name="factor" value=(factor_name(one));
+                                    button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
+                                        (texts.remove_factor)
+                                    }
+                                }))
+                            }
                         }
                     }
                 }
                 p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
             }
+            @if needs_passkey { p .hint { (texts.passkey_needed) } }
             (form.of(&html! {
                 div .actions {
-                    button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
-                    @if has_passkeys {
-                        button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
-                            (texts.add_passkey)
+                    @if needs_passkey {
+                        button type="submit" name="decision" value="sign_in_anew" hidden data-needs-passkey {
+                            (texts.use_passkey)
+                        }
+                    } @else {
+                        button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
+                        @if has_passkeys {
+                            button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
+                                (texts.add_passkey)
+                            }
                         }
                     }
                 }
             }))
-            @if !factors.is_empty() {
+            @if !factors.is_empty() && !needs_passkey {
                 (PageForm { token, ..form }.of(&html! {
                     div .actions {
                         button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }

@@ -223,6 +223,7 @@ fn account_page(
         has_password: true,
         factors: &factors,
         has_passkeys: true,
+        needs_passkey: false,
         present: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],
@@ -243,8 +244,8 @@ fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut
         offers_passkey: true,
     };
     add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
-    let wrong = Some(FactorProblem::CodeWrong);
     let passkey = NewPasskeyPage { options: "{}", is_required: true, is_first: true };
+    let wrong = Some(FactorProblem::CodeWrong);
     add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
     add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
     add("new passkey", second_factor::add_passkey_page(chrome, FORM, passkey, wrong));

@@ -310,6 +310,7 @@ texts! {
     last_factor: Text,
     factor_impossible: Text,
     factors_changed: Text,
+    passkey_needed: Text,
 
     // Signing out elsewhere as well
     going_on_to_provider: Template,

@@ -92,9 +92,11 @@ pub fn use_recovery_code(store: &Store, sub: &Subject, id: &[u8], audit: &AuditE
     Ok(!store.write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?.is_empty())
 }
 
-/// New recovery codes replace the old ones. A new password, which comes with a link from the operator, removes every
-/// earlier factor. With it, and with a user's first factor, everything ends that was signed in without it, but for the
-/// session given.
+/// New recovery codes replace the old ones, and an app replaces the one there was. A passkey
+/// replaces nothing: one that is known, to this user or to another, adds nothing (WebAuthn L3 §7.1,
+/// step 26). A new password, which comes with a link from the operator, removes every earlier factor.
+/// With it, and with a user's first factor, everything ends that was signed in without it, but for
+/// the session given.
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
@@ -103,6 +105,7 @@ WITH {own session}, changed AS (
         epoch = CASE WHEN $20::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
     WHERE sub = $1::text AND enabled AND epoch = $2::int8 AND factors = $3::int8
       AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
+      AND NOT EXISTS (SELECT FROM authenticators known WHERE known.kind = 'passkey' AND known.id = ANY ($11::bytea[]))
     RETURNING sub, epoch
 ), dropped AS (
     DELETE FROM authenticators a USING changed
@@ -135,8 +138,9 @@ pub struct Kept<'a> {
     pub handle_hash: Option<&'a [u8; 32]>,
 }
 
-/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session, or with the
-/// password of a link. `false` when user or session are no longer as they were.
+/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session,
+/// or with the password of a link. `false` when user or session are no longer as they were, or where
+/// a passkey is known already.
 pub fn add(
     store: &Store,
     user: &UserRow,

@@ -160,7 +160,7 @@ describe("second factors", { timeout: 300_000 }, () => {
     await withPassword(page);
     await signedIn(page);
     await addPasskey(page, "My laptop");
-    await keepCodes(page);
+    const codes = await keepCodes(page);
     await page.getByText("My laptop").waitFor();
     await looked(page, "account-with-a-passkey");
     assert.equal((await keys.credentials()).length, 1);
@@ -178,6 +178,21 @@ describe("second factors", { timeout: 300_000 }, () => {
     await looked(page, "second-factor-passkey");
     await page.getByRole("button", { name: "Use a passkey" }).click();
     assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["pwd", "hwk", "user", "mfa"] });
+
+    // A recovery code signs in and changes no factor; the page leads to a sign-in with the passkey.
+    await context.clearCookies();
+    await withPassword(page);
+    await typeCode(page, codes[0]);
+    assert.equal((await signedIn(page)).acr, "2");
+    await page.goto(`${dev.provider}/account`);
+    await page.getByText("only a sign-in with it can change your second factors").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Remove", exact: true }).count(), 0);
+    await looked(page, "account-that-needs-its-passkey");
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.waitForURL(/\/login\?/);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByText("You have signed in again").waitFor();
+    await page.getByRole("button", { name: "Remove", exact: true }).waitFor();
 
     // A counter that was set back: somebody has a copy.
     await context.clearCookies();

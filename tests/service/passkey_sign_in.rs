@@ -8,7 +8,7 @@ use crate::passkeys::{Key, attested, data, object};
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{recovery_codes, send};
+use crate::support::phone::{Phone, add_app, recovery_codes, send};
 
 const HOST: &str = "localhost";
 
@@ -327,7 +327,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
 fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
     let gatepost = Gatepost::start();
     let mut own = signed_in(&gatepost);
-    crate::support::phone::add_app(&mut own, 0);
+    add_app(&mut own, 0);
     let mut thief = gatepost.browser();
     let page = thief.visit(&authorize_path("conf1", RP1, &[]));
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
@@ -339,4 +339,100 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
     let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
     let failed: i64 = gatepost.database.client().query_one(looked_at, &[]).unwrap().get(0);
     assert_eq!(failed, 5, "the others were not looked at");
+}
+
+/// Adds an app where there is a factor already.
+fn add_another_app(browser: &mut Browser) -> Phone {
+    let account = browser.visit("/account");
+    let page = send(browser, &account, &[("decision", "add_app")]);
+    let phone = Phone::from_page(&page, 0);
+    let added = send(browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    assert!(added.text().contains("The second factor is added"), "{}", added.text());
+    phone
+}
+
+fn factors(gatepost: &Gatepost) -> String {
+    let all = "SELECT string_agg(concat_ws(' ', kind, encode(id, 'hex'), encode(public_key, 'escape')), ',' ORDER BY kind, id)
+               FROM authenticators";
+    gatepost.database.client().query_one(all, &[]).unwrap().get(0)
+}
+
+#[test]
+fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    let (held, _) = add(&gatepost, &mut own, "alices");
+    let phone = add_another_app(&mut own);
+    let path = authorize_path("conf1", RP1, &[]);
+    // Password and code were phished, a moment ago.
+    let mut thief = gatepost.browser();
+    let page = thief.visit(&path);
+    let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
+    assert_eq!(send(&mut thief, &asked, &[("code", &phone.code(0))]).status, 303);
+    let account = thief.visit("/account");
+    let needed = "only a sign-in with it can change your second factors";
+    assert!(account.text().contains(needed), "{}", account.text());
+    for button in ["add_app", "add_passkey", "remove_factor", "make_recovery_codes"] {
+        assert!(!account.text().contains(&format!("value=\"{button}\"")), "{button}: {}", account.text());
+    }
+    let before = factors(&gatepost);
+    for (decision, factor) in [
+        ("add_app", ""),
+        ("add_passkey", ""),
+        ("remove_factor", "totp."),
+        ("remove_factor", &format!("passkey.{}", held.id)),
+        ("make_recovery_codes", ""),
+    ] {
+        let answer = send(&mut thief, &account, &[("decision", decision), ("factor", factor)]);
+        assert!(answer.text().contains("role=\"alert\"") && answer.text().contains(needed), "{decision}");
+    }
+    // A page of the owner's own, in the thief's session.
+    let page = page_to_add(&mut own);
+    let [client_data, object] = made(&gatepost, &page, &Key::es256(), "thiefs");
+    let fields = [("client_data", client_data.as_str()), ("attestation_object", &object)];
+    send(&mut thief, &account, &[&[("decision", "add_passkey")][..], &fields].concat());
+    assert_eq!(factors(&gatepost), before);
+    assert!(gatepost.log().contains("GP1818"));
+
+    // The page leads to a sign-in with the passkey, and then it goes.
+    let anew = send(&mut thief, &account, &[("decision", "sign_in_anew")]);
+    let page = thief.follow(anew);
+    let back = post(&mut thief, &page, &shown(&page, &held, gatepost.origin(), "webauthn.get", 0));
+    let account = thief.follow(back);
+    assert!(!account.text().contains(needed), "{}", account.text());
+    recovery_codes(&send(&mut thief, &account, &[("decision", "make_recovery_codes")]));
+    let removed = send(&mut thief, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
+}
+
+#[test]
+fn a_known_credential_id_swaps_no_key_of_its_own_owner() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    let (held, _) = add(&gatepost, &mut own, "alices");
+    let before = factors(&gatepost);
+    let (_, again) = add(&gatepost, &mut own, "alices");
+    assert!(again.text().contains("It was not added"), "{}", again.text());
+    assert_eq!(factors(&gatepost), before);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let shown = shown(&page, &held, gatepost.origin(), "webauthn.get", 0);
+    assert_eq!(post(&mut browser, &page, &shown).status, 303);
+}
+
+#[test]
+fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
+    let mut registered = crate::support::gatepost::document();
+    registered["clients"][0]["minimum_acr"] = json!("phr");
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut own = gatepost.browser();
+    let page = own.visit("/account");
+    assert_eq!(sign_in(&mut own, &page, "alice", ALICE_PASSWORD).status, 303);
+    add_app(&mut own, 0);
+    let page = own.visit(&authorize_path("conf1", RP1, &[]));
+    assert!(!page.text().contains("Everywhere else"), "it is not the first: {}", page.text());
+    let answer = post_new(&mut own, &page, &made(&gatepost, &page, &Key::es256(), "alices"));
+    let code = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
+    assert_eq!(claims["acr"], "phr");
 }

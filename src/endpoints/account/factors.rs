@@ -43,8 +43,8 @@ const OFFER: &str = "gpo_";
 pub enum Added {
     /// One more.
     Another,
-    /// The first. Everything else of this person has ended; the session goes on under a new handle, so that who copied
-    /// the old one does not go on with it.
+    /// The first. Everything else of this person has ended. The session goes on under a new handle,
+    /// so that whoever copied the old one does not go on with it.
     First {
         handle: SessionHandle,
         recovery_codes: Vec<String>,
@@ -145,7 +145,10 @@ pub(super) fn add(
 ) -> Result<Added, Failure> {
     let (user, strength) = (&present.user, factor.kind.reaches());
     // However they came by the page; and it was drawn soon after a sign-in.
-    if !has_shown_one(present) || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME) {
+    if !has_shown_one(present)
+        || needs_passkey(present)
+        || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME)
+    {
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
     let (recovery_codes, rows) = match has_any(present) {
@@ -204,6 +207,18 @@ pub(super) fn has_any(present: &PresentSession) -> bool {
 /// Whether they have shown a factor in this session, if they have any.
 fn has_shown_one(present: &PresentSession) -> bool {
     !has_any(present) || Strength::of(&present.row.acr) > Strength::SignedIn
+}
+
+/// Whether they have a passkey and have not shown it in this session. Passwords and codes can be
+/// phished: if these could change factors, a thief would add a passkey of their own with them.
+pub(super) fn needs_passkey(present: &PresentSession) -> bool {
+    let strongest = present.user.strongest_acr;
+    strongest == Strength::PhishingResistant && Strength::of(&present.row.acr) < strongest
+}
+
+/// Says that their passkey must be shown first.
+pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Failure> {
+    change.refuse(AccountProblem::PasskeyNeeded, Reason::PasskeyNeeded)
 }
 
 /// Factors are for people with a password; the first is the operator's to allow.
@@ -272,6 +287,10 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         let response = read_again(change, Outcome::Problem(AccountProblem::FactorsChanged))?;
         Ok(answers::noted(response, Reason::FactorImpossible))
     };
+    // The page has no such form for them.
+    if needs_passkey(present) {
+        return refuse_without_passkey(change);
+    }
     let drawn_with = present.user.factors.to_string();
     if !consent::matches(app, Form::RecoveryCodes, &drawn_with, Some(&present.handle.random), form) {
         return changed();
