@@ -1,9 +1,7 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
 .PHONY: help run test e2e systemd cluster bench lint check deb static image sbom packages release clean-dev
-# Every package bears the moment of the last commit, so that the same commit gives the same bytes; without git, Cargo.toml's.
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
 machine := $(if $(filter arm64,$(ARCH)),aarch64,x86_64)
@@ -52,6 +50,10 @@ check: ## Everything that must pass before a change goes in: lint, e2e, test
 	    printf '\n==> make %s (%s)\n' "$$target" "$$(date +%T)"; \
 	    $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+# Every package bears the moment of the last commit, so that the same commit gives the same bytes; without git, Cargo.toml's.
+# For packages alone: aws-lc-sys is built anew whenever this changes, and `cargo build` does not know it.
+deb static image sbom packages release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)
 
 deb: ## Build the Debian package; it lies in target/dist, as do the next ones
 	@tests/need rust compiler dpkg

@@ -382,6 +382,14 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
+/// aws-lc-sys is built anew, and all that stands on it, whenever this variable is another than before.
+#[test]
+fn make_builds_what_cargo_builds() {
+    let shown = ["--silent", "--eval", "shown: ; @echo moment=$$SOURCE_DATE_EPOCH", "shown"];
+    let told = Command::new("make").args(shown).env_remove("SOURCE_DATE_EPOCH").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "moment=\n");
+}
+
 #[test]
 fn the_readme_is_short() {
     assert!(read("README.md").len() <= 12 * 1024, "{} bytes; write a page of docs/ instead", read("README.md").len());
