@@ -1,5 +1,6 @@
 //! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of them starves the rest.
 
+use std::cell::RefCell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,27 @@ impl Drop for Permit<'_> {
     }
 }
 
+thread_local! {
+    static SEAT: RefCell<Option<Permit<'static>>> = const { RefCell::new(None) };
+}
+
+impl Permits {
+    /// Waits until this thread has a permit to serve requests. It keeps the one that it has, also for the next request.
+    pub fn sit_down(&'static self) {
+        SEAT.with_borrow_mut(|seat| {
+            while seat.is_none() {
+                *seat = self.take(Duration::from_secs(60));
+            }
+        });
+    }
+}
+
+/// Gives back this thread's permit to serve requests, so that another thread serves the next one meanwhile. The thread
+/// ends the request that it is at without a permit: who comes back from a wait does not wait again.
+pub fn stand_up() {
+    SEAT.take();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +138,21 @@ mod tests {
             assert!(waiter.join().unwrap());
         });
         assert_eq!((permits.free(), permits.crowd().waiting), (1, 0));
+    }
+
+    #[test]
+    fn who_stands_up_lets_another_thread_serve_and_waits_for_a_seat_again() {
+        let permits: &'static Permits = Box::leak(Box::new(Permits::among_bounded(1)));
+        permits.sit_down();
+        permits.sit_down();
+        assert_eq!(permits.free(), 0);
+        let other = std::thread::spawn(|| permits.sit_down());
+        stand_up();
+        stand_up();
+        // It is over, and its seat is free with it.
+        other.join().unwrap();
+        assert_eq!(permits.free(), 1);
+        permits.sit_down();
+        assert_eq!(permits.free(), 0);
     }
 }

@@ -35,6 +35,7 @@ use turns::Turns;
 use workers::Service;
 
 use crate::http::{Refused, Request, Response};
+use crate::permits::Permits;
 use crate::protocol::words::forwarded::Cidr;
 
 /// Maps every failure to a response, and gives the answer to what the server itself refuses.
@@ -49,6 +50,8 @@ const EXIT_CONFIGURATION: i32 = 78;
 
 pub struct ServerSettings {
     pub workers: usize,
+    /// Requests that may wait for other servers, and for a place to do so. Each has a thread that is none of the workers.
+    pub waiting: usize,
     /// TCP peers; those on a Unix socket are always believed.
     pub trusted_proxies: Vec<Cidr>,
     pub admin_listen: Option<SocketAddr>,
@@ -132,10 +135,10 @@ fn start(
     if let Some(address) = state.settings.admin_listen {
         let admin = listener::bind_admin(address)
             .map_err(failed(1, &format!("the admin address {address} cannot be bound")))?;
-        serve(state, tiny_http::Listener::Tcp(admin), admin_handler, 2, None)?;
+        serve(state, tiny_http::Listener::Tcp(admin), admin_handler, 2, None, 0)?;
     }
     let workers = state.settings.workers.max(2);
-    serve(state, listener.into_listener(), handler, workers, Some(workers / 2))?;
+    serve(state, listener.into_listener(), handler, workers, Some(workers / 2), state.settings.waiting)?;
     let (knocked, probed) = (address.clone(), address.clone());
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
     start_thread("probe", move || probe::beat(state, &probed))?;
@@ -169,6 +172,7 @@ fn serve<H: Handler>(
     handler: H,
     workers: usize,
     readers: Option<usize>,
+    waiting: usize,
 ) -> Result<(), StartFailure> {
     let is_admin = readers.is_none();
     // tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
@@ -187,15 +191,18 @@ fn serve<H: Handler>(
         revived: Mutex::default(),
         entrance: Mutex::new(()),
         lane: readers.map(Lane::new),
+        workers: Permits::among_bounded(workers),
+        readers: Permits::among_bounded(readers.unwrap_or_default()),
         is_one_shot: is_admin,
         failure: if is_admin { Report::Recycle } else { Report::Deaf },
     }));
     let [ended, worker] = if is_admin { ["admin-ended", "admin"] } else { ["ended", "worker"] };
     start_thread(ended, move || service.see_off(&coming))?;
-    for _ in 0..workers {
+    // More threads than may work at once: those that wait for other servers let others work.
+    for _ in 0..workers + waiting {
         start_thread(worker, move || service.work())?;
     }
-    for _ in 0..readers.unwrap_or_default() {
+    for _ in 0..readers.map_or(0, |readers| readers + waiting) {
         start_thread("body", move || service.read_bodies())?;
     }
     Ok(())

@@ -115,7 +115,7 @@ impl<T> Fetched<T> {
         asker: Asker<'_>,
         url: &str,
         deadline: Deadline,
-        fetch: impl FnOnce() -> Result<T, OutboundError>,
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
         let step = |held: &Held<T>, now| held.step(self.shelf, now);
         self.go(asker, url, deadline, step, |_| {}, fetch)
@@ -128,7 +128,7 @@ impl<T> Fetched<T> {
         url: &str,
         deadline: Deadline,
         (seen, provenance): (&Arc<T>, Provenance),
-        fetch: impl FnOnce() -> Result<T, OutboundError>,
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
         let searched = |held: &mut Held<T>| {
             held.searched_at.insert(provenance, Monotonic::now());
@@ -138,6 +138,9 @@ impl<T> Fetched<T> {
     }
 
     /// Takes one step, and after a fetch, one's own or another's, what it brought.
+    ///
+    /// Whoever fetches has its place among those that wait for other servers before anybody waits for it: those who wait
+    /// for the document have places, too, and could have taken all there are.
     fn go(
         &self,
         asker: Asker<'_>,
@@ -145,19 +148,24 @@ impl<T> Fetched<T> {
         deadline: Deadline,
         step: impl Fn(&Held<T>, Monotonic) -> Step<T>,
         begin: impl Fn(&mut Held<T>),
-        fetch: impl FnOnce() -> Result<T, OutboundError>,
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let mut held = self.lock();
-        if held.len() >= MOST_HELD && !held.contains_key(url) {
-            held.retain(|_, held| held.is_fetching);
+        let mut held = self.lock_for(url);
+        let entry = held.entry(url.to_owned()).or_default();
+        match step(entry, Monotonic::now()) {
+            Step::Use(document) => return Ok(document),
+            Step::Nothing => return Err(entry.problem()),
+            Step::Fetch | Step::Wait => drop(held),
         }
+        let place = asker.take_place(url)?;
+        let asker = place.as_ref().map_or(asker, Asker::Seated);
+        let mut held = self.lock_for(url);
         let entry = held.entry(url.to_owned()).or_default();
         match step(entry, Monotonic::now()) {
             Step::Use(document) => return Ok(document),
             Step::Nothing => return Err(entry.problem()),
             Step::Wait => {
                 drop(held);
-                let _place = asker.take_place(url)?;
                 let waits = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);
                 drop(self.returned.wait_timeout_while(self.lock(), deadline.remaining(), waits));
             }
@@ -166,7 +174,7 @@ impl<T> Fetched<T> {
                 begin(entry);
                 drop(held);
                 let mut fetching = Fetching { documents: self, url, outcome: None };
-                let fetched = fetch();
+                let fetched = fetch(asker);
                 match &fetched {
                     Err(OutboundError::Busy) => return Err(OutboundError::Busy),
                     Err(problem) => log::warn!("{} cannot be had: {problem}", url.escape_debug()),
@@ -180,9 +188,18 @@ impl<T> Fetched<T> {
         match step(after, Monotonic::now()) {
             Step::Use(document) => Ok(document),
             Step::Nothing => Err(after.problem()),
-            // The fetching request had no place among the workers, or is still at it.
+            // The fetching request is still at it.
             Step::Fetch | Step::Wait => Err(OutboundError::Busy),
         }
+    }
+
+    /// With room for that document.
+    fn lock_for(&self, url: &str) -> MutexGuard<'_, HashMap<String, Held<T>>> {
+        let mut held = self.lock();
+        if held.len() >= MOST_HELD && !held.contains_key(url) {
+            held.retain(|_, held| held.is_fetching);
+        }
+        held
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
@@ -288,9 +305,9 @@ mod tests {
     fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let (url, deadline) = ("https://a.example/", Deadline::usual());
-        let seen = documents.find(Asker::Worker(&outbound), url, deadline, || Ok(1)).unwrap();
+        let seen = documents.find(Asker::Worker(&outbound), url, deadline, |_| Ok(1)).unwrap();
         let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
-            documents.find_newer(Asker::Worker(&outbound), url, deadline, (seen, provenance), || Ok(fetched))
+            documents.find_newer(Asker::Worker(&outbound), url, deadline, (seen, provenance), |_| Ok(fetched))
         };
         let second = newer(&seen, Provenance::Presented, 2).unwrap();
         newer(&second, Provenance::Presented, 3).unwrap_err();
@@ -305,7 +322,9 @@ mod tests {
     fn one_that_panics_while_fetching_leaves_the_way_free() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
-            documents.find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), fetch).map(|found| *found)
+            documents
+                .find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), |_| fetch())
+                .map(|found| *found)
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away")))).unwrap_err();
         assert_eq!(find(|| Ok(1)), Ok(1));
@@ -315,15 +334,17 @@ mod tests {
     fn a_failure_is_remembered_with_its_cause_and_a_busy_moment_is_not() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
-            documents.find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), fetch).map(|found| *found)
+            documents
+                .find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), |_| fetch())
+                .map(|found| *found)
         };
         assert_eq!(find(|| Err(OutboundError::Busy)), Err(OutboundError::Busy));
         assert_eq!(find(|| Err(OutboundError::NameNotFound)), Err(OutboundError::NameNotFound));
         assert_eq!(find(|| panic!("asked again")), Err(OutboundError::NameNotFound));
-        let elsewhere = documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), || Ok(1));
+        let elsewhere = documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), |_| Ok(1));
         assert_eq!(elsewhere.map(|found| *found), Ok(1));
-        let held =
-            documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), || panic!("asked again"));
+        let held = documents
+            .find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), |_| panic!("asked again"));
         assert_eq!(held.map(|found| *found), Ok(1));
     }
 }

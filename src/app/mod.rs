@@ -102,7 +102,7 @@ pub struct App {
     pub logout_calls: LogoutCalls,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
     pub doctor_nonces: Mutex<Vec<i64>>,
-    /// For requests of our own; a quarter of the workers may wait for them.
+    /// For requests of our own.
     pub outbound: Outbound,
     pub key_sets: Fetched<KeySet>,
     pub upstream_documents: Fetched<UpstreamMetadata>,
@@ -226,7 +226,7 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
-            outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
+            outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), config.upstream_places as usize)
                 .map_err(LoadError::Unfit)?,
             key_sets: Fetched::new(fetched::KEY_SETS),
             upstream_documents: Fetched::new(fetched::METADATA),

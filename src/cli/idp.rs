@@ -108,10 +108,10 @@ pub(super) fn tried(outbound: &Outbound, sealer: &Sealer, row: &CatalogueRow, of
 fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
     match &provider.kind {
         ProviderKind::OpenId { issuer } => {
-            let metadata = fetch_metadata(outbound, issuer, Deadline::usual()).map_err(|error| error.to_string());
+            let asker = Asker::Worker(outbound);
+            let metadata = fetch_metadata(asker, issuer, Deadline::usual()).map_err(|error| error.to_string());
             let keys = metadata.as_ref().ok().map(|metadata| {
-                fetch_key_set(Asker::Worker(outbound), &metadata.jwks_uri, Deadline::usual())
-                    .map_err(|error| error.to_string())
+                fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual()).map_err(|error| error.to_string())
             });
             Asked::OpenId { metadata, keys }
         }

@@ -134,6 +134,8 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
     let stats = Arc::new(ServerStats::default());
     let settings = ServerSettings {
         workers: house.config.workers as usize,
+        // As many as have places may wait for one.
+        waiting: house.config.upstream_places as usize * 2,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
         is_open: Arc::clone(&house.is_open),

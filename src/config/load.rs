@@ -68,6 +68,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         base_url: reader.parsed(&BASE_URL, BaseUrl::parse).unwrap_or_else(BaseUrl::placeholder),
         listeners: listeners(reader),
         workers,
+        upstream_places: reader.number(&UPSTREAM_PLACES),
         client_cache_mib: reader.number(&CLIENT_CACHE_MIB),
         secret_file: reader.path_or_credential(&SECRET_FILE, "gatepost-secret"),
         trusted_proxies: reader.parsed(&TRUSTED_PROXIES, reader::cidr_list).unwrap_or_default(),

@@ -29,6 +29,8 @@ pub struct Config {
     pub listeners: Listeners,
     /// `GATEPOST_WORKERS`: threads, at least 5.
     pub workers: u32,
+    /// `GATEPOST_UPSTREAM_PLACES`: requests that may wait for other servers at once.
+    pub upstream_places: u32,
     pub client_cache_mib: u32,
     /// `GATEPOST_SECRET_FILE`, or the systemd credential: where the master secret is. `None` when neither was given.
     pub secret_file: Option<PathBuf>,

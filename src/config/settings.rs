@@ -37,6 +37,9 @@ settings! {
     ADMIN_LISTEN: TextOrEmpty, Is("127.0.0.1:9464"),
         "address and port of `/healthz`, `/readyz` and `/metrics`; empty turns it off. Only one service can have it";
     WORKERS: Number(5, 1_024), Described("4 x cores, at least 16"), "worker threads";
+    UPSTREAM_PLACES: Number(1, 1_000), Is("24"),
+        "requests that may wait for other servers at once (identity providers, keys of clients), three quarters of them for \
+         one server; as many more may wait for their turn. Each has a thread of its own, besides the workers";
     CLIENT_CACHE_MIB: Number(1, 65_536), Is("64"),
         "memory for clients in use, in MiB, about 2 kB each. Others are read from the database when they come";
     SECRET_FILE: Text, Described("the systemd credential `gatepost-secret`"),

@@ -15,13 +15,16 @@ pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
+use crate::deadline;
 use crate::outbound::request::CheckedResolver;
+use crate::permits;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::web_url::WebUrl;
 
 /// How long finding the address, and then connecting, may take: each.
 const CONNECT: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Of the time that a request has, so much is left once it has waited for a place.
+const KEPT: Duration = Duration::from_secs(1);
 const USER_AGENT: &str = "Gatepost";
 
 #[derive(Debug)]
@@ -32,7 +35,7 @@ pub struct Outbound {
 
 impl Outbound {
     /// A client that reaches the open internet and what lies in `allow`, trusts the system's store and the certificates
-    /// (PEM) in `ca_file`, and lets `at_once` workers wait at the same time. The error says what is wrong with the file.
+    /// (PEM) in `ca_file`, and lets `at_once` requests wait at the same time. The error says what is wrong with the file.
     pub fn new(allow: &[Cidr], ca_file: Option<&Path>, at_once: usize) -> Result<Outbound, String> {
         let config = Agent::config_builder()
             .tls_config(request::tls_config(ca_file)?)
@@ -55,16 +58,23 @@ impl Outbound {
         self.places.free() as u64
     }
 
-    /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already, so
-    /// that the rest keeps serving. An answer of any status is an answer, a redirect as well.
+    /// Requests that wait for a place.
+    pub fn waiting(&self) -> u64 {
+        self.places.waiting() as u64
+    }
+
+    /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already. An
+    /// answer of any status is an answer, a redirect as well.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         self.take_place(request.url)?.send(request)
     }
 
-    /// A place among the workers that wait for other servers, for all that is asked of the server of `url` on behalf of
-    /// one request: once there, nothing of it is refused for want of a place.
+    /// A place among the requests that wait for other servers, for all that is asked of the server of `url` on behalf of
+    /// one request: once there, nothing of it is refused for want of a place. From here on it keeps no worker from others.
     pub fn take_place(&self, url: &str) -> Result<Place<'_>, OutboundError> {
-        let taker = self.places.take(check_url(url)?.origin, PATIENCE).ok_or(OutboundError::Busy)?;
+        let server = check_url(url)?.origin;
+        permits::stand_up();
+        let taker = self.places.take(server, patience()).ok_or(OutboundError::Busy)?;
         Ok(Place { outbound: self, taker })
     }
 
@@ -77,7 +87,13 @@ impl Outbound {
     }
 }
 
-/// A worker's place while it waits for another server; given back when dropped.
+/// How long a request waits for a place.
+fn patience() -> Duration {
+    let left = deadline::current().map_or(deadline::ALLOWANCE, |(left, _)| left);
+    left.saturating_sub(KEPT)
+}
+
+/// A request's place while it waits for another server; given back when dropped.
 #[derive(Debug)]
 pub struct Place<'a> {
     outbound: &'a Outbound,
@@ -103,10 +119,14 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    pub fn send(self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+    /// Sends a request whose answer must be there by `deadline`, which does not wait while there is no place.
+    pub fn send(self, request: OutboundRequest<'_>, deadline: Deadline) -> Result<OutboundAnswer, OutboundError> {
         match self {
-            Asker::Worker(outbound) => outbound.send(request),
-            Asker::Seated(place) => place.send(request),
+            Asker::Worker(outbound) => {
+                let place = outbound.take_place(request.url)?;
+                place.send(&request.by(deadline))
+            }
+            Asker::Seated(place) => place.send(&request.by(deadline)),
         }
     }
 

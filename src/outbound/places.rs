@@ -1,9 +1,8 @@
-//! Places among the workers that wait for somebody else's server: a quarter of all, so that the rest keeps serving; as many
-//! more wait a moment for one. No server gets all of them, and one that does not answer in time gets one at a time until it
-//! does: it lets down its own users alone.
+//! Places for requests that wait for somebody else's server, and a line for as many more. No server gets all of either, and
+//! one that does not answer in time gets one place at a time until it does: it lets down its own users alone.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,21 +10,30 @@ use std::time::{Duration, Instant};
 pub(super) struct Places {
     most: usize,
     taken: Mutex<Taken>,
-    returned: Condvar,
+    /// A place was given back or taken, so that another request may be the next.
+    moved: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     together: usize,
-    waiting: usize,
     servers: HashMap<String, Server>,
+    /// Those that wait for a place, in the order in which they came.
+    line: VecDeque<Waiting>,
+    last_number: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Server {
     taken: usize,
     /// Whether the latest request got no answer in time.
     is_slow: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    server: String,
 }
 
 /// A place; given back when dropped, also when the holder panics.
@@ -39,11 +47,15 @@ pub(super) struct Taker<'a> {
 
 impl Places {
     pub(super) fn new(most: usize) -> Places {
-        Places { most: most.max(1), taken: Mutex::default(), returned: Condvar::new() }
+        Places { most: most.max(1), taken: Mutex::default(), moved: Condvar::new() }
     }
 
     pub(super) fn free(&self) -> usize {
         self.most.saturating_sub(self.taken().together)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.taken().line.len()
     }
 
     /// A place to wait for that server, if there is one within `patience`. Where the server is slow or too many wait
@@ -51,32 +63,59 @@ impl Places {
     pub(super) fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
         let deadline = Instant::now() + patience;
         let mut taken = self.taken();
-        loop {
-            let (of_server, is_slow) = taken.servers.get(server).map_or((0, false), |one| (one.taken, one.is_slow));
-            if taken.together < self.most && of_server < self.share(is_slow) {
+        taken.last_number += 1;
+        let number = taken.last_number;
+        taken.line.push_back(Waiting { number, server: server.to_owned() });
+        while taken.may_wait(number, server, self.most) {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 break;
             }
-            let remaining = deadline.saturating_duration_since(Instant::now());
-            if is_slow || remaining.is_zero() || taken.waiting >= self.most {
-                return None;
-            }
-            taken.waiting += 1;
-            taken = self.returned.wait_timeout(taken, remaining).unwrap_or_else(PoisonError::into_inner).0;
-            taken.waiting = taken.waiting.saturating_sub(1);
+            taken = self.moved.wait_timeout(taken, remaining).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let is_next = taken.is_next(number, self.most);
+        taken.line.retain(|waiting| waiting.number != number);
+        if !is_next {
+            return None;
         }
         taken.together += 1;
         taken.servers.entry(server.to_owned()).or_default().taken += 1;
+        // There may be a place for whoever is the next now.
+        self.moved.notify_all();
         Some(Taker { places: self, server: server.to_owned(), was_slow: Cell::new(None) })
-    }
-
-    /// How many may wait for one server: where there are several places, at least one stays for others.
-    fn share(&self, is_slow: bool) -> usize {
-        if is_slow { 1 } else { self.most.saturating_sub((self.most / 4).max(1)).max(1) }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Taken {
+    /// Whether this is the first in line that there is a place for.
+    fn is_next(&self, number: u64, most: usize) -> bool {
+        let has_room = |waiting: &&Waiting| {
+            let Server { taken, is_slow } = self.server(&waiting.server);
+            self.together < most && taken < if is_slow { 1 } else { share(most) }
+        };
+        self.line.iter().find(has_room).is_some_and(|waiting| waiting.number == number)
+    }
+
+    /// Whether one that is not the next may stay in line: nobody waits for a slow server, and no more than have places.
+    fn may_wait(&self, number: u64, server: &str, most: usize) -> bool {
+        let ahead = || self.line.iter().take_while(|waiting| waiting.number != number);
+        let ahead_for_server = ahead().filter(|waiting| waiting.server == server).count();
+        let is_too_long = ahead().count() >= most || ahead_for_server >= share(most);
+        !self.is_next(number, most) && !is_too_long && !self.server(server).is_slow
+    }
+
+    fn server(&self, server: &str) -> Server {
+        self.servers.get(server).copied().unwrap_or_default()
+    }
+}
+
+/// How many may have places, or wait, for one server: where there are several, at least one stays for others.
+fn share(most: usize) -> usize {
+    most.saturating_sub((most / 4).max(1)).max(1)
 }
 
 impl Taker<'_> {
@@ -90,7 +129,7 @@ impl Drop for Taker<'_> {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
         // Each of those who wait may wait for another server.
-        self.places.returned.notify_all();
+        self.places.moved.notify_all();
         taken.together = taken.together.saturating_sub(1);
         let Some(server) = taken.servers.get_mut(&self.server) else { return };
         server.taken = server.taken.saturating_sub(1);
@@ -103,6 +142,8 @@ impl Drop for Taker<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     fn takers<'a>(places: &'a Places, server: &str, count: usize) -> Vec<Option<Taker<'a>>> {
@@ -144,5 +185,79 @@ mod tests {
         ends(next, &[false]);
         let two = (places.take("a", Duration::ZERO), places.take("a", Duration::ZERO));
         assert!(two.0.is_some() && two.1.is_some());
+    }
+
+    /// Waits until so many stand in line.
+    fn await_line(places: &Places, length: usize) {
+        while places.taken().line.len() < length {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_gets_a_place_in_the_order_of_coming() {
+        let (places, order) = (Places::new(4), Mutex::new(Vec::new()));
+        // Two stay taken to the end, so that those who wait go one by one.
+        let mut held = takers(&places, "a", 3);
+        thread::scope(|scope| {
+            for number in 0..3 {
+                let (places, order) = (&places, &order);
+                scope.spawn(move || {
+                    let taker = places.take("a", Duration::from_secs(60)).unwrap();
+                    order.lock().unwrap().push(number);
+                    drop(taker);
+                });
+                await_line(places, number + 1);
+            }
+            // Nobody who wants another server stands behind them.
+            assert!(places.take("b", Duration::ZERO).is_some());
+            drop(held.pop());
+        });
+        assert_eq!(order.into_inner().unwrap(), [0, 1, 2]);
+        assert_eq!(places.taken().line.len(), 0);
+    }
+
+    #[test]
+    fn no_more_wait_than_there_are_places_and_not_all_of_them_for_one_server() {
+        let places = Places::new(4);
+        thread::scope(|scope| {
+            let held = [takers(&places, "a", 3), takers(&places, "b", 1)];
+            let wait = |server: &'static str| {
+                let places = &places;
+                scope.spawn(move || places.take(server, Duration::from_secs(60)).is_some())
+            };
+            let mut waiting: Vec<_> = (1..=3)
+                .map(|length| {
+                    let waiter = wait("a");
+                    await_line(&places, length);
+                    waiter
+                })
+                .collect();
+            // Waiting would outlast the test.
+            assert!(places.take("a", Duration::from_secs(3_600)).is_none(), "three of four wait for one");
+            waiting.push(wait("b"));
+            await_line(&places, 4);
+            assert!(places.take("b", Duration::from_secs(3_600)).is_none(), "four wait");
+            drop(held);
+            assert!(waiting.into_iter().all(|waiter| waiter.join().unwrap()));
+        });
+        assert_eq!((places.free(), places.taken().servers.len()), (4, 0));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_server_that_turns_out_to_be_slow() {
+        let places = Places::new(1);
+        thread::scope(|scope| {
+            let held = places.take("a", Duration::ZERO).unwrap();
+            let waiter = scope.spawn(|| {
+                let first = places.take("a", Duration::from_secs(60));
+                let second = scope.spawn(|| places.take("a", Duration::from_secs(3_600)).is_none());
+                (first.is_some(), second.join().unwrap())
+            });
+            await_line(&places, 1);
+            held.note(true);
+            drop(held);
+            assert_eq!(waiter.join().unwrap(), (true, true), "one at a time");
+        });
     }
 }

@@ -64,7 +64,7 @@ pub struct OutboundAnswer {
 /// Why there is no answer. `Display` is for the log and for operators, never for strangers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboundError {
-    /// A quarter of the workers wait for other servers already: answer 503.
+    /// As many requests as may wait for that server, or for all others, do so already: answer 503.
     Busy,
     /// Not a URL that is fetched; the rule that was broken.
     Url(&'static str),

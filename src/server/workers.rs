@@ -22,6 +22,7 @@ use crate::http::incoming::{
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
+use crate::permits::Permits;
 
 /// One listener with what answers its requests. Lives until the process ends: dropping tiny_http's server would remove
 /// the Unix socket's path, which may be the next process's by then.
@@ -38,6 +39,9 @@ pub struct Service<H: 'static> {
     pub entrance: Mutex<()>,
     /// Bodies longer than a kilobyte are refused where there is none.
     pub lane: Option<Lane<Waiting>>,
+    /// Threads that may serve at once: those that take requests, and those that read bodies.
+    pub workers: Permits,
+    pub readers: Permits,
     /// Whether every answer is the last of its connection.
     pub is_one_shot: bool,
     /// What to tell the supervisor when tiny_http fails.
@@ -63,6 +67,7 @@ impl Drop for InFlight {
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
         loop {
+            self.workers.sit_down();
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
                 Ok((_, Turn::Later)) => {}
@@ -104,6 +109,7 @@ impl<H: Handler> Service<H> {
     pub fn read_bodies(&'static self) {
         let Some(lane) = &self.lane else { return };
         loop {
+            self.readers.sit_down();
             let (source, waiting) = lane.next();
             let peer = waiting.request.remote_addr().copied();
             let is_elsewhere = contained(|| self.read_and_serve(waiting)).unwrap_or(false);

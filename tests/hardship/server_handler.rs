@@ -26,6 +26,7 @@ fn server_process() {
     let stats = Arc::new(ServerStats::default());
     let seen = Arc::clone(&stats);
     let settings = ServerSettings {
+        waiting: 0,
         workers: 4,
         trusted_proxies: loopback_proxies(),
         admin_listen: None,

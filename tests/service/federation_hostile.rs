@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, choose, issued, redeem, sign_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
-use crate::support::http::{Answer, Browser, free_port};
+use crate::support::http::{Answer, Browser, ask_alone, free_address, free_port};
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Fault, Place, Signature, Upstream};
+use crate::support::waiting::await_that;
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128");
 /// What every upstream of these tests says in its errors, and nobody else.
@@ -388,7 +389,11 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
     let upstream = Upstream::start_with(Signer::es256("first"));
     let mut document = with_clients(document(), &[("only", json!({"identity_providers": ["up"]}))]);
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
-    let gatepost = Gatepost::start_with(&document, &[ALLOWED, ("GATEPOST_WORKERS", "16")]);
+    let admin = free_address();
+    // Three of the four are for one provider, and three more may wait.
+    let settings = [ALLOWED, ("GATEPOST_UPSTREAM_PLACES", "4"), ("GATEPOST_ADMIN_LISTEN", &admin)];
+    let gatepost = Gatepost::start_with(&document, &settings);
+    let in_line = || ask_alone(&admin, "GET /metrics").1.contains("gatepost_outbound_waiting 3\n");
     // Metadata and keys are known by now.
     assert!(go(&gatepost, 0).query().contains_key("code"));
     let before = stored(&gatepost);
@@ -406,8 +411,9 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
         upstream.fault(Place::Token, Fault::Held);
         thread::scope(|scope| {
             let gatepost = &gatepost;
-            let hanging = [1, 2, 3].map(|number| scope.spawn(move || go(gatepost, number)));
+            let hanging = [1, 2, 3, 7, 8, 9].map(|number| scope.spawn(move || go(gatepost, number)));
             upstream.await_held(3);
+            await_that("three wait for a place", Duration::from_secs(3), in_line);
             check();
             upstream.let_go();
             for one in hanging {
@@ -417,17 +423,20 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
         });
     }
     let after = stored(&gatepost);
-    // The same account as before, three sessions more each time, and that of the local sign-in.
-    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, 13, 0]);
+    // The same account as before, six sessions more each time, and that of the local sign-in.
+    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, 25, 0]);
 }
 
 #[test]
-fn the_first_to_come_at_once_are_let_in_and_so_they_are_where_workers_are_few() {
-    for (workers, people) in [("5", 1), ("8", 1), ("16", 3)] {
+fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
+    for (places, people) in [("1", 2), ("4", 6), ("24", 20)] {
         let upstream = Upstream::start_with(Signer::es256("first"));
         let mut document = document();
         document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
-        let gatepost = Gatepost::start_with(&document, &[ALLOWED, ("GATEPOST_WORKERS", workers)]);
+        let gatepost = Gatepost::start_with(
+            &document,
+            &[ALLOWED, ("GATEPOST_WORKERS", "5"), ("GATEPOST_UPSTREAM_PLACES", places)],
+        );
         // Its metadata is known by now, its keys are not: who has redeemed a code must not fail for want of them.
         let gone =
             person_from(&gatepost, 0).follow(&gatepost.base_url, gatepost.get(&authorize_path("conf1", RP1, &[])));
@@ -443,7 +452,7 @@ fn the_first_to_come_at_once_are_let_in_and_so_they_are_where_workers_are_few() 
                 .collect();
             for one in at_once {
                 let answer = one.join().unwrap();
-                assert!(answer.query().contains_key("code"), "{workers}: {} {}", answer.status, answer.text());
+                assert!(answer.query().contains_key("code"), "{places}: {} {}", answer.status, answer.text());
             }
         });
     }
@@ -464,7 +473,8 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
     hanging.fault(Place::Token, Fault::Held);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        for number in 0..16 {
+        // More than have a place or wait for one.
+        for number in 0..45 {
             let (gatepost, over) = (&gatepost, &over);
             scope.spawn(move || {
                 while !over.load(Ordering::SeqCst) {
@@ -481,7 +491,7 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
                 }
             });
         }
-        hanging.await_held(3);
+        hanging.await_held(18);
         // Long enough for the supervisor to lose patience with a process that does not answer.
         for number in 0..20 {
             let answer = by_the_other(10 + number);

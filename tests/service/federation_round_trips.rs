@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -359,6 +360,40 @@ fn first_sign_ins_at_the_same_moment_make_one_account() {
     assert_eq!(subjects.len(), 1, "{subjects:?}");
     let after = house.stored();
     assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [1, 3, 1]);
+}
+
+#[test]
+fn twenty_people_at_once_and_twenty_a_second_come_back_from_a_provider_that_takes_its_time() {
+    let house = House::start();
+    // Metadata and keys are known by now.
+    let answer = Traveller::new().visit(&house.request(&[]));
+    house.assert_signed_in(&answer, "at first");
+    let before = house.stored();
+    let crowds = [("at once", 20, Duration::ZERO), ("20 a second", 60, Duration::from_millis(50))];
+    for (what, people, apart) in crowds {
+        let arriving: Vec<_> = (0..people)
+            .map(|_| {
+                let mut person = Traveller::new();
+                let callback = house.at_the_gate(&mut person, &[]);
+                (person, callback)
+            })
+            .collect();
+        house.upstream.fault(Place::Token, Fault::Slow(Duration::from_millis(600)));
+        thread::scope(|scope| {
+            let mut arrived = Vec::new();
+            for (mut person, callback) in arriving {
+                arrived.push(scope.spawn(move || person.get(&callback)));
+                thread::sleep(apart);
+            }
+            for one in arrived {
+                let answer = one.join().unwrap();
+                assert!(answer.query().contains_key("code"), "{what}: {} {}", answer.status, answer.text());
+            }
+        });
+        house.upstream.let_go();
+    }
+    let after = house.stored();
+    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, 80, 0]);
 }
 
 #[test]

@@ -420,6 +420,16 @@ fn keys_that_cannot_be_had_prove_nothing_and_hold_nobody_up() {
     clients.push(client("untrusted", json!({"jwks_uri": good.url("/").replace("http:", "https:")})));
     let gatepost = Gatepost::start_with(&with(&clients), &[OUTBOUND[0], ("GATEPOST_WORKERS", "8")]);
     let by_key = |name: &str| ask(&gatepost, &signer.sign(&claims(&gatepost, name)));
+    // Too long for a worker: one of the readers of bodies, half as many as there are workers, answers it.
+    let padding = ("padding", "x".repeat(2_000));
+    let long = [GRANT, (padding.0, padding.1.as_str())];
+    // Of one address at most half of those readers are held up.
+    let from = |number: usize| format!("198.51.100.{number}");
+    let by_long = |number: usize| {
+        let assertion = signer.sign(&claims(&gatepost, "silent"));
+        let form = [("client_assertion_type", ASSERTION_TYPE), ("client_assertion", assertion.as_str())];
+        gatepost.post("/connect/token", &[("X-Forwarded-For", &from(number))], &[&form, &long[..]].concat())
+    };
     for name in ["down", "private", "metadata", "mapped", "untrusted"] {
         assert_unproven(&gatepost, &by_key(name), "GP1239", name);
     }
@@ -427,11 +437,13 @@ fn keys_that_cannot_be_had_prove_nothing_and_hold_nobody_up() {
         assert_unproven(&gatepost, &by_key(name), code, name);
     }
     std::thread::scope(|scope| {
-        let held_up: Vec<_> = (0..6).map(|_| scope.spawn(|| by_key("silent"))).collect();
+        let held_up: Vec<_> = (0..12).map(|number| scope.spawn(move || by_long(number))).collect();
         while failing[0].2.requests().is_empty() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let others = gatepost.post("/connect/token", &[("Authorization", &basic("service", CONF1_SECRET))], &[GRANT]);
+        let authorization = basic("service", CONF1_SECRET);
+        let headers = [("Authorization", authorization.as_str()), ("X-Forwarded-For", &from(100))];
+        let others = gatepost.post("/connect/token", &headers, &long);
         assert_eq!(others.status, 200, "{}", others.text());
         assert!(!held_up.iter().all(|asked| asked.is_finished()), "the rest keeps serving meanwhile");
         for answer in held_up.into_iter().map(|asked| asked.join().unwrap()) {

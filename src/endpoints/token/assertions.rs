@@ -85,7 +85,7 @@ impl App {
             }
             KeySource::Uri(url) => url,
         };
-        let fetch = || fetch_key_set(asker, url, deadline);
+        let fetch = |asker: Asker<'_>| fetch_key_set(asker, url, deadline);
         let Some(set) = had(self.key_sets.find(asker, url, deadline, fetch))? else {
             return Ok(Err(AssertionProblem::KeysUnavailable));
         };
@@ -110,7 +110,7 @@ fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>,
 /// Refused when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
 pub fn fetch_key_set(asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<KeySet, OutboundError> {
     let request = OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
-    let answer = asker.send(&request.by(deadline))?.require_ok()?;
+    let answer = asker.send(request, deadline)?.require_ok()?;
     let set = answer.json().as_ref().and_then(KeySet::parse);
     set.ok_or_else(|| OutboundError::Failed(String::from("the answer is no JWK set")))
 }

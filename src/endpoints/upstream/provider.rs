@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::fetched::Provenance;
 use crate::endpoints::token::assertions::KeySource;
-use crate::outbound::{Asker, Deadline, Outbound, OutboundAnswer, OutboundError, OutboundRequest, Place};
+use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::token::assertion::AssertionProblem;
@@ -129,7 +129,7 @@ impl<'a> Connection<'a> {
         let deadline = Deadline::usual();
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
-                let fetch = || fetch_metadata(&app.outbound, issuer, deadline);
+                let fetch = |asker: Asker<'_>| fetch_metadata(asker, issuer, deadline);
                 let found = app.upstream_documents.find(Asker::Worker(&app.outbound), issuer, deadline, fetch);
                 found.map_err(|error| unanswered("discovery", error))?
             }
@@ -227,14 +227,10 @@ impl<'a> Connection<'a> {
 }
 
 /// Fetches and reads the discovery document of an issuer.
-pub fn fetch_metadata(
-    outbound: &Outbound,
-    issuer: &str,
-    deadline: Deadline,
-) -> Result<UpstreamMetadata, OutboundError> {
+pub fn fetch_metadata(asker: Asker<'_>, issuer: &str, deadline: Deadline) -> Result<UpstreamMetadata, OutboundError> {
     let url = metadata::address(issuer);
-    let request = OutboundRequest::get(&url).header("Accept", "application/json").by(deadline);
-    let document = outbound.send(&request)?.require_ok()?.json().unwrap_or_default();
+    let request = OutboundRequest::get(&url).header("Accept", "application/json");
+    let document = asker.send(request, deadline)?.require_ok()?.json().unwrap_or_default();
     metadata::read(&document, issuer).map_err(OutboundError::Failed)
 }
 

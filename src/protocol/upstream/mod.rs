@@ -63,7 +63,7 @@ pub enum UpstreamProblem {
     /// Upstream cannot sign anybody in as asked (`login_required`, `interaction_required` and their like), or cannot be asked
     /// to.
     LoginRequired,
-    /// Too many of our workers wait for other servers already.
+    /// Too many requests wait for other servers already.
     Busy,
     /// Not there, too slow, or not able to answer; the cause is for the log and the operator.
     Unavailable(String),
