@@ -168,7 +168,13 @@ impl Invocation {
         self.options.contains_key(name)
     }
 
+    /// The settings of the installation on this machine, unless others are given.
     pub(super) fn source(&self) -> Result<Source, Failure> {
+        Ok(Source::for_command(self.env_file.as_deref(), &self.settings)?)
+    }
+
+    /// Only the settings that are given.
+    pub(super) fn given_source(&self) -> Result<Source, Failure> {
         Ok(Source::from_environment(self.env_file.as_deref(), &self.settings)?)
     }
 

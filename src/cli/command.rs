@@ -42,7 +42,8 @@ pub(super) static COMMANDS: LazyLock<Vec<Command>> =
 
 const SETTINGS_HINT: &str = "\
 Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
-the same names, as --base-url; `gatepost --help` lists them. What counts seconds
+the same names, as --base-url; `gatepost --help` lists them. Where there is no
+such variable and no such file, /etc/gatepost/env is read. What counts seconds
 takes 90s, 15m, 12h and 30d, too.";
 
 const EXIT_CODES: &str =
@@ -182,7 +183,10 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
         }
         page.push_str(&format!(".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n", roff(command.example)));
     }
-    page.push_str(".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from flags.\n");
+    page.push_str(
+        ".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from flags.\nWhere there is \
+         no variable and no such file, /etc/gatepost/env is read.\n",
+    );
     for setting in SETTINGS {
         let flag = setting.flag().map(|flag| format!(", {flag}")).unwrap_or_default();
         let meaning = format!("{} (default: {})", setting.meaning, setting.default_text()).replace('°', "");

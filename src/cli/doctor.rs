@@ -52,7 +52,7 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
     let (source, config) = (invocation.source()?, invocation.config()?);
     // Reading the master secret checks the mode of its file.
     let holds_it = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="));
-    let env_file = invocation.env_file.clone().filter(holds_it);
+    let env_file = source.file.clone().filter(holds_it);
     let mut files = source.given("GATEPOST_DATABASE_URL_FILE").map(PathBuf::from).into_iter().chain(env_file);
     let open = files.find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0));
     judge!(findings, "settings", {

@@ -14,7 +14,8 @@ use super::output::{self, Failure};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
-    let listeners = Listeners::load(&invocation.source()?)?;
+    // It also runs where the installation is not root's, and asks the usual address without any settings.
+    let listeners = Listeners::load(&invocation.given_source()?)?;
     let (answer, word, place) = match (listeners.admin, listeners.main) {
         (Some(address), _) => {
             (over_tcp(address, "localhost", "/readyz"), "ready", format!("http://{}/readyz", reachable(address)))

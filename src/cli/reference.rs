@@ -61,7 +61,8 @@ impl Topic {
             Topic::new(
                 "settings",
                 "From the environment, or from a file by `--env-file FILE`. A flag of the same name (`--listen` for \
-                 `GATEPOST_LISTEN`) overrides both.",
+                 `GATEPOST_LISTEN`) overrides both. A command that gets neither a `GATEPOST_` variable nor that file reads \
+                 `/etc/gatepost/env`.",
                 ["variable", "meaning", "default"],
                 settings.collect(),
             ),

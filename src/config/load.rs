@@ -7,7 +7,7 @@ use super::settings::*;
 use super::source::Source;
 use super::{
     Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits, ListenAddress,
-    Listeners, LogFormat, Problem, SameSite, ScopeClaim,
+    Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
 };
 use crate::config::reader;
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -40,6 +40,11 @@ impl Config {
         if config.remember_session_lifetime.is_some_and(|lifetime| lifetime <= config.session_lifetime) {
             let rule = format!("must be longer than {}", SESSION_LIFETIME.name);
             reader.problems.push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
+        }
+        if source.is_installed_missing && !reader.problems.is_empty() {
+            let rule =
+                "is not there, no GATEPOST_ variable is set, and no --env-file is named: one of them has the settings";
+            reader.problems.push(Problem::new(installed::FILE, rule));
         }
         ConfigError::unless_empty(reader.problems)?;
         Ok(config)

@@ -1,6 +1,7 @@
 //! Every setting, read once and typed; the only reader of the environment. A configuration that does not hold is refused
 //! whole, with every problem named.
 
+mod installed;
 mod load;
 pub mod reader;
 pub mod settings;

@@ -1,17 +1,23 @@
 //! Where the texts of settings come from: flags before the environment before the file; secrets also from files and
-//! systemd credentials. The only reader of the environment.
+//! systemd credentials. A command that has neither environment nor file takes the file of the installation. The only
+//! reader of the environment.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::config::settings::SETTINGS;
-use crate::config::{ConfigError, Problem};
+use crate::config::{ConfigError, Problem, installed};
 use crate::protocol::registration::names::nearest;
 use crate::protocol::words::secret::SecretText;
 
 #[derive(Clone)]
 pub struct Source {
     values: BTreeMap<&'static str, String>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// Whether the file of the installation was looked for, and is not there.
+    pub(super) is_installed_missing: bool,
     /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
     pub(super) credentials_directory: Option<PathBuf>,
     pub(super) cores: u32,
@@ -19,7 +25,25 @@ pub struct Source {
 
 impl Source {
     pub fn empty() -> Source {
-        Source { values: BTreeMap::new(), credentials_directory: None, cores: 1 }
+        Source {
+            values: BTreeMap::new(),
+            file: None,
+            is_installed_missing: false,
+            credentials_directory: None,
+            cores: 1,
+        }
+    }
+
+    /// The settings for a command: as [`Source::from_environment`], where a file was named or any variable is set. Else
+    /// those of the installation on this machine, all of them: never half of two installations.
+    pub fn for_command(file: Option<&Path>, flags: &[(&'static str, String)]) -> Result<Source, ConfigError> {
+        let mut names = std::env::vars_os().map(|(name, _)| name);
+        if file.is_some() || names.any(|name| name.as_encoded_bytes().starts_with(b"GATEPOST_")) {
+            return Source::from_environment(file, flags);
+        }
+        let installed = installed::find()?;
+        let source = Source::from_environment(installed, flags)?;
+        Ok(Source { is_installed_missing: installed.is_none(), ..source })
     }
 
     /// Reads the file and this process's environment, and lays `flags` (name of the setting, value) over both.
@@ -28,6 +52,7 @@ impl Source {
         source.credentials_directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         source.cores = u32::try_from(cores).unwrap_or(u32::MAX);
+        source.file = file.map(Path::to_owned);
         let mut problems = file.map(|file| source.take_file(file)).unwrap_or_default();
         for (name, value) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
@@ -72,6 +97,9 @@ impl Source {
     fn take_file(&mut self, file: &Path) -> Vec<Problem> {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return vec![Problem::new(format!("cannot read {}:", file.display()), "run this with sudo")];
+            }
             Err(error) => return vec![Problem::new(file.display().to_string(), format!("cannot be read: {error}"))],
         };
         let (pairs, problems) = parse(&text);

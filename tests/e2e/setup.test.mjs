@@ -121,7 +121,12 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
   // sudo, nginx and systemctl of a machine that is not the one the tests run on.
   async function commandsOfTheMachine() {
     const commands = {
-      sudo: `case $1 in -u) [ "$2" = postgres ] || exit 1; export PGUSER=postgres PGHOST=127.0.0.1 PGPORT=${database.port}; shift 2;; esac\nexec "$@"`,
+      // The settings lie where commands look for them, and nothing else of this machine sees them there.
+      sudo: `case $1 in
+-u) [ "$2" = postgres ] || exit 1; export PGUSER=postgres PGHOST=127.0.0.1 PGPORT=${database.port}; shift 2;;
+gatepost) set -- ${join(root, "tests/with-installation")} ${machine}/etc/gatepost "$@";;
+esac
+exec "$@"`,
       nginx: `exec ${nginxProgram} -p ${machine} -c ${machine}/etc/nginx/nginx.conf "$@"`,
       systemctl: `exec python3 ${join(root, "tests/e2e/systemctl.py")} "$@"`,
       // What the package does is tried where packages are. Here the same is done from source, with the binary that is built.

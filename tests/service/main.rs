@@ -32,6 +32,7 @@ mod cli_doctor;
 mod cli_explain;
 mod cli_help;
 mod cli_idp;
+mod cli_installed;
 mod cli_keys;
 mod cli_plan;
 mod cli_registry;
