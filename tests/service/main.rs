@@ -81,6 +81,7 @@ mod password_links;
 mod private_key_jwt;
 mod refresh_families;
 mod refresh_token;
+mod restored;
 mod revocation;
 mod revocations_hold;
 mod second_factors;
