@@ -46,12 +46,9 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
 
 fn rehearse(operator: &Operator) -> Result<(), Failure> {
     let rehearsed = operator.store.administer(|client| migrate::rehearse(client, MIGRATIONS))?;
-    for Rehearsed { name, took, locks } in rehearsed {
+    for Rehearsed { name, took, told } in rehearsed {
         output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
-        for (table, mode) in locks {
-            let kept_out = if mode == "AccessExclusiveLock" { "everybody" } else { "writers" };
-            output::line(&format!("  {table}: {kept_out} would wait meanwhile ({mode})"))?;
-        }
+        told.iter().try_for_each(|line| output::line(&format!("  {line}")))?;
     }
     Ok(())
 }

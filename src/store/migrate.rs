@@ -1,5 +1,6 @@
 //! The schema's levels: `sql/*.sql`, embedded, forward only, each applied once and remembered with its checksum.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Row, Transaction};
@@ -15,17 +16,25 @@ pub struct Migration {
     pub level: i32,
     pub name: &'static str,
     /// Its text; the first line reads `-- compatible_from: N`, N being the oldest level whose binary works with this one.
+    /// A statement ends where a line ends with a semicolon. `CREATE INDEX CONCURRENTLY name ON table ...` comes before the rest.
     pub sql: &'static str,
 }
 
 pub const MIGRATIONS: &[Migration] =
     &[Migration { level: 1, name: "0001_foundation.sql", sql: include_str!("../../sql/0001_foundation.sql") }];
 
-/// A migration holds the advisory lock of this name (a fixed number, and the schema, since a database may hold several
-/// installations) for the length of its transaction.
-const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7307467, hashtext(current_schema()))";
+/// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a database may hold several
+/// installations.
+const TRY_LOCK: &str = "SELECT pg_try_advisory_lock(7307467, hashtext(current_schema())) AS taken";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(7307467, hashtext(current_schema()))";
 
-const CREATE_TABLE: &str = "
+/// How often it is asked for, a tenth of a second apart.
+const TRIES: usize = 300;
+
+/// How each transaction here begins. Whoever comes to a table while a statement waits for a lock on it waits behind that
+/// statement: so none waits for long.
+const BEGIN: &str = "
+SET LOCAL lock_timeout = '500ms';
 CREATE TABLE IF NOT EXISTS schema_migrations (
     level int4 PRIMARY KEY,
     name text NOT NULL,
@@ -38,80 +47,188 @@ const FITNESS: &str = "SELECT current_setting('server_encoding') = 'UTF8' AND lo
 
 const INSERT: &str = "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
 
-/// Applies what is missing, all in one transaction, one process at a time; answers the names of what it applied.
+impl Migration {
+    /// Its statements: those that make indexes concurrently, or the others.
+    fn statements(&self, concurrent: bool) -> impl Iterator<Item = &'static str> {
+        let all = self.sql.split_inclusive(";\n");
+        all.filter(move |statement| statement.contains(" INDEX CONCURRENTLY ") == concurrent)
+    }
+}
+
+/// Applies what is missing, level by level, one process at a time; answers the names of what it applied.
 /// Refused when a level that was applied has another text now, or the database cannot compare user names.
 pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
     apply(client, MIGRATIONS)
 }
 
 pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
-    let mut transaction = client.transaction()?;
-    let missing = missing(&mut transaction, migrations)?;
-    let names =
-        missing.into_iter().map(|migration| apply_one(&mut transaction, migration)).collect::<Result<_, _>>()?;
-    transaction.commit()?;
-    Ok(names)
+    alone(client, |client| {
+        // The look is taken back: a level that fails leaves nothing.
+        let missing = missing(&mut client.transaction()?, migrations)?;
+        for migration in &missing {
+            migration.statements(true).try_for_each(|statement| make_index(client, statement))?;
+            let mut transaction = client.transaction()?;
+            transaction.batch_execute(BEGIN)?;
+            for statement in migration.statements(false) {
+                transaction.batch_execute(statement)?;
+            }
+            record(&mut transaction, migration)?;
+            transaction.commit()?;
+        }
+        Ok(missing.iter().map(|migration| migration.name).collect())
+    })
+}
+
+/// Does something while no other process migrates. The lock is asked for again and again: a statement that waited for it
+/// would hold a snapshot, and whoever makes an index concurrently waits for all older snapshots.
+fn alone<T>(client: &mut Client, work: impl FnOnce(&mut Client) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..TRIES {
+        if column(&client.query_one(TRY_LOCK, &[])?, "taken")? {
+            let answer = work(client).map_err(undone);
+            let freed = client.execute(UNLOCK, &[]);
+            return answer.and_then(|answer| Ok(freed.map(|_| answer)?));
+        }
+        sleep(Duration::from_millis(100));
+    }
+    Err(StoreError::Refused(String::from(
+        "another `gatepost migrate` is at work in this database, maybe making an index: wait until it is done, and run \
+         this again",
+    )))
+}
+
+/// Makes an index beside those who read and write, however long that takes. What an interrupted run left is dropped first;
+/// what it finished stays.
+fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
+    client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0")?;
+    for row in client.query(INDEXES, &[&statement])? {
+        let name: String = column(&row, "name")?;
+        if column(&row, "is_invalid")? {
+            client.batch_execute(&format!("DROP INDEX CONCURRENTLY {name}"))?;
+        }
+        client.batch_execute(column(&row, "statement")?)?;
+    }
+    Ok(client.batch_execute("RESET statement_timeout; RESET lock_timeout")?)
+}
+
+/// What to make for the statement of a level. A partitioned table cannot have an index made concurrently: each partition
+/// gets one of its own, and the table's takes these over at once.
+const INDEXES: &str = "
+WITH wanted AS (
+    SELECT part[1] AS make, part[2] AS name, part[3] AS home, part[4] AS columns,
+           EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass(part[3])) AS in_partitions
+    FROM regexp_match($1, '(CREATE (?:UNIQUE )?INDEX) CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) (.*)') AS part
+), pieces AS (
+    SELECT 1 AS place, make || ' CONCURRENTLY' AS make, relid::regclass || '_' || name AS name,
+           relid::regclass::text AS home, columns
+    FROM wanted, pg_partition_tree(to_regclass(home)) WHERE isleaf
+  UNION ALL
+    SELECT 2, CASE WHEN in_partitions THEN 'SET LOCAL lock_timeout = ''500ms''; ' || make ELSE make || ' CONCURRENTLY' END,
+           name, home, columns
+    FROM wanted
+)
+SELECT name, make || ' IF NOT EXISTS ' || name || ' ON ' || home || ' ' || columns AS statement,
+       EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND NOT indisvalid) AS is_invalid
+FROM pieces ORDER BY place, name";
+
+/// A lock that did not come in time says so in words.
+fn undone(error: StoreError) -> StoreError {
+    let StoreError::Conflict(cause) = error else { return error };
+    StoreError::Conflict(format!(
+        "{cause}: a table was in use for longer than half a second, as by a backup; this level is undone: run it again"
+    ))
+}
+
+fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<(), StoreError> {
+    let compatible_from = compatible_from(migration.sql)
+        .ok_or_else(|| StoreError::Refused(format!("{} does not begin with -- compatible_from: N", migration.name)))?;
+    let checksum = Sha256::digest(migration.sql);
+    transaction.execute(INSERT, &[&migration.level, &migration.name, &checksum.as_slice(), &compatible_from])?;
+    Ok(())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rehearsed {
     pub name: &'static str,
     pub took: Duration,
-    /// Tables with rows in use that others had to wait for meanwhile, each with the strongest lock's name.
-    pub locks: Vec<(String, String)>,
+    /// What it does to those who use the database meanwhile, and by which statement: a line each.
+    pub told: Vec<String>,
 }
 
-/// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it takes.
+/// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it takes. Indexes that are made
+/// concurrently are left out.
 pub fn rehearse(client: &mut Client, migrations: &[Migration]) -> Result<Vec<Rehearsed>, StoreError> {
-    let mut transaction = client.transaction()?;
-    let present = transaction.query(RELATIONS, &[])?;
-    let present = present.iter().map(|row| column(row, "oid")).collect::<Result<Vec<u32>, _>>()?;
-    let mut rehearsed = Vec::new();
-    for migration in missing(&mut transaction, migrations)? {
-        let started = Instant::now();
-        let name = apply_one(&mut transaction, migration)?;
-        let took = started.elapsed();
-        let locks = transaction.query(LOCKS, &[&present])?;
-        let locks = locks.iter().map(|row| Ok((column(row, "name")?, column(row, "mode")?)));
-        rehearsed.push(Rehearsed { name, took, locks: locks.collect::<Result<_, StoreError>>()? });
-    }
-    transaction.rollback()?;
-    Ok(rehearsed)
+    alone(client, |client| {
+        let mut transaction = client.transaction()?;
+        let present: Vec<u32> = column(&transaction.query_one(TABLES, &[])?, "present")?;
+        let mut known = Vec::new();
+        let mut rehearsed = Vec::new();
+        for migration in missing(&mut transaction, migrations)? {
+            let began = Instant::now();
+            let told = rehearse_level(&mut transaction, migration, &present, &mut known)?;
+            rehearsed.push(Rehearsed { name: migration.name, took: began.elapsed(), told });
+        }
+        transaction.rollback()?;
+        Ok(rehearsed)
+    })
 }
 
-const RELATIONS: &str =
-    "SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')";
+/// `present`: the tables that were there before. `known`: the effects on them so far, since a lock lasts until the end.
+fn rehearse_level(
+    transaction: &mut Transaction<'_>,
+    migration: &Migration,
+    present: &[u32],
+    known: &mut Vec<String>,
+) -> Result<Vec<String>, StoreError> {
+    let indexes = migration.statements(true);
+    let mut told: Vec<String> = indexes.map(|index| format!("nobody would wait: {}", first_line(index))).collect();
+    for statement in migration.statements(false) {
+        transaction.batch_execute(statement)?;
+        for row in transaction.query(EFFECTS, &[&present, &*known])? {
+            let effect: String = column(&row, "effect")?;
+            told.push(format!("{effect}: {}", first_line(statement)));
+            known.push(effect);
+        }
+    }
+    record(transaction, migration)?;
+    Ok(told)
+}
 
-/// Locks of this transaction that keep others from writing, on tables that were there before.
-const LOCKS: &str = "
-SELECT l.relation::regclass::text AS name, max(l.mode) AS mode
-FROM pg_locks l
-WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = ANY($1::oid[])
-  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-GROUP BY l.relation
-ORDER BY 1";
+fn first_line(statement: &str) -> &str {
+    statement.lines().find(|line| !line.is_empty() && !line.starts_with("--")).unwrap_or_default()
+}
 
-/// The migrations that were not applied, in order. Takes the lock, so no other process migrates until the transaction ends.
+/// All but our own table of levels, which serving processes read only when they start.
+const TABLES: &str = "
+SELECT coalesce(array_agg(oid), '{}') AS present FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_migrations'";
+
+/// Locks of this transaction that others wait for, and tables that it has read from end to end: that takes the longer, the
+/// more rows there are, and to rewrite a table is to read it.
+const EFFECTS: &str = "
+SELECT effect FROM (
+    SELECT 1 AS place, l.relation::regclass || ': ' || CASE l.mode
+               WHEN 'AccessExclusiveLock' THEN 'everybody' WHEN 'RowExclusiveLock' THEN 'who changes the same rows'
+               ELSE 'writers' END || ' would wait meanwhile (' || l.mode || ')' AS effect
+    FROM pg_locks l
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = ANY($1::oid[])
+      AND l.mode IN ('RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  UNION ALL
+    SELECT 2, present::regclass || ': all of it would be read' FROM unnest($1::oid[]) AS present
+    WHERE pg_stat_get_xact_numscans(present) > 0
+) AS found
+WHERE effect <> ALL($2::text[]) ORDER BY place, effect";
+
+/// The migrations that were not applied, in order.
 fn missing<'a>(
     transaction: &mut Transaction<'_>,
     migrations: &'a [Migration],
 ) -> Result<Vec<&'a Migration>, StoreError> {
-    transaction.batch_execute(MIGRATION_LOCK)?;
     check_fitness(transaction)?;
-    transaction.batch_execute(CREATE_TABLE)?;
+    transaction.batch_execute(BEGIN)?;
     let applied = transaction.query(LEVELS, &[])?.iter().map(level).collect::<Result<Vec<_>, _>>()?;
     check_texts(&applied, migrations)?;
     check_compatible(&applied, migrations.iter().map(|migration| migration.level).max().unwrap_or(0))?;
     Ok(migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level)).collect())
-}
-
-fn apply_one(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<&'static str, StoreError> {
-    let compatible_from = compatible_from(migration.sql)
-        .ok_or_else(|| StoreError::Refused(format!("{} does not begin with -- compatible_from: N", migration.name)))?;
-    transaction.batch_execute(migration.sql)?;
-    let checksum = Sha256::digest(migration.sql);
-    transaction.execute(INSERT, &[&migration.level, &migration.name, &checksum.as_slice(), &compatible_from])?;
-    Ok(migration.name)
 }
 
 /// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do differently.
@@ -194,6 +311,26 @@ mod tests {
             assert!(migration.name.starts_with(&format!("{:04}_", migration.level)));
             assert!(compatible_from(migration.sql).unwrap() <= migration.level);
         }
+    }
+
+    /// SHA-256 of every level that has landed.
+    const LANDED: &[&str] = &["ea6543e50c23769d24d73b82526db3e1e64a72dfa72bea4dba4212edb1f9799e"];
+
+    #[test]
+    fn a_level_that_has_landed_is_frozen() {
+        for (index, migration) in MIGRATIONS.iter().enumerate() {
+            let sha256: String = Sha256::digest(migration.sql).iter().map(|byte| format!("{byte:02x}")).collect();
+            let Some(landed) = LANDED.get(index) else { panic!("{}: enter {sha256} in LANDED", migration.name) };
+            assert_eq!(
+                *landed,
+                sha256,
+                "sql/{} has landed, and databases stand at it: they refuse a gatepost with another text. Put the old \
+                 text back, and write a new level: sql/{:04}_what_it_does.sql",
+                migration.name,
+                MIGRATIONS.len() + 1
+            );
+        }
+        assert_eq!(LANDED.len(), MIGRATIONS.len());
     }
 
     #[test]

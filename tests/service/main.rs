@@ -90,6 +90,7 @@ mod sessions;
 mod static_files;
 mod stolen_database;
 mod store_grants;
+mod store_levels;
 mod store_partitions;
 mod store_pool;
 mod store_registry;

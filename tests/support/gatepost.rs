@@ -32,6 +32,8 @@ pub struct Gatepost {
     /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
+    /// What is run and started: the build under test, unless a test says otherwise.
+    pub binary: PathBuf,
     directory: PathBuf,
     settings: Vec<(String, String)>,
     serving: Option<Serving>,
@@ -154,7 +156,8 @@ impl Gatepost {
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
-        Gatepost { database, base_url, port, directory, settings, serving: None }
+        let binary = PathBuf::from(env!("CARGO_BIN_EXE_gatepost"));
+        Gatepost { database, base_url, port, binary, directory, settings, serving: None }
     }
 
     /// Changes a setting. A running server goes on with the old one.
@@ -208,7 +211,7 @@ impl Gatepost {
 
     /// The binary with this installation's settings.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
+        let mut command = Command::new(&self.binary);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
@@ -225,7 +228,7 @@ impl Gatepost {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
-        shell.arg(env!("CARGO_BIN_EXE_gatepost")).env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        shell.arg(&self.binary).env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         shell.envs(self.settings.iter().map(|(name, value)| (name, value)));
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         let mut shell = shell.spawn().unwrap();
