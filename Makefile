@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e systemd cluster bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run test e2e upgrade systemd cluster bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -23,6 +23,10 @@ e2e: ## Drive the demo application with a real Chromium, and the provider with o
 	@tests/need rust compiler postgres chromium node python openssl nginx systemd curl certutil oathtool zbarimg go java apache
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
+
+upgrade: ## Upgrade from the commit of tests/upgrade/FROM while everything is in use, and ask whether all of it goes on
+	@tests/need rust compiler postgres
+	@tests/upgrade/run
 
 systemd: ## Start the shipped units under a real systemd, in namespaces of its own (as root, on Linux that allows them)
 	@tests/need rust compiler postgres systemd curl dpkg

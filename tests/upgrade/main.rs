@@ -1,0 +1,219 @@
+//! An upgrade, shown: an installation of the build before is filled and upgraded while it is in use; then everything that was
+//! on its way goes on at this build. `make upgrade` builds the one before, and runs this.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a panic here is a failed test"
+)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+
+use gatepost::store::migrate::MIGRATIONS;
+use serde_json::{Value, json};
+
+use carried::{ALL, Carried};
+use support::device::{DEVICE_CODE, SCOPE, TV};
+use support::flow::with_clients;
+use support::gatepost::{ALICE_PASSWORD, Gatepost};
+use support::http::Connection;
+use support::offline;
+use support::postgres::TestDatabase;
+use support::signer::Signer;
+use support::upstream::Upstream;
+use support::waiting::{SOON, await_that};
+
+mod carried;
+
+#[allow(dead_code, reason = "the authenticator is needed here")]
+#[path = "../service/passkeys.rs"]
+mod passkeys;
+
+#[allow(dead_code, reason = "no test binary uses all of it")]
+#[path = "../support/mod.rs"]
+mod support;
+
+/// The installation, and a provider of other people's that it trusts.
+struct World {
+    gatepost: Gatepost,
+    upstream: Upstream,
+    /// The binary that `gatepost` was started from.
+    installed: PathBuf,
+}
+
+/// Before the schema is migrated, and after it, by the same processes.
+const ROUNDS: [&str; 2] = ["before", "migrated"];
+
+fn user(name: &str, round: &str) -> String {
+    format!("{}-{round}", name.replace(' ', "-"))
+}
+
+fn document(upstream: &Upstream) -> Value {
+    let device = json!({
+        "client_name": "Television", "grant_types": [DEVICE_CODE, "refresh_token"], "response_types": [],
+        "redirect_uris": [], "scope": SCOPE, "token_endpoint_auth_method": "none"
+    });
+    let mut document = with_clients(offline::document(), &[("strong", json!({"minimum_acr": "2"})), (TV, device)]);
+    offline::client(&mut document, TV).as_object_mut().unwrap().remove("secrets");
+    // An upgrade takes longer than the window of today.
+    offline::client(&mut document, "conf1")["refresh_token_retry_window"] = json!(600);
+    document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
+    for round in ROUNDS {
+        let users = ALL.iter().map(
+            |(name, _)| json!({"username": user(name, round), "password": ALICE_PASSWORD, "claims": {"name": name}}),
+        );
+        document["users"].as_array_mut().unwrap().extend(users);
+    }
+    document
+}
+
+impl World {
+    /// Served by the build before.
+    fn before() -> World {
+        let before = std::env::var_os("UPGRADE_FROM").expect("`make upgrade` builds what this begins with");
+        let upstream = Upstream::start_with(Signer::es256("first"));
+        let settings = [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"), ("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")];
+        let mut gatepost = Gatepost::unprepared(TestDatabase::empty(), &settings);
+        let installed = gatepost.private_file("gatepost", "");
+        std::fs::copy(before, &installed).unwrap();
+        gatepost.binary.clone_from(&installed);
+        gatepost.run_well(&["migrate"], "");
+        gatepost.apply(&document(&upstream));
+        gatepost.serve();
+        World { gatepost, upstream, installed }
+    }
+
+    /// Begins everything, each for a user of its own.
+    fn begin(&self, round: &'static str) -> Vec<(String, Carried)> {
+        let begun = ALL.iter().map(|(name, begin)| (format!("{name} ({round})"), begin(self, &user(name, round))));
+        begun.collect()
+    }
+
+    /// The level that the database stands at.
+    fn level(&self) -> i32 {
+        let newest = "SELECT max(level) FROM schema_migrations";
+        self.gatepost.database.client().query_one(newest, &[]).unwrap().get(0)
+    }
+
+    /// The new binary, still lying beside the old one, looks at the database and migrates it.
+    fn migrate(&mut self) {
+        self.gatepost.binary = PathBuf::from(env!("CARGO_BIN_EXE_gatepost"));
+        let missing = MIGRATIONS.len() - usize::try_from(self.level()).unwrap();
+        let checked = self.gatepost.run(&["migrate", "--check"], "");
+        let told = String::from_utf8(checked.stdout).unwrap();
+        print!("{told}");
+        assert_eq!(checked.status.success(), missing == 0, "{told}");
+        assert_eq!(told.matches("would apply ").count(), missing, "{told}");
+        let done = self.gatepost.run_well(&["migrate"], "");
+        assert_eq!(done.matches("applied ").count(), missing, "{done}");
+        self.gatepost.run_well(&["migrate", "--check"], "");
+    }
+
+    /// Puts the new binary in the old one's place, and reloads.
+    fn reload(&mut self) {
+        let (supervisor, old) = (self.gatepost.supervisor(), self.gatepost.server_processes());
+        let beside = self.gatepost.private_file("gatepost.new", "");
+        std::fs::copy(env!("CARGO_BIN_EXE_gatepost"), &beside).unwrap();
+        std::fs::rename(&beside, &self.installed).unwrap();
+        self.gatepost.binary.clone_from(&self.installed);
+        assert!(Command::new("kill").args(["-HUP", &supervisor.to_string()]).status().unwrap().success());
+        let runs_new = |process: &u32| is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.installed);
+        await_that("the new build alone serves", SOON, || {
+            let now = self.gatepost.server_processes();
+            now.len() == 1 && !old.contains(&now[0]) && runs_new(&now[0])
+        });
+        assert_eq!(self.gatepost.supervisor(), supervisor);
+    }
+
+    /// Does something while somebody asks for a user's claims all the time. One connection may be cut: the last that a
+    /// process takes.
+    fn while_in_use(&mut self, what: &str, work: impl FnOnce(&mut World)) {
+        let (is_over, asked, cut) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+        let token = carried::access_token(self, &user(ALL[0].0, ROUNDS[0]));
+        let (port, bearer) = (self.gatepost.port, format!("Bearer {token}"));
+        scope(|scope| {
+            let asking = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) || asked.load(Ordering::Relaxed) < 20 {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    let answer = Connection::open(port).and_then(|mut connection| {
+                        connection.try_send("GET", "/connect/userinfo", &[("Authorization", &bearer)], b"")
+                    });
+                    match answer {
+                        Ok(answer) => assert_eq!(answer.status, 200, "{what}: {}", answer.text()),
+                        Err(_) => drop(cut.fetch_add(1, Ordering::Relaxed)),
+                    }
+                    sleep(Duration::from_millis(5));
+                }
+            });
+            let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+            is_over.store(true, Ordering::Relaxed);
+            asking.join().unwrap();
+            done.unwrap();
+        });
+        let (asked, cut) = (asked.into_inner(), cut.into_inner());
+        println!("{what}: {asked} requests meanwhile, {cut} cut");
+        assert!(cut <= 1, "{what}: {cut} of {asked} requests were cut");
+    }
+
+    fn audit_events(&self) -> i64 {
+        self.gatepost.database.count("audit_events")
+    }
+
+    fn exported(&self) -> Value {
+        serde_json::from_str(&self.gatepost.run_well(&["export"], "")).unwrap()
+    }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    id(one).is_some_and(|own| Some(own) == id(other))
+}
+
+#[test]
+fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
+    let mut world = World::before();
+    assert!(!is_same_file(&world.installed, Path::new(env!("CARGO_BIN_EXE_gatepost"))));
+    let mut begun = world.begin(ROUNDS[0]);
+    println!("before: {} things are on their way", begun.len());
+
+    world.while_in_use("check and migrate", World::migrate);
+    // Whoever signs in, refreshes and types codes now does so at the build before, over the new schema.
+    begun.extend(world.begin(ROUNDS[1]));
+    println!("migrated: {} things are on their way", begun.len());
+
+    let before = world.audit_events();
+    let registered = world.exported();
+    world.while_in_use("reload", World::reload);
+    assert!(world.exported() == registered, "the new build exports another registration than the one before");
+    let mut failed = Vec::new();
+    let number = begun.len();
+    for (name, goes_on) in begun {
+        if catch_unwind(AssertUnwindSafe(|| goes_on(&world))).is_err() {
+            failed.push(name);
+        }
+    }
+    println!("reloaded: {} of {number} went on", number - failed.len());
+    assert!(failed.is_empty(), "what did not go on at the new build: {failed:#?}");
+
+    assert!(world.audit_events() > before);
+    let log = world.gatepost.log();
+    let verified = world.gatepost.run(&["audit", "verify", "--heads", "-"], &log);
+    let said = String::from_utf8([verified.stdout, verified.stderr].concat()).unwrap();
+    assert!(verified.status.success(), "{said}");
+    print!("{said}");
+    // A supervisor of the new build, too.
+    world.gatepost.stop();
+    world.gatepost.serve();
+    carried::access_token(&world, &user(ALL[0].0, ROUNDS[0]));
+}
