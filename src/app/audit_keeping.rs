@@ -42,19 +42,23 @@ impl AuditFailures {
 
 impl App {
     pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
-        self.note_attempt(event, request, client_id, json!({"reason": reason.code()}));
+        self.note_failure_of(event, request, client_id, None, reason);
     }
 
-    /// The same for a wrong second factor, with the user where one is known.
-    pub fn note_wrong_factor(
+    /// The same of a failure that concerns a user, where one is known.
+    pub fn note_failure_of(
         &self,
+        event: &'static str,
         request: &Request,
         client_id: Option<&ClientId>,
         sub: Option<&Subject>,
         reason: Reason,
     ) {
-        let detail = json!({"reason": reason.code(), "sub": sub});
-        self.note_attempt("second_factor_failed", request, client_id, detail);
+        let detail = match sub {
+            Some(sub) => json!({"reason": reason.code(), "sub": sub}),
+            None => json!({"reason": reason.code()}),
+        };
+        self.note_attempt(event, request, client_id, sub, detail);
     }
 
     /// The same of a failure with an identity provider, by its registered name.
@@ -66,18 +70,25 @@ impl App {
         (provider, reason): (&str, Reason),
     ) {
         let detail = json!({"identity_provider": provider, "reason": reason.code()});
-        self.note_attempt(event, request, client_id, detail);
+        self.note_attempt(event, request, client_id, None, detail);
     }
 
     /// The same of a spent code that came again and had nothing left to revoke.
     pub fn note_replay(&self, request: &Request, client_id: &ClientId, grant: GrantId) {
         let detail = json!({"grant": grant.to_text(), "reason": Reason::CodeReplayed.code()});
-        self.note_attempt("code_replayed", request, Some(client_id), detail);
+        self.note_attempt("code_replayed", request, Some(client_id), None, detail);
     }
 
-    fn note_attempt(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, detail: Value) {
-        let (client_id, request_id, source) = (client_id.cloned(), request.id.clone(), request.source);
-        let attempt = FailedAttempt { event, client_id, source, request_id, detail };
+    fn note_attempt(
+        &self,
+        event: &'static str,
+        request: &Request,
+        client_id: Option<&ClientId>,
+        sub: Option<&Subject>,
+        detail: Value,
+    ) {
+        let (client_id, sub, source) = (client_id.cloned(), sub.cloned(), request.source);
+        let attempt = FailedAttempt { event, client_id, sub, source, request_id: request.id.clone(), detail };
         self.audit_failures.lock().note(attempt, Source::of(source).address(), self.now());
         self.audit_failures.noted.notify_one();
     }
@@ -163,6 +174,7 @@ fn event(row: &FailureRow) -> AuditEvent<'_> {
         FailureRow::One(attempt) => AuditEvent {
             event: attempt.event,
             client_id: attempt.client_id.as_ref(),
+            sub: attempt.sub.as_ref(),
             source: Some(attempt.source),
             request_id: Some(&attempt.request_id),
             detail: attempt.detail.clone(),
@@ -172,6 +184,11 @@ fn event(row: &FailureRow) -> AuditEvent<'_> {
             event: "more_failures",
             source: *source,
             detail: json!({"count": more.failed, "turned_away": more.turned_away}),
+            ..AuditEvent::default()
+        },
+        FailureRow::NotTold { event, count } => AuditEvent {
+            event: "failures_not_told",
+            detail: json!({"event": event, "count": count}),
             ..AuditEvent::default()
         },
     }

@@ -280,7 +280,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let (tenant, source, password) = (present.user.tenant.as_ref(), request.source, &SecretText::new(given));
     let found = match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
         Tried::Accepted(found) if found.user.sub == present.user.sub => found,
-        Tried::Accepted(_) | Tried::Wrong => {
+        Tried::Accepted(_) | Tried::Wrong { .. } => {
             audit_events::insert(&app.store, &change.event("password_change_refused", &present.row.sid))?;
             return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
         }

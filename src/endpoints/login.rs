@@ -196,8 +196,8 @@ impl<'a> LoginPage<'a> {
                     }
                 }
             }
-            Outcome::Wrong => {
-                record_failure(app, request, visit.client_id());
+            Outcome::Wrong { user } => {
+                record_failure(app, request, visit.client_id(), user.as_ref());
                 Ok(page.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
             }
             Outcome::Throttled(wait) => {

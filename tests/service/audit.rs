@@ -347,6 +347,49 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
+#[test]
+fn failures_from_everywhere_are_few_rows_and_hide_no_account_and_no_client() {
+    let mut gatepost = Gatepost::start();
+    // All of these shall fall into the same minute.
+    gatepost.database.run(
+        "SELECT pg_sleep(61 - passed) FROM (SELECT extract(second FROM clock_timestamp())::float8 AS passed) AS minute
+         WHERE passed > 15",
+    );
+    let fail = |number: usize, client_id: &str| {
+        let headers = [
+            ("Authorization", basic(client_id, "wrong")),
+            ("X-Forwarded-For", format!("10.1.{}.{}", number / 250, number % 250)),
+        ];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let answer = gatepost.post("/connect/token", &headers, &[("grant_type", "client_credentials")]);
+        assert_eq!(answer.status, 401);
+    };
+    thread::scope(|scope| {
+        for part in 0..4 {
+            scope.spawn(move || (0..200).for_each(|number| fail(part * 200 + number, "a-secret-in-the-wrong-field")));
+        }
+    });
+    (0..3).for_each(|number| fail(1_000 + number, "conf1"));
+    for number in 0..3 {
+        let mut browser = gatepost.browser();
+        browser.headers.push((String::from("X-Forwarded-For"), format!("10.2.0.{number}")));
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
+    }
+    gatepost.stop();
+    assert_eq!(count(&gatepost, "event = 'client_authentication_failed' AND client_id IS NULL"), 500);
+    assert_eq!(count(&gatepost, "event = 'client_authentication_failed' AND client_id = 'conf1'"), 1);
+    let alice = "event = 'sign_in_failed' AND sub = (SELECT sub FROM users WHERE username = 'alice')";
+    assert_eq!((count(&gatepost, alice), count(&gatepost, "event = 'sign_in_failed'")), (1, 1));
+    let not_told = |event: &str, number: i64| {
+        let detail = format!("detail = '{{\"event\": \"{event}\", \"count\": {number}}}'");
+        count(&gatepost, &format!("event = 'failures_not_told' AND {detail} AND source IS NULL"))
+    };
+    assert_eq!((not_told("client_authentication_failed", 302), not_told("sign_in_failed", 2)), (1, 1));
+    assert_eq!((count(&gatepost, "event = 'failures_not_told'"), more_failures(&gatepost)), (2, 0));
+    assert_whole(&gatepost, Some(&gatepost.log()));
+}
+
 /// A spent code is nobody's proof: whoever has one can send it without end.
 #[test]
 fn a_spent_code_that_comes_again_and_again_fills_no_log() {

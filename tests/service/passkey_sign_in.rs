@@ -9,6 +9,7 @@ use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, 
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::phone::{Phone, add_app, recovery_codes, send};
+use crate::support::waiting::{SOON, await_that};
 
 const HOST: &str = "localhost";
 
@@ -435,4 +436,27 @@ fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
     let code = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
     assert_eq!(claims["acr"], "phr");
+}
+
+#[test]
+fn a_refused_passkey_is_a_failed_second_factor_only_after_a_right_password() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    let (held, _) = add(&gatepost, &mut own, "alices");
+    let told = |event: &str| {
+        let sql = format!("SELECT count(*) FROM audit_events WHERE event = '{event}'");
+        gatepost.database.client().query_one(&sql, &[]).unwrap().get::<_, i64>(0)
+    };
+    let mut visitor = gatepost.browser();
+    let page = visitor.visit(&authorize_path("conf1", RP1, &[]));
+    let garbage = |page: &Answer| with(&shown(page, &held, gatepost.origin(), "webauthn.get", 0), "signature", "AAAA");
+    for _ in 0..2 {
+        is_refused(&gatepost, &post(&mut visitor, &page, &garbage(&page)), "GP1815", "garbage");
+    }
+    await_that("they are told", SOON, || told("passkey_refused") == 2);
+    assert_eq!(told("second_factor_failed"), 0, "nobody showed a password");
+    let asked = sign_in(&mut visitor, &page, "alice", ALICE_PASSWORD);
+    is_refused(&gatepost, &post(&mut visitor, &asked, &garbage(&asked)), "GP1815", "beside a password");
+    await_that("it is told", SOON, || told("second_factor_failed") == 1);
+    assert_eq!(told("passkey_refused"), 2);
 }

@@ -26,6 +26,8 @@ use crate::store::authenticators::{self, Authenticator};
 
 /// Passkeys that one person may have.
 const MOST_PASSKEYS: usize = 20;
+/// The event of a passkey that is not accepted where no password was right before, or as a new one.
+pub const PASSKEY_REFUSED: &str = "passkey_refused";
 /// Characters of the name that a person gives one.
 const NAME: usize = 60;
 /// Challenges have no prefix, since browsers show them as bytes: they are sealed with an empty one.
@@ -129,7 +131,7 @@ pub fn add_passkey(
     let (new, made) = match judged {
         Ok(judged) => judged,
         Err(reason) => {
-            app.note_wrong_factor(request, None, Some(&present.user.sub), reason);
+            app.note_failure_of(PASSKEY_REFUSED, request, None, Some(&present.user.sub), reason);
             return refused();
         }
     };

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::LoginPage;
 use super::password::counted_wrong;
-use super::second_factor::{ask, stands};
+use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
 use crate::app::failure::Failure;
-use crate::endpoints::account::passkeys::{self, CLIENT_DATA};
+use crate::endpoints::account::passkeys::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::endpoints::answers;
 use crate::endpoints::login::sign_in::{self, Proof};
 use crate::http::Response;
@@ -37,7 +37,8 @@ pub(super) fn prove(
 ) -> Result<Response, Failure> {
     let LoginPage { app, request, visit, .. } = page;
     let refused = |reason| {
-        app.note_wrong_factor(request, visit.client_id(), ticket.map(|ticket| &ticket.subject), reason);
+        let event = if ticket.is_some() { SECOND_FACTOR_FAILED } else { PASSKEY_REFUSED };
+        app.note_failure_of(event, request, visit.client_id(), ticket.map(|ticket| &ticket.subject), reason);
         let response = match ticket {
             Some(ticket) => ask(app, request, visit, ticket, Some(FactorProblem::PasskeyRefused))?,
             None => page.again("", LoginProblem::PasskeyRefused, reason),

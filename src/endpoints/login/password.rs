@@ -11,7 +11,7 @@ use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
 use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers::{ClientId, TenantName};
+use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::store::sign_in_failures::{self, FailureBucket};
@@ -34,7 +34,10 @@ pub struct Attempt<'a> {
 pub enum Outcome {
     /// As read before the password was looked at.
     Accepted(Box<CurrentUser>),
-    Wrong,
+    Wrong {
+        /// The user of that name, where there is one.
+        user: Option<Subject>,
+    },
     /// Not looked at: too many wrong ones before.
     Throttled(Duration),
 }
@@ -58,6 +61,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
         Ok(counters) => counters,
         Err(wait) => return Ok(Outcome::Throttled(wait)),
     };
+    let user = account.user.as_ref().map(|found| found.user.sub.clone());
     let stored = account.user.as_ref().and_then(|found| found.user.password_hash.as_ref());
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
@@ -75,7 +79,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
             let account = FailureBucket { bucket: buckets.account, window: HOUR };
             let told = [buckets.note(app, buckets.account_and_source), buckets.note(app, buckets.source), account];
             sign_in_failures::record(&app.store, &told)?;
-            Ok(Outcome::Wrong)
+            Ok(Outcome::Wrong { user })
         }
     }
 }
@@ -94,9 +98,10 @@ pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
-pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>) {
-    app.note_failure("sign_in_failed", request, client_id, Reason::WrongPassword);
+/// Tells the audit log of a wrong password, and of the user whose it should be. A name that nobody has is not told: what was
+/// typed as a user name is sometimes a password.
+pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>, user: Option<&Subject>) {
+    app.note_failure_of("sign_in_failed", request, client_id, user, Reason::WrongPassword);
 }
 
 impl Buckets {

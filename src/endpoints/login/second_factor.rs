@@ -38,6 +38,8 @@ use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/login/second-factor";
+/// The event of a wrong second factor. Whoever brings one has shown a password before.
+pub(super) const SECOND_FACTOR_FAILED: &str = "second_factor_failed";
 /// Tickets begin with it, and are sealed with it: nothing else that is sealed for second factors opens as one.
 const TICKET: &str = "gpf_";
 
@@ -259,7 +261,8 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
             sign_in::complete(app, request, visit, page.present, found, &proof)
         }
         Ok(false) => {
-            app.note_wrong_factor(request, visit.client_id(), Some(&ticket.subject), Reason::SecondFactorWrong);
+            let whose = Some(&ticket.subject);
+            app.note_failure_of(SECOND_FACTOR_FAILED, request, visit.client_id(), whose, Reason::SecondFactorWrong);
             let response = ask(app, request, visit, ticket, Some(FactorProblem::CodeWrong))?;
             Ok(answers::noted(response, Reason::SecondFactorWrong))
         }

@@ -18,7 +18,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 62] = [
+pub const EVENTS: [&str; 64] = [
     "access_token_revoked",
     OPENED,
     "client_authentication_failed",
@@ -39,6 +39,7 @@ pub const EVENTS: [&str; 62] = [
     "factor_added",
     "factor_removed",
     "factor_used",
+    "failures_not_told",
     "first_factor",
     "grant_begun",
     "grant_refused",
@@ -53,6 +54,7 @@ pub const EVENTS: [&str; 62] = [
     "master_secret_rotated",
     "more_failures",
     "passkey_cloned",
+    "passkey_refused",
     "password_change_refused",
     "password_changed",
     "password_granted",

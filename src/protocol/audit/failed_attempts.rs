@@ -1,25 +1,31 @@
-//! Failed attempts on their way to the audit log: some from each source and minute one by one, the rest as a number,
-//! in bounded memory. Somebody who fails on purpose neither fills the log nor hides others.
+//! Failed attempts on their way to the audit log: some of each minute one by one, the rest as numbers, in bounded memory.
+//! Somebody who fails on purpose neither fills the log, from however many addresses, nor hides what concerns an account or a
+//! client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 
 /// One by one, from one source in one minute.
 pub const TOLD_PER_MINUTE: u32 = 10;
-/// Told apart in one minute; the others count together.
-const MOST_SOURCES: usize = 1_000;
+/// One by one, from everywhere in one minute. Beyond them the first of each account and client is told.
+const MOST_TOLD: u32 = 500;
+/// Told apart in one minute, the first to fail; the others count together.
+const MOST_SOURCES: usize = 100;
 const MOST_WAITING: usize = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// `sign_in_failed`, `client_authentication_failed`, `code_replayed`.
     pub event: &'static str,
+    /// One that exists.
     pub client_id: Option<ClientId>,
+    /// A user who exists.
+    pub sub: Option<Subject>,
     pub source: IpAddr,
     pub request_id: String,
     /// Why, as a code of ours; and what else it is about.
@@ -29,7 +35,16 @@ pub struct FailedAttempt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureRow {
     One(FailedAttempt),
-    More { source: Option<IpAddr>, more: MoreFailures },
+    /// Further ones of a source.
+    More {
+        source: Option<IpAddr>,
+        more: MoreFailures,
+    },
+    /// Further ones of a kind, of whatever source.
+    NotTold {
+        event: &'static str,
+        count: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,38 +57,78 @@ pub struct MoreFailures {
 #[derive(Debug, Default)]
 pub struct FailedAttempts {
     minute: i64,
+    /// One by one, of all sources.
+    told: u32,
     /// By source: an IPv4 address or an IPv6 /64.
-    sources: BTreeMap<IpAddr, MoreFailures>,
+    sources: BTreeMap<IpAddr, OfSource>,
+    /// Whom failures of this minute concerned, for each kind.
+    concerned: HashSet<(&'static str, Concerned)>,
+    /// By kind.
+    not_told: BTreeMap<&'static str, u64>,
     /// From sources that are not told apart, or when too many rows wait.
     others: MoreFailures,
     waiting: Vec<FailureRow>,
 }
 
+#[derive(Debug, Default)]
+struct OfSource {
+    /// One by one.
+    told: u32,
+    more: MoreFailures,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Concerned {
+    Account(Subject),
+    Client(ClientId),
+}
+
 impl FailedAttempts {
     /// `source` may stand for many addresses.
     pub fn note(&mut self, attempt: FailedAttempt, source: IpAddr, now: Instant) {
-        let counts = self.counts(source, now);
-        counts.failed += 1;
-        if counts.failed > u64::from(TOLD_PER_MINUTE) || !self.sources.contains_key(&source) {
-            return;
-        }
-        if self.waiting.len() >= MOST_WAITING {
-            self.others.failed += 1;
-        } else {
+        self.close_minute(now.minute());
+        let is_first = self.is_first(&attempt);
+        let has_room = self.waiting.len() < MOST_WAITING;
+        let is_early = self.told < MOST_TOLD;
+        let own = self.of_source(source).filter(|_| is_early);
+        let is_one_of_ten = own.as_ref().is_none_or(|own| own.told < TOLD_PER_MINUTE);
+        if has_room && (if is_early { is_one_of_ten } else { is_first }) {
+            own.into_iter().for_each(|own| own.told += 1);
+            self.told += 1;
             self.waiting.push(FailureRow::One(attempt));
+        } else if let Some(own) = own {
+            own.more.failed += 1;
+        } else {
+            *self.not_told.entry(attempt.event).or_default() += 1;
         }
     }
 
     pub fn note_turned_away(&mut self, source: IpAddr, now: Instant) {
-        self.counts(source, now).turned_away += 1;
+        self.close_minute(now.minute());
+        match self.of_source(source) {
+            Some(own) => own.more.turned_away += 1,
+            None => self.others.turned_away += 1,
+        }
     }
 
-    fn counts(&mut self, source: IpAddr, now: Instant) -> &mut MoreFailures {
-        self.close_minute(now.minute());
-        if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
-            return &mut self.others;
+    /// Whether it is the first of its kind in this minute that concerns its account, or its client.
+    fn is_first(&mut self, attempt: &FailedAttempt) -> bool {
+        if self.concerned.len() >= MOST_WAITING {
+            return false;
         }
-        self.sources.entry(source).or_default()
+        let account = attempt.sub.clone().map(Concerned::Account);
+        let client = attempt.client_id.clone().map(Concerned::Client);
+        let before = self.concerned.len();
+        self.concerned.extend(account.into_iter().chain(client).map(|one| (attempt.event, one)));
+        self.concerned.len() > before
+    }
+
+    /// None where too many sources are told apart already.
+    fn of_source(&mut self, source: IpAddr) -> Option<&mut OfSource> {
+        if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
+            return None;
+        }
+        Some(self.sources.entry(source).or_default())
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -107,13 +162,15 @@ impl FailedAttempts {
             return;
         }
         self.minute = minute;
-        let told = u64::from(TOLD_PER_MINUTE);
-        let counts = std::mem::take(&mut self.sources);
-        let untold = |counts: MoreFailures| MoreFailures { failed: counts.failed.saturating_sub(told), ..counts };
-        let more = counts.into_iter().map(|(source, counts)| (Some(source), untold(counts)));
+        self.told = 0;
+        self.concerned.clear();
+        let sources = std::mem::take(&mut self.sources).into_iter();
         let others = std::mem::take(&mut self.others);
-        let more = more.chain([(None, others)]).filter(|(_, more)| *more != MoreFailures::default());
+        let more = sources.map(|(source, own)| (Some(source), own.more)).chain([(None, others)]);
+        let more = more.filter(|(_, more)| *more != MoreFailures::default());
         self.waiting.extend(more.map(|(source, more)| FailureRow::More { source, more }));
+        let not_told = std::mem::take(&mut self.not_told).into_iter();
+        self.waiting.extend(not_told.map(|(event, count)| FailureRow::NotTold { event, count }));
     }
 }
 
@@ -122,6 +179,7 @@ impl FailureRow {
         match self {
             FailureRow::One(_) => MoreFailures { failed: 1, turned_away: 0 },
             FailureRow::More { more, .. } => *more,
+            FailureRow::NotTold { count, .. } => MoreFailures { failed: *count, turned_away: 0 },
         }
     }
 }
@@ -140,6 +198,7 @@ mod tests {
         FailedAttempt {
             event: "sign_in_failed",
             client_id: None,
+            sub: None,
             source: address(number),
             request_id: String::from("r"),
             detail: Value::Null,
@@ -179,13 +238,52 @@ mod tests {
     const A_MINUTE_LATER: Instant = Instant::from_seconds(1_795_132_860);
 
     #[test]
-    fn many_sources_take_bounded_memory_and_none_goes_uncounted() {
+    fn many_sources_take_bounded_memory_and_few_rows_and_none_goes_uncounted() {
         let mut attempts = FailedAttempts::default();
         (0..5_000).for_each(|number| (0..3).for_each(|_| note(&mut attempts, number, NOW)));
         assert!(attempts.sources.len() <= MOST_SOURCES && attempts.waiting.len() <= MOST_WAITING);
         let rows = attempts.take_all();
-        assert_eq!(rows.last(), Some(&FailureRow::More { source: None, more: failed(12_000) }));
+        assert_eq!(rows.len(), 501);
+        assert_eq!(rows.last(), Some(&FailureRow::NotTold { event: "sign_in_failed", count: 14_500 }));
         assert_eq!(total(&rows), 15_000);
+        // Sums of sources are few, too.
+        (0..900).for_each(|number| attempts.note_turned_away(address(number), NOW));
+        (0..50).for_each(|_| note(&mut attempts, 1, NOW));
+        let rows = attempts.take_all();
+        assert_eq!(rows.len(), 10 + 100 + 1);
+        assert_eq!((total(&rows), rows.iter().map(|row| row.attempts().turned_away).sum::<u64>()), (50, 900));
+    }
+
+    #[test]
+    fn beyond_what_is_told_the_first_of_each_kind_is_told_of_each_account_and_client() {
+        let mut attempts = FailedAttempts::default();
+        let of = |event, sub: Option<&str>, client_id: Option<&str>| FailedAttempt {
+            event,
+            sub: sub.map(Subject::new),
+            client_id: client_id.map(ClientId::new),
+            ..attempt(7)
+        };
+        attempts.note(of("sign_in_failed", Some("carol"), None), address(9_999), NOW);
+        (0..5_000).for_each(|number| note(&mut attempts, number, NOW));
+        assert_eq!(attempts.take(NOW).len(), 500);
+        for (event, sub, client_id, is_told) in [
+            ("sign_in_failed", None, None, false),
+            ("sign_in_failed", Some("alice"), Some("web"), true),
+            ("sign_in_failed", Some("alice"), Some("web"), false),
+            ("sign_in_failed", Some("alice"), None, false),
+            ("sign_in_failed", Some("bob"), Some("web"), true),
+            ("sign_in_failed", Some("carol"), None, false),
+            ("sign_in_failed", None, Some("shop"), true),
+            ("code_replayed", None, Some("web"), true),
+            ("code_replayed", None, Some("web"), false),
+        ] {
+            attempts.note(of(event, sub, client_id), address(7), NOW);
+            assert_eq!(attempts.take(NOW).len(), usize::from(is_told), "{event} {sub:?} {client_id:?}");
+        }
+        let more = |event, count| FailureRow::NotTold { event, count };
+        assert_eq!(attempts.take(A_MINUTE_LATER), [more("code_replayed", 1), more("sign_in_failed", 4_505)]);
+        attempts.note(of("sign_in_failed", Some("alice"), None), address(7), A_MINUTE_LATER);
+        assert_eq!(attempts.take(A_MINUTE_LATER).len(), 1, "each minute anew");
     }
 
     #[test]

@@ -57,8 +57,8 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<Curr
     let app = context.app;
     match password::attempt(app, attempt)? {
         Outcome::Accepted(found) => Ok(*found),
-        Outcome::Wrong => {
-            password::record_failure(app, context.request, Some(&context.client.client.client_id));
+        Outcome::Wrong { user } => {
+            password::record_failure(app, context.request, attempt.client_id, user.as_ref());
             Err(invalid_grant(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {
