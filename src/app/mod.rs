@@ -6,47 +6,39 @@ pub mod extension_grant;
 pub mod failure;
 pub mod fetched;
 pub mod guesses;
+pub mod hashing;
 pub mod key_keeping;
 mod metadata;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::thread;
 use std::time::Duration;
 
 use self::audit_keeping::AuditFailures;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
-use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
-use crate::permits::{Permit, Permits};
 use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::upstream::metadata::UpstreamMetadata;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::SecretText;
 use crate::registry::{Registry, Sealers, Trouble};
 use crate::store::clients::LongestLifetimes;
 use crate::store::partitions::{self, Horizons};
 use crate::store::{Store, StoreError, installation, migrate};
 
 pub use extension_grant::Extensions;
+pub use hashing::{HashingTurn, cost};
 
 use client_logos::ClientLogos;
 use failure::Failure;
 use fetched::Fetched;
 use guesses::{Guesses, Source};
+use hashing::Hashing;
 
-/// How long a request waits for a place in a lane before it is told to come back.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// How long one that has a place waits for its turn to hash; a hash takes some 20 ms.
-const HASHING_PATIENCE: Duration = Duration::from_secs(5);
-/// So many hashes after the last request for a token, about a second, all cores hash again.
-const MOST_TOKENS_AHEAD: u64 = 64;
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// One that it has not confirmed for so long says that the database is away.
@@ -73,6 +65,7 @@ pub struct Vault {
     pub device_codes: Mac,
     pub user_codes: Mac,
     pub throttle_buckets: Mac,
+    pub known_browsers: Sealer,
 }
 
 #[derive(Debug)]
@@ -108,14 +101,7 @@ pub struct App {
     pub upstream_documents: Fetched<UpstreamMetadata>,
     ui_locales: &'static [&'static str],
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
-    passwords: PasswordHashing,
-    /// Requests that wait for a hash or make one: a quarter of the workers.
-    hash_waiters: Permits,
-    hashers: Permits,
-    /// Those of them that leave a core to tokens.
-    beside_tokens: Permits,
-    /// Tokens asked for lately, less the one that a sign-in brings.
-    tokens_ahead: AtomicU64,
+    hashing: Hashing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,26 +125,6 @@ impl LogoutCalls {
     pub fn by_outcome(&self) -> [(&'static str, u64); 3] {
         [("told", &self.told), ("failed", &self.failed), ("given_up", &self.given_up)]
             .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
-    }
-}
-
-#[derive(Debug)]
-pub struct HashingTurn<'a> {
-    passwords: &'a PasswordHashing,
-    imported: Option<Pbkdf2Hash>,
-    _turn: Permit<'a>,
-    _beside_tokens: Option<Permit<'a>>,
-    _place: Permit<'a>,
-}
-
-impl HashingTurn<'_> {
-    /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
-    pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
-        self.passwords.verify(stored.map(SecretText::expose), self.imported.as_ref(), password)
-    }
-
-    pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
-        self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
     }
 }
 
@@ -208,7 +174,6 @@ impl App {
         let registry = Registry::load(store.clone(), Arc::clone(&clock), defaults, sealers, cache_bytes)?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
@@ -232,11 +197,7 @@ impl App {
             upstream_documents: Fetched::new(fetched::METADATA),
             ui_locales,
             rendered: RwLock::default(),
-            passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
-            hash_waiters: Permits::new((workers / 4).max(1)),
-            hashers: Permits::among_bounded(cores),
-            beside_tokens: Permits::among_bounded((cores - 1).max(1)),
-            tokens_ahead: AtomicU64::new(0),
+            hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,
             store,
@@ -256,35 +217,6 @@ impl App {
     /// The issuer: the base URL, byte for byte.
     pub fn issuer(&self) -> &str {
         self.config.base_url.as_str()
-    }
-
-    /// Requests more that may wait for a hash or make one.
-    pub fn free_hashing_places(&self) -> u64 {
-        self.hash_waiters.free() as u64
-    }
-
-    /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a core. Such a request wakes
-    /// this process and Postgres in turn, and each waits for the end of a time slice where all cores hash.
-    pub fn token_is_asked_for(&self) {
-        let one_more = |ahead: u64| Some((ahead + 1).min(MOST_TOKENS_AHEAD));
-        let _ = self.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-    }
-
-    /// A turn in the hashing lane: as many at once as there are cores, or one less beside tokens, of a quarter of the workers;
-    /// half of them may wait for a moment to be among those.
-    pub fn take_hashing_turn<'a>(&'a self) -> Result<HashingTurn<'a>, Failure> {
-        let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
-        let one_less = |ahead: u64| ahead.checked_sub(1);
-        let has_tokens = self.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
-        let take = |permits: &'a Permits| permits.take(HASHING_PATIENCE).ok_or(Failure::Busy);
-        let beside_tokens = has_tokens.then(|| take(&self.beside_tokens)).transpose()?;
-        let turn = take(&self.hashers)?;
-        let (passwords, imported) = (&self.passwords, self.registry.snapshot().usual_pbkdf2.clone());
-        Ok(HashingTurn { passwords, imported, _turn: turn, _beside_tokens: beside_tokens, _place: place })
-    }
-
-    pub fn release_hashing_memory(&self) {
-        self.passwords.release_memory();
     }
 
     /// Refuses to issue by a registry that the database has not confirmed for too long.
@@ -353,6 +285,7 @@ impl Vault {
             device_codes: Mac::new(derived, Purpose::DeviceCode),
             user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
+            known_browsers: Sealer::new(derived, Purpose::KnownBrowser),
         }
     }
 }
@@ -374,8 +307,4 @@ pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
         used_assertions: LONGEST_ASSERTION,
         audit_events: Duration::from_secs(u64::from(config.audit_days) * 86_400),
     }
-}
-
-pub fn cost(config: &Config) -> Cost {
-    Cost { memory_kib: config.argon2.memory_kib, passes: config.argon2.passes, lanes: config.argon2.lanes }
 }

@@ -17,6 +17,7 @@ use super::arguments::Invocation;
 use super::logging;
 use super::output::Failure;
 use crate::app::extension_grant::ExtensionGrant;
+use crate::app::hashing::PLACES_IN_LINE;
 use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
@@ -135,7 +136,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
     let settings = ServerSettings {
         workers: house.config.workers as usize,
         // As many as have places may wait for one.
-        waiting: house.config.upstream_places as usize * 2,
+        waiting: house.config.upstream_places as usize * 2 + PLACES_IN_LINE,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
         is_open: Arc::clone(&house.is_open),

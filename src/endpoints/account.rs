@@ -15,6 +15,7 @@ use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::login::known_browser;
 use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
@@ -277,8 +278,8 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let Some(username) = present.user.username.as_deref() else {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
-    let (tenant, source, password) = (present.user.tenant.as_ref(), request.source, &SecretText::new(given));
-    let found = match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
+    let (tenant, password) = (present.user.tenant.as_ref(), &SecretText::new(given));
+    let found = match attempt(app, &Attempt { tenant, username, password, request, client_id: None })? {
         Tried::Accepted(found) if found.user.sub == present.user.sub => found,
         Tried::Accepted(_) | Tried::Wrong { .. } => {
             audit_events::insert(&app.store, &change.event("password_change_refused", &present.row.sid))?;
@@ -293,7 +294,8 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     };
     // The row that the present password was checked by.
     let user = found.user;
-    let password_hash = app.take_hashing_turn()?.hash(&SecretText::new(new))?;
+    let known = known_browser::account(app, request, Some(&user.sub));
+    let password_hash = app.take_hashing_turn(request, None, known)?.hash(&SecretText::new(new))?;
     let handle = SessionHandle::new(present.row.day, random::bytes());
     let event = change.event("password_changed", &present.row.sid);
     let epoch = users::change_password(&app.store, &user, &password_hash, &present.row, &handle.hash(), &event)?;

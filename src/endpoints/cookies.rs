@@ -1,5 +1,7 @@
 //! The cookies of a browser: the session's handle; before there is a session, a random value that ties forms to the
-//! browser they were drawn for; and the browser's state, which scripts of the check-session frame compare. Names carry a mark of the base URL, so that two installations on one host never mix.
+//! browser they were drawn for, with a seal beside it that says who signed in here before; and the browser's state, which
+//! scripts of the check-session frame compare. Names carry a mark of the base URL, so that two installations on one host
+//! never mix.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -50,7 +52,8 @@ impl SessionHandle {
 
 /// The pre-session value this browser sent.
 pub fn pre_session(config: &Config, request: &Request) -> Option<SecretBytes> {
-    let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&name(config, PRE_SESSION))?).ok()?;
+    let value = request.cookie(&name(config, PRE_SESSION))?.split('.').next()?;
+    let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
     (bytes.len() == 16).then(|| SecretBytes::new(bytes))
 }
 
@@ -59,12 +62,24 @@ pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes)
     set(config, response, PRE_SESSION, &URL_SAFE_NO_PAD.encode(value.expose()))
 }
 
-/// Gives this browser a session, and takes the pre-session value away. The cookie ends with the browser, unless the session
-/// is to outlive it: then with the session, so many seconds from now.
+/// The seal beside the pre-session value: see `login/known_browser.rs`.
+pub fn seal_beside_pre_session<'a>(config: &Config, request: &'a Request) -> Option<&'a str> {
+    let (_, seal) = request.cookie(&name(config, PRE_SESSION))?.split_once('.')?;
+    Some(seal)
+}
+
+/// Gives this browser a fresh pre-session value with a seal beside it, for so many seconds. Forms that were drawn before are
+/// tied to it no longer.
+pub fn set_sealed_pre_session(config: &Config, response: Response, seal: &str, max_age: u32) -> Response {
+    let value = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    set(config, response, PRE_SESSION, &format!("{value}.{seal}; Max-Age={max_age}"))
+}
+
+/// Gives this browser a session. The cookie ends with the browser, unless the session is to outlive it: then with the
+/// session, so many seconds from now.
 pub fn set_session(config: &Config, response: Response, handle: &SessionHandle, max_age: Option<u64>) -> Response {
     let max_age = max_age.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
-    let response = set(config, response, SESSION, &format!("{}{max_age}", handle.text()));
-    remove(config, response, PRE_SESSION)
+    set(config, response, SESSION, &format!("{}{max_age}", handle.text()))
 }
 
 /// Takes the session away from this browser, and tells the check-session frames of its clients by a new browser state.

@@ -2,10 +2,13 @@
 //! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
 //! form; so does which services there are to choose from.
 
+pub mod known_browser;
 pub mod passkey;
 pub mod password;
 pub mod second_factor;
 pub mod sign_in;
+
+use std::time::Duration;
 
 use super::account::passkeys;
 use super::answers::{self, Presentation, WayBack};
@@ -34,9 +37,13 @@ use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::StoreError;
 
 /// The field, and the parameter of the address.
 const SOMEONE_ELSE: &str = "someone_else";
+
+/// When somebody whose password nobody had the time to look at shall come again.
+const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// Everything this page works on.
 #[derive(Clone, Copy)]
@@ -185,8 +192,13 @@ impl<'a> LoginPage<'a> {
             (Some(username), None) => return Ok(page.page(200, username, Some(LoginProblem::PasswordMissing), None)),
             (None, None) => return Ok(page.page(200, "", Some(LoginProblem::BothMissing), None)),
         };
-        let (tenant, source) = (visit.request.acr_values.tenant.as_ref(), request.source);
-        match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
+        let tenant = visit.request.acr_values.tenant.as_ref();
+        let outcome = attempt(app, &Attempt { tenant, username, password, request, client_id: None });
+        if let Err(Failure::Busy | Failure::Unavailable(StoreError::Busy)) = outcome {
+            let response = page.page(503, username, Some(LoginProblem::Busy), None);
+            return Ok(answers::retry_after(answers::noted(response, Reason::Unavailable), BUSY_FOR));
+        }
+        match outcome? {
             Outcome::Accepted(found) => {
                 let proof = Proof::password(page.ticked);
                 match found.user.strongest_acr {

@@ -130,7 +130,7 @@ fn house(text: &mut Exposition, app: &App) {
         ("gatepost_database_connections", "Connections to the database.", connections),
         ("gatepost_database_connections_idle", "Of those, unused ones.", idle),
         ("gatepost_database_connections_max", "Connections at most.", most),
-        ("gatepost_hashing_places_free", "Requests more that may wait for a password hash.", app.free_hashing_places()),
+        ("gatepost_hashing_places_free", "Strangers more who may wait for a password hash.", app.free_hashing_places()),
         ("gatepost_outbound_places_free", "Requests more that may wait for other servers.", app.outbound.free_places()),
         ("gatepost_outbound_waiting", "Requests that wait for such a place.", app.outbound.waiting()),
         ("gatepost_registry_clients_cached", "Clients held in memory.", app.registry.cached_clients()),

@@ -38,6 +38,8 @@ named! {
         /// Wrapping what people's factors are checked by, in the database.
         Authenticator = "authenticator",
         SignInThrottle = "sign-in throttle",
+        /// Whom browsers signed in before.
+        KnownBrowser = "known browser",
         SigningKey = "signing key",
         /// Nonces of `gatepost doctor`.
         Doctor = "doctor",

@@ -29,6 +29,8 @@ pub enum LoginProblem {
     TooManyAttempts {
         minutes: u32,
     },
+    /// Too many passwords wait to be looked at.
+    Busy,
     /// The form token was of another page, or the session it was drawn for is gone: drawn again.
     PageExpired,
     UsernameMissing,
@@ -180,6 +182,7 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
         LoginProblem::TooManyAttempts { minutes } => {
             html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
         }
+        LoginProblem::Busy => html! { p { (texts.sign_in_busy) } },
         LoginProblem::PageExpired => html! { p { (texts.page_expired) } },
         LoginProblem::UsernameMissing => html! { p { (username) } },
         LoginProblem::PasswordMissing => html! { p { (password) } },

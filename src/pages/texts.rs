@@ -135,6 +135,7 @@ texts! {
     sign_in: Text,
     wrong_credentials: Text,
     too_many_attempts: Template,
+    sign_in_busy: Text,
     page_expired: Text,
     username_missing: Text,
     password_missing: Text,

@@ -87,6 +87,7 @@ mod revocations_hold;
 mod second_factors;
 mod session_management;
 mod sessions;
+mod sign_in_storm;
 mod static_files;
 mod stolen_database;
 mod store_grants;

@@ -33,7 +33,7 @@ fn cookies_on_loopback_are_plain_and_scoped_to_the_installation() {
     let (name, kept) = attributes(&answer, "gatepost-session-");
     assert!(is_marked(&name, "gatepost-session-"), "{name}");
     assert_eq!(kept, ["Path=/", "HttpOnly", "SameSite=Lax"]);
-    assert_eq!(attributes(&answer, "gatepost-browser-").1, ["Max-Age=0", "Path=/", "HttpOnly", "SameSite=Lax"]);
+    assert_eq!(attributes(&answer, "gatepost-browser-").1, ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Lax"]);
     // Two installations on one host, and here one that frames of other sites may use: without Secure the cookie is dropped.
     let other = Gatepost::start_with(&document(), &[("GATEPOST_COOKIE_SAMESITE", "none")]);
     let elsewhere = attributes(&other.browser().visit(&authorize_path("conf1", RP1, &[])), "gatepost-browser-");

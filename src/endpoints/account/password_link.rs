@@ -131,7 +131,7 @@ impl OpenLink<'_> {
             Some(Ok(added)) => Some(added),
             Some(Err(problem)) => return Ok(self.draw(None, before, Some(problem))),
         };
-        let (turn, new) = (app.take_hashing_turn()?, SecretText::new(new));
+        let (turn, new) = (app.take_hashing_turn(request, None, None)?, SecretText::new(new));
         let present = user.password_hash.as_ref();
         if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong {
             return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent), before, None));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
+use crate::endpoints::login::known_browser;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
 use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
@@ -25,7 +26,8 @@ pub struct Attempt<'a> {
     pub tenant: Option<&'a TenantName>,
     pub username: &'a str,
     pub password: &'a SecretText,
-    pub source: IpAddr,
+    /// What brought them.
+    pub request: &'a Request,
     /// For whom, where a client brings the password.
     pub client_id: Option<&'a ClientId>,
 }
@@ -51,17 +53,18 @@ struct Buckets {
 /// Tries a password.
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username, attempt.client_id)?;
-    let buckets = Buckets::of(app, attempt.tenant, &account.username_key, attempt.source);
+    let buckets = Buckets::of(app, attempt.tenant, &account.username_key, attempt.request.source);
     if let Err(wait) = buckets.admit(app)? {
         return Ok(Outcome::Throttled(wait));
     }
+    let user = account.user.as_ref().map(|found| found.user.sub.clone());
+    let known = known_browser::account(app, attempt.request, user.as_ref());
     // Looked at again in turn, and counted within it: many guesses at once are no way around the limit.
-    let turn = app.take_hashing_turn()?;
+    let turn = app.take_hashing_turn(attempt.request, attempt.client_id, known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
         Err(wait) => return Ok(Outcome::Throttled(wait)),
     };
-    let user = account.user.as_ref().map(|found| found.user.sub.clone());
     let stored = account.user.as_ref().and_then(|found| found.user.password_hash.as_ref());
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
@@ -92,9 +95,9 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Option<[
 }
 
 /// Costs as much time as a try, for an answer that must not tell one that was looked at from one that was not.
-pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
-    let turn = app.take_hashing_turn()?;
-    let _: PasswordVerdict = turn.verify(None, password);
+pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
+    let turn = app.take_hashing_turn(attempt.request, attempt.client_id, None)?;
+    let _: PasswordVerdict = turn.verify(None, attempt.password);
     Ok(())
 }
 

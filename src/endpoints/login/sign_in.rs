@@ -9,7 +9,7 @@ use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{Next, Visit};
 use crate::endpoints::cookies::{self, SessionHandle};
-use crate::endpoints::login::second_factor;
+use crate::endpoints::login::{known_browser, second_factor};
 use crate::endpoints::upstream;
 use crate::http::{Request, Response};
 use crate::keys::random;
@@ -82,6 +82,7 @@ pub fn complete(
     let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
     let response = go_on(app, request, visit, &signed_in, proof.is_from_upstream())?;
     let response = cookies::set_session(&app.config, response, &signed_in.handle, signed_in.max_age(app));
+    let response = known_browser::remember(app, response, &signed_in.user.sub);
     Ok(cookies::set_browser_state(&app.config, response, &browser_state))
 }
 

@@ -1,6 +1,7 @@
 //! Signing in with a password.
 
 pub mod cbor;
+pub mod line;
 pub mod passkey;
 pub mod password;
 pub mod password_link;

@@ -31,7 +31,7 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         tenant: tenant.as_ref(),
         username: &request.username,
         password: &request.password,
-        source: context.request.source,
+        request: context.request,
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
@@ -63,7 +63,7 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<Curr
         }
         Outcome::Throttled(_) => {
             app.note_turned_away(context.request);
-            password::cost_as_much(app, attempt.password)?;
+            password::cost_as_much(app, attempt)?;
             Err(invalid_grant(Reason::PasswordThrottled))
         }
     }

@@ -1,0 +1,158 @@
+//! Turns to hash a password: as many at once as there are cores. Those who wait for one stand in a line that strangers cannot
+//! fill for others.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::App;
+use super::failure::Failure;
+use super::guesses::Source;
+use crate::config::Config;
+use crate::deadline;
+use crate::http::Request;
+use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
+use crate::permits::{self, Permit, Permits};
+use crate::protocol::login::line::{Account, Line, LineLimits, Number};
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::secret::SecretText;
+
+/// Requests that wait for their turn. Each has a thread that is none of the workers: otherwise a few dozen strangers at once
+/// would keep all workers from everybody else, or be so many that most people were turned away.
+pub const PLACES_IN_LINE: usize = STRANGERS_IN_LINE + ACCOUNTS_IN_LINE;
+const STRANGERS_IN_LINE: usize = 40;
+const ACCOUNTS_IN_LINE: usize = 16;
+/// How long a request waits in line; a hash takes some 20 ms. What is left of its time is for the database.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// So many hashes after the last request for a token, about a second, all cores hash again.
+const MOST_TOKENS_AHEAD: u64 = 64;
+
+#[derive(Debug)]
+pub(super) struct Hashing {
+    passwords: PasswordHashing,
+    line: Mutex<Line<Origin>>,
+    /// A turn ended.
+    moved: Condvar,
+    /// Hashes that leave a core to tokens.
+    beside_tokens: Permits,
+    /// Tokens asked for lately, less the one that a sign-in brings.
+    tokens_ahead: AtomicU64,
+}
+
+/// Where a password comes from: strangers wait by it.
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    source: Source,
+    /// The client that brings the password, by the `password` grant.
+    client_id: Option<ClientId>,
+}
+
+impl Hashing {
+    pub(super) fn new(config: &Config) -> Result<Hashing, String> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let limits = LineLimits { at_once: cores, strangers: STRANGERS_IN_LINE, accounts: ACCOUNTS_IN_LINE };
+        Ok(Hashing {
+            passwords: PasswordHashing::new(cost(config))?,
+            line: Mutex::new(Line::new(limits)),
+            moved: Condvar::new(),
+            beside_tokens: Permits::among_bounded((cores - 1).max(1)),
+            tokens_ahead: AtomicU64::new(0),
+        })
+    }
+
+    /// Waits in line, as none of the workers. None where it was full, or took too long.
+    fn await_turn(&self, account: Option<Account>, origin: Origin) -> Option<Number> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut line = self.line();
+        let number = line.enter(account, origin);
+        if !line.has_turn(number) {
+            permits::stand_up();
+        }
+        while !line.has_turn(number) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !line.is_waiting(number) {
+                line.leave(number);
+                return None;
+            }
+            line = self.moved.wait_timeout(line, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(number)
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line<Origin>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn. It ends when dropped, also when the holder panics.
+#[derive(Debug)]
+pub struct HashingTurn<'a> {
+    hashing: &'a Hashing,
+    number: Number,
+    imported: Option<Pbkdf2Hash>,
+    beside_tokens: Option<Permit<'a>>,
+}
+
+impl HashingTurn<'_> {
+    /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
+    pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
+        self.hashing.passwords.verify(stored.map(SecretText::expose), self.imported.as_ref(), password)
+    }
+
+    pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
+        self.hashing.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
+    }
+}
+
+impl Drop for HashingTurn<'_> {
+    fn drop(&mut self) {
+        self.hashing.line().leave(self.number);
+        // Each of those who wait may be the next, or have given way to another.
+        self.hashing.moved.notify_all();
+    }
+}
+
+impl App {
+    /// Strangers more that may wait for a hash.
+    pub fn free_hashing_places(&self) -> u64 {
+        self.hashing.line().room() as u64
+    }
+
+    /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a core. Such a request wakes
+    /// this process and Postgres in turn, and each waits for the end of a time slice where all cores hash.
+    pub fn token_is_asked_for(&self) {
+        let one_more = |ahead: u64| Some((ahead + 1).min(MOST_TOKENS_AHEAD));
+        let _ = self.hashing.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+    }
+
+    /// A turn to hash: as many at once as there are cores, or one less beside tokens. Who asks waits by `account`, if the
+    /// browser vouches for one, otherwise by source, and by the client that brings the password.
+    pub fn take_hashing_turn(
+        &self,
+        request: &Request,
+        client_id: Option<&ClientId>,
+        account: Option<Account>,
+    ) -> Result<HashingTurn<'_>, Failure> {
+        let begun = Instant::now();
+        let origin = Origin { source: Source::of(request.source), client_id: client_id.cloned() };
+        let number = self.hashing.await_turn(account, origin).ok_or(Failure::Busy)?;
+        deadline::spend(begun.elapsed());
+        let (hashing, imported) = (&self.hashing, self.registry.snapshot().usual_pbkdf2.clone());
+        let mut turn = HashingTurn { hashing, number, imported, beside_tokens: None };
+        let one_less = |ahead: u64| ahead.checked_sub(1);
+        if hashing.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+            turn.beside_tokens = Some(hashing.beside_tokens.take(PATIENCE).ok_or(Failure::Busy)?);
+        }
+        Ok(turn)
+    }
+
+    pub fn release_hashing_memory(&self) {
+        self.hashing.passwords.release_memory();
+    }
+}
+
+pub fn cost(config: &Config) -> Cost {
+    Cost { memory_kib: config.argon2.memory_kib, passes: config.argon2.passes, lanes: config.argon2.lanes }
+}

@@ -1,0 +1,216 @@
+//! A storm of sign-ins from many addresses, and the people who want to sign in all the same.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, sign_in};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser};
+use crate::support::waiting::{SOON, await_that, until_served};
+
+const PEOPLE: usize = 30;
+const STRANGERS: usize = 32;
+
+/// A hash takes so long that strangers wait for one.
+fn settings() -> [(&'static str, &'static str); 2] {
+    [("GATEPOST_ARGON2_MEMORY_KIB", "19456"), ("GATEPOST_ARGON2_PASSES", "2")]
+}
+
+fn people() -> Value {
+    let mut document = document();
+    let person = |number: usize| json!({"username": format!("person{number}"), "password": ALICE_PASSWORD});
+    document["users"].as_array_mut().unwrap().extend((0..PEOPLE).map(person));
+    document
+}
+
+fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
+    let mut browser = gatepost.browser();
+    browser.headers.push((String::from("X-Forwarded-For"), address.to_owned()));
+    browser
+}
+
+/// From an address that nobody had before.
+fn new_address() -> String {
+    static USED: AtomicU32 = AtomicU32::new(0);
+    let [a, b, c, _] = (USED.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
+    format!("10.{a}.{b}.{c}")
+}
+
+/// Wrong passwords for names that nobody has, each from an address of its own, one after the other until told to stop.
+/// Counts the answers.
+fn storm(gatepost: &Gatepost, cookie: Option<&(String, String)>, is_over: &AtomicBool, answers: &AtomicU32) {
+    let mut browser = browser_at(gatepost, &new_address());
+    browser.cookies.extend(cookie.cloned());
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    while goes_on(is_over) {
+        browser.headers = vec![(String::from("X-Forwarded-For"), new_address())];
+        let answer = sign_in(&mut browser, &page, &new_address(), "wrong");
+        assert!([200, 503].contains(&answer.status), "{}", answer.text());
+        answers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A test that has failed already ends, too.
+fn goes_on(is_over: &AtomicBool) -> bool {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    !is_over.load(Ordering::Relaxed) && BEGUN.get_or_init(Instant::now).elapsed() < Duration::from_secs(300)
+}
+
+/// The cookie of a browser by which it is known, once its person signed in.
+fn known(gatepost: &Gatepost, username: &str) -> (String, String) {
+    let mut browser = browser_at(gatepost, &new_address());
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut browser, &page, username, ALICE_PASSWORD).status, 303);
+    browser.cookies.into_iter().find(|(name, _)| name.starts_with("gatepost-browser-")).unwrap()
+}
+
+/// How many of the people sign in at the first try, three at a time, while strangers storm.
+fn served(gatepost: &Gatepost, strangers_cookie: Option<&(String, String)>, cookies: &[(String, String)]) -> usize {
+    let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (next, served) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..STRANGERS {
+            scope.spawn(|| storm(gatepost, strangers_cookie, &is_over, &answers));
+        }
+        await_that("the storm", SOON, || answers.load(Ordering::Relaxed) > 64);
+        let people: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed) as usize;
+                        if number >= PEOPLE {
+                            return;
+                        }
+                        let mut browser = browser_at(gatepost, &new_address());
+                        browser.cookies.extend(cookies.get(number).cloned());
+                        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+                        let answer = sign_in(&mut browser, &page, &format!("person{number}"), ALICE_PASSWORD);
+                        assert!([303, 503].contains(&answer.status), "{}", answer.text());
+                        served.fetch_add(u32::from(answer.status == 303), Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = people.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|ended| ended.unwrap());
+    });
+    served.into_inner() as usize
+}
+
+#[test]
+fn a_storm_of_strangers_turns_away_at_most_one_of_thirty_whose_browsers_signed_in_before() {
+    let gatepost = Gatepost::start_with(&people(), &settings());
+    let cookies: Vec<_> = (0..PEOPLE).map(|number| known(&gatepost, &format!("person{number}"))).collect();
+    let stolen = known(&gatepost, "alice");
+    let served_well = served(&gatepost, Some(&stolen), &cookies);
+    assert!(served_well >= PEOPLE - 1, "beside strangers with a cookie of somebody else: {served_well}");
+    let served_well = served(&gatepost, None, &cookies);
+    assert!(served_well >= PEOPLE - 1, "{served_well}");
+}
+
+#[test]
+fn of_people_whose_browsers_are_new_a_storm_of_strangers_lets_at_least_every_second_sign_in() {
+    let gatepost = Gatepost::start_with(&people(), &settings());
+    let stolen = known(&gatepost, "alice");
+    let served_well = served(&gatepost, None, &[]);
+    assert!(served_well >= PEOPLE / 2, "{served_well}");
+    let served_well = served(&gatepost, Some(&stolen), &[]);
+    assert!(served_well >= PEOPLE / 2, "beside strangers with a cookie of somebody else: {served_well}");
+}
+
+/// More at once than may wait, each hash taking long.
+#[test]
+fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_come_back() {
+    let settings = [("GATEPOST_ARGON2_MEMORY_KIB", "65536"), ("GATEPOST_ARGON2_PASSES", "10")];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    let mut browser = gatepost.browser();
+    let page = until_served(|| browser.visit(&authorize_path("conf1", RP1, &[])));
+    let turned_away: Mutex<Vec<(String, Answer)>> = Mutex::default();
+    thread::scope(|scope| {
+        for number in 0..90 {
+            let (mut browser, page, turned_away) = (browser.clone(), &page, &turned_away);
+            scope.spawn(move || {
+                browser.headers.push((String::from("X-Forwarded-For"), new_address()));
+                let name = format!("somebody-{number}");
+                let answer = sign_in(&mut browser, page, &name, "wrong");
+                assert!([200, 503].contains(&answer.status), "{}", answer.text());
+                if answer.status == 503 {
+                    turned_away.lock().unwrap().push((name, answer));
+                }
+            });
+        }
+    });
+    let turned_away = turned_away.into_inner().unwrap();
+    assert!(!turned_away.is_empty());
+    for (name, answer) in &turned_away {
+        assert!(answer.text().contains("Very many people are signing in at this moment"), "{}", answer.text());
+        assert_eq!(answer.attribute("id=\"username\"", "value").as_ref(), Some(name));
+        assert_eq!(answer.header("retry-after"), Some("2"));
+    }
+    // The page works, as the first one did.
+    let (name, again) = &turned_away[0];
+    assert_eq!(sign_in(&mut browser, again, name, "wrong").status, 200);
+    assert!(gatepost.log().contains("reason=\"GP1901\""), "{}", gatepost.log());
+}
+
+#[test]
+fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_before_gave_out() {
+    let gatepost = Gatepost::start();
+    let [(name, first), (_, second)] = [known(&gatepost, "alice"), known(&gatepost, "alice")];
+    let (value, seal) = first.split_once('.').unwrap();
+    assert_eq!((value.len(), first.len()), (22, second.len()));
+    assert_ne!(seal, second.split_once('.').unwrap().1, "the same person twice");
+    // The value alone, as the build before gave it, ties a form to the browser; so does one with a seal that is none.
+    for cookie in [value.to_owned(), format!("{value}."), format!("{value}.{}", "A".repeat(90)), first.clone()] {
+        let mut browser = browser_at(&gatepost, &new_address());
+        browser.cookies.insert(name.clone(), cookie.clone());
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        assert_eq!(browser.cookies[&name], cookie, "it is kept");
+        assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 303, "{cookie}");
+        // A form that was drawn before is tied to the new value no longer.
+        let stale = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+        assert!(stale.text().contains("no longer up to date"), "{}", stale.text());
+    }
+}
+
+#[test]
+fn passwords_that_one_client_brings_take_no_turns_from_another() {
+    let mut document = people();
+    for client_id in ["first", "second"] {
+        document["clients"].as_array_mut().unwrap().push(json!({
+            "client_id": client_id, "client_name": client_id, "grant_types": ["password"], "response_types": [],
+            "scope": "openid", "token_endpoint_auth_method": "none"
+        }));
+    }
+    let gatepost = Gatepost::start_with(&document, &settings());
+    let ask = |client_id: &str, username: &str, password: &str| {
+        let form = [
+            ("grant_type", "password"),
+            ("client_id", client_id),
+            ("username", username),
+            ("password", password),
+            ("scope", "openid"),
+        ];
+        gatepost.post("/connect/token", &[("X-Forwarded-For", "192.0.2.1")], &form).status
+    };
+    let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..2 * STRANGERS {
+            scope.spawn(|| {
+                while goes_on(&is_over) {
+                    assert!([400, 503].contains(&ask("first", &new_address(), "wrong")));
+                    answers.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        await_that("the storm", SOON, || answers.load(Ordering::Relaxed) > 64);
+        let served = (0..10).filter(|number| ask("second", &format!("person{number}"), ALICE_PASSWORD) == 200).count();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(served >= 9, "{served} of 10, though the first client has so many in line");
+    });
+}
