@@ -81,7 +81,7 @@ impl Headers {
 
 /// A request that the server refuses itself.
 pub struct Refused {
-    /// 400, 408, 413, 414, 431, 500, 501 or 503.
+    /// 400, 408, 411, 413, 414, 431, 500 or 503.
     pub status: u16,
     /// Without query and body; the path is empty where it could not be read.
     pub request: Request,

@@ -25,8 +25,8 @@ pub enum Persistence {
 
 /// The request, still without its body, and how long that is.
 ///
-/// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: bodies have a
-/// known length, so that there is one way to tell where a request ends (RFC 9112 §6.1).
+/// 400 for what the grammar forbids, 414 and 431 for what is too long, 411 for a `Transfer-Encoding`: bodies have a
+/// known length, so that there is one way to tell where a request ends (RFC 9112 §6.3).
 pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr]) -> Result<(Request, u64), u16> {
     let headers = read_headers(request)?;
     let (path, query) = read_target(request.url())?;
@@ -83,7 +83,7 @@ fn body_length(headers: &Headers) -> Result<u64, u16> {
     let mut lengths = headers.all("content-length");
     let first = lengths.next();
     if headers.first("transfer-encoding").is_some() {
-        return Err(if first.is_some() { 400 } else { 501 });
+        return Err(if first.is_some() { 400 } else { 411 });
     }
     let Some(first) = first else { return Ok(0) };
     if first.is_empty() || !first.bytes().all(|byte| byte.is_ascii_digit()) || lengths.any(|other| other != first) {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { get as plainGet } from "node:http";
 import { Agent, get } from "node:https";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,7 +13,7 @@ import { after, before, describe, test } from "node:test";
 import { connect } from "node:tls";
 import { launch, visitor } from "./browser.mjs";
 import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
-import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, shippedConfiguration } from "./nginx.mjs";
+import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, shippedConfiguration, takesGoodSuitesAlone } from "./nginx.mjs";
 
 const password = "through-the-looking-glass";
 
@@ -181,7 +182,9 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const args = ["--env-file", settings, "--listen", `unix:${join(directory, "http.sock")}`, "--ca-file", certificate.caFile];
     const { findings } = JSON.parse(run(binary, ["doctor", "--json", ...args]));
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
-    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok"], JSON.stringify(findings));
+    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok"], JSON.stringify(findings));
+    assert.match(proxy[0].text, /a body in chunks is made whole$/);
+    assert.match(proxy[2].text, /two lines of one name as two$/);
     assert.match(proxy[1].text, /the address of the visitor, here (127\.0\.0\.1|::1)/);
     // The certificates of these tests last for two days.
     const tls = findings.filter(({ text }) => text.startsWith("TLS: ")).map(({ text }) => text);
@@ -199,8 +202,14 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const form = "grant_type=client_credentials&client_id=job&client_secret=a-secret-of-the-nightly-job";
     const line = "POST /connect/token HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     const body = `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${form.length}\r\n\r\n${form}`;
-    const tokens = await send(Buffer.from(line + fields.filter((field) => !/^(Auth|Origin|Sec-)/.test(field)).join("") + body, "latin1"));
-    assert.match(tokens, /^HTTP\/1\.1 200 .*"access_token"/s);
+    const asked = (sent) => send(Buffer.from(line + sent + body, "latin1"));
+    const named = fields.filter((field) => /^(Accept-|Cookie|X-Forw|User-)/.test(field)).join("");
+    assert.match(await asked(named), /^HTTP\/1\.1 200 .*"access_token"/s);
+    // There the visitor's other fields pass. One with such bytes costs this request alone.
+    for (const [sent, status] of [["X-Anything: caf\u00e9\r\n", 502], ["DPoP: caf\u00e9\r\n", 400], ["DPoP: a\r\nDPoP: b\r\n", 200]]) {
+      assert.match(await asked(sent), new RegExp(`^HTTP/1\\.1 ${status} `), sent);
+      assert.match(await asked(""), /^HTTP\/1\.1 200 /, sent);
+    }
     for (const path of ["/caf\u00e9", "/?a=\u00ff"]) {
       const answer = await send(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`, "latin1"));
       assert.match(answer, /^HTTP\/1\.1 400 /, path);
@@ -243,8 +252,17 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
 
   test("plain HTTP leads to TLS", async () => {
     const answer = await fetch(`http://127.0.0.1:${plainPort}/connect/authorize?a=b`, { redirect: "manual", headers: { host: "localhost" } });
-    assert.equal(answer.status, 308);
-    assert.match(answer.headers.get("location"), /^https:\/\/.*\/connect\/authorize\?a=b$/);
+    assert.equal(answer.status, 301);
+    assert.equal(answer.headers.get("location"), "https://localhost/connect/authorize?a=b");
+    // `fetch` lets nobody choose another Host.
+    const forged = await new Promise((resolve) => {
+      plainGet({ host: "127.0.0.1", port: plainPort, path: "/x", headers: { host: "evil.example" } }, (got) => resolve(got.resume()));
+    });
+    assert.equal(forged.headers.location, "https://localhost/x");
+  });
+
+  test("of TLS 1.2 it takes ECDHE with AES-GCM, and nothing else", async () => {
+    await takesGoodSuitesAlone(port);
   });
 
   // New visitors, each with a TLS handshake of its own, until `going` says no; answers the times of all, in milliseconds.

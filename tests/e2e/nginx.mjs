@@ -1,4 +1,4 @@
-// A real nginx with the shipped configuration, and certificates for it.
+// A real nginx with the shipped configuration, certificates for it, and what TLS it takes.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { Agent, request as httpsRequest } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { root, run } from "./gatepost.mjs";
 
 // Not on everybody's path.
@@ -86,4 +87,20 @@ export function ask(at, method, path, headers = {}, body = undefined) {
     asked.on("error", reject);
     asked.end(body);
   });
+}
+
+// Of TLS 1.2, where the certificate has an elliptic key.
+export async function takesGoodSuitesAlone(port) {
+  const taken = (ciphers) =>
+    new Promise((resolve) => {
+      const options = { host: "127.0.0.1", port, rejectUnauthorized: false, maxVersion: "TLSv1.2", ciphers };
+      const socket = connect(options, () => resolve(socket.end().getCipher().name));
+      socket.on("error", () => resolve("none"));
+    });
+  for (const suite of ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384"]) {
+    assert.equal(await taken(suite), suite);
+  }
+  for (const suite of ["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA"]) {
+    assert.equal(await taken(suite), "none", suite);
+  }
 }

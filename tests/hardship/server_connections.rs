@@ -66,7 +66,7 @@ fn from_the_port_of_an_ended_connection_a_new_one_is_answered_at_once() {
         (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"), vec![400]),
         (format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{}", GOOD.repeat(20)), vec![400]),
         (post("Content-Length: +34\r\n") + GOOD, vec![400]),
-        (post("Transfer-Encoding: chunked\r\n"), vec![501]),
+        (post("Transfer-Encoding: chunked\r\n"), vec![411]),
         (post("Content-Length: 2000000\r\n"), vec![413]),
         (post("Content-Length: 3000\r\n") + "a", vec![]),
         (GOOD.repeat(500), vec![200]),

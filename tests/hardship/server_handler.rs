@@ -158,7 +158,7 @@ fn refusals_look_as_the_caller_wants_also_where_the_connection_is_given_up() {
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
-        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 501),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
     ] {
         let mut wire = process.connect();
         wire.send(request);

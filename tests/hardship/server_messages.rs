@@ -92,7 +92,7 @@ fn what_the_server_refuses_itself_is_logged_without_its_query_and_programs_get_j
     let service = Service::start("refused-log");
     let cases = [
         ("/connect/token?secret", "Content-Length: 2000000\r\n", 413, true),
-        ("/connect/userinfo?secret", "Transfer-Encoding: chunked\r\n", 501, true),
+        ("/connect/userinfo?secret", "Transfer-Encoding: chunked\r\n", 411, true),
         ("/connect/token?secret", "Content-Length: 1, 1\r\n", 400, true),
         ("/login?secret", "Content-Length: 2000000\r\n", 413, false),
     ];
@@ -160,13 +160,14 @@ fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
     let service = Service::start("chunked");
     let hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
     let chunked = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{hidden}\r\n0\r\n", hidden.len());
-    for (fields, status) in [(chunked.clone(), 501), (format!("Content-Length: 4\r\n{chunked}"), 400)] {
+    for (fields, status) in [(chunked.clone(), 411), (format!("Content-Length: 4\r\n{chunked}"), 400)] {
         let mut wire = service.connect();
         wire.send(with_headers(&fields));
         wire.send(hidden);
         let answer = wire.answer();
         assert_eq!(answer.status, status);
         assert!(answer.says_close() && answer.text().ends_with("</html>"), "{}", answer.text());
+        assert_eq!(answer.text().contains("send it with a Content-Length"), status == 411, "{}", answer.text());
         wire.read_nothing_for(Duration::from_millis(200));
     }
     assert!(service.is_healthy());
