@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::{ListenAddress, Listeners};
+use crate::config::{ListenAddress, Listeners, cause};
 
 use super::arguments::Invocation;
 use super::output::{self, Failure};
@@ -33,7 +33,10 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             let status = answer.status.escape_debug();
             Err(Failure::Refused(format!("{}: {place} answers \"{status}\"", answer.said(&format!("not {word}")))))
         }
-        Err(error) => Err(Failure::Refused(format!("not {word}: asking {place}: {error}"))),
+        Err(error) => {
+            let cause = cause(&error);
+            Err(Failure::Refused(format!("not {word}: {place}: {cause}: is `gatepost serve` running?")))
+        }
     }
 }
 

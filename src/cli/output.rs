@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, cause};
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::{Problem, timestamp};
@@ -65,7 +65,7 @@ impl From<StoreError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
-        Failure::Refused(error.to_string())
+        Failure::Refused(cause(&error))
     }
 }
 
@@ -90,7 +90,7 @@ fn write(text: &str) -> io::Result<()> {
 }
 
 fn unwritten(error: &io::Error) -> Failure {
-    Failure::Refused(format!("standard output cannot be written: {error}"))
+    Failure::Refused(format!("standard output cannot be written: {}", cause(error)))
 }
 
 /// Prints what is no result: what was done, what to do next.

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use source::{Source, environment_secret};
+pub use source::{Source, cause, environment_secret};
 
 pub use crate::config::reader::BaseUrl;
 use crate::protocol::registration::client_rules::ClientDefaults;

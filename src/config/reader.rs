@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::settings::{Default, Kind, Setting};
 use crate::config::source::Source;
-use crate::config::{Color, ListenAddress, Problem};
+use crate::config::{Color, ListenAddress, Problem, cause};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         let rule = match std::fs::read_to_string(file) {
             Ok(text) if text.trim().is_empty() => format!("names {}, which is empty", file.display()),
             Ok(text) => return Some(SecretText::new(text.trim_end_matches(['\r', '\n']))),
-            Err(error) => format!("names {}, which cannot be read: {error}", file.display()),
+            Err(error) => format!("names {}, which cannot be read: {}", file.display(), cause(&error)),
         };
         self.problems.push(Problem::new(name, rule));
         None

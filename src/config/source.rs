@@ -3,7 +3,7 @@
 //! reader of the environment.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::config::settings::SETTINGS;
@@ -108,6 +108,12 @@ impl Source {
         problems.extend(pairs.into_iter().filter_map(|(name, value)| self.set(&name, value).err()));
         problems
     }
+}
+
+/// What went wrong with a file or a socket, without the number that only programmers know.
+pub fn cause(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// The value of a variable that a registration document names as the place of a secret; `None` when it is not set or not

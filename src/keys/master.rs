@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 use super::random;
+use crate::config::cause;
 use crate::protocol::words::named::named;
 use crate::protocol::words::secret::SecretBytes;
 
@@ -66,7 +67,7 @@ impl MasterSecret {
     /// Reads the file. Its owner and, so that root may own it, its group may read it; nobody else may do anything.
     pub fn read(path: &Path) -> Result<MasterSecret, Unfit> {
         let place = path.display();
-        let metadata = fs::metadata(path).map_err(|error| format!("master secret {place}: {error}"))?;
+        let metadata = fs::metadata(path).map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
         if !metadata.is_file() {
             return Err(format!("master secret {place}: not a file"));
         }
@@ -74,7 +75,7 @@ impl MasterSecret {
         if mode & 0o037 != 0 {
             return Err(format!("master secret {place}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"));
         }
-        let text = fs::read_to_string(path).map_err(|error| format!("master secret {place}: {error}"))?;
+        let text = fs::read_to_string(path).map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
         MasterSecret::parse(&text).map_err(|problem| format!("master secret {place}: {problem}"))
     }
 

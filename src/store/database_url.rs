@@ -62,6 +62,11 @@ impl DatabaseUrl {
     /// Parses the setting. The error names what is wrong with it, never its text: it may hold a password.
     pub(super) fn parse(text: &str) -> Result<DatabaseUrl, StoreError> {
         let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            let (base, query) = text.split_once('?').unwrap_or((text, ""));
+            // A part of the password would be taken for a host, and printed.
+            if base.matches('@').count() > 1 || query.split('&').any(|pair| pair.contains('@') && !pair.contains('=')) {
+                return Err(refused("write @ as %40 and ? as %3F in its user name and password"));
+            }
             split_url(text)
         } else {
             split_key_values(text)?
@@ -244,7 +249,15 @@ mod tests {
 
     #[test]
     fn errors_do_not_repeat_the_setting() {
-        for text in ["postgres://u:canary@h:port/", "host=h password='canary", "canary", "host=h sslmode=canary"] {
+        for text in [
+            "postgres://u:canary@h:port/",
+            "host=h password='canary",
+            "canary",
+            "host=h sslmode=canary",
+            "postgres://u:p@canary@h/d",
+            "postgres://u:12?canary@h/d",
+            "postgres://canary:12?p@h/d",
+        ] {
             let error = DatabaseUrl::parse(text).map(|_| ()).unwrap_err().to_string();
             assert!(!error.contains("canary"), "{error}");
         }

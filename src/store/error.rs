@@ -178,7 +178,8 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
     match sqlstate {
         "25006" => Some("the database is read-only, a standby or set so"),
         "42501" => Some("the role may not do that"),
-        "42P01" => Some("a table is missing"),
+        "3F000" => Some("no schema of search_path is there"),
+        "42P01" => Some("a table is missing from the schemas of search_path"),
         "53100" => Some("its disk is full"),
         "53200" => Some("it is out of memory"),
         "58030" => Some("its disk fails"),
@@ -208,7 +209,8 @@ fn condition(error: &DbError) -> String {
     }
     let names_only = error.code().code().starts_with("42") && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION;
     if names_only && error.routine() != Some(RAISE) {
-        text.push_str(&format!(": {}", error.message().escape_debug()));
+        let message = error.message().escape_debug().to_string().replace("\\\"", "\"");
+        text.push_str(&format!(": {message}"));
     }
     text
 }
@@ -225,6 +227,8 @@ fn transport_cause(error: &postgres::Error) -> String {
     // What it is about is told by the crate's own fixed texts alone.
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if error.to_string() == "error performing TLS handshake" {
+        // The library's one word for it.
+        let cause = cause.replace("UnknownIssuer", "of no authority that is trusted here; sslrootcert can name one");
         return format!("TLS: {}", cause.escape_debug());
     }
     if cause == "password missing" {
@@ -238,8 +242,8 @@ fn transport_cause(error: &postgres::Error) -> String {
     };
     #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is the standard library's and non-exhaustive")]
     let kind = match source.kind() {
-        ErrorKind::ConnectionRefused => "connection refused",
-        ErrorKind::NotFound => "socket not found",
+        ErrorKind::ConnectionRefused => "connection refused: does Postgres run there?",
+        ErrorKind::NotFound => "socket not found: does Postgres run on this machine?",
         // The postgres crate's own way to say that none of the hosts was fit.
         ErrorKind::PermissionDenied if source.raw_os_error().is_none() => "no host takes writes",
         ErrorKind::PermissionDenied => "permission denied",

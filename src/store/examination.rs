@@ -17,8 +17,9 @@ LATERAL (VALUES
     (true, 'ok', format('Postgres %s answers role %s', current_setting('server_version'), current_user)),
     (current_setting('server_version_num')::int4 < 140000, 'fails', 'Postgres must be 14 or newer'),
     (current_setting('is_superuser') = 'on', 'weak', format('role %s is a superuser: let it own its tables and nothing else', current_user)),
-    (has_schema_privilege(current_schema(), 'CREATE') IS NOT true OR EXISTS (SELECT FROM pg_class
-        WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE')), 'fails', format('role %s must own every table of its schema and may CREATE there: partitions come and go', current_user)),
+    (current_schema() IS NULL, 'fails', format('search_path is %s, and there is no such schema that role %s may use: make it, or mend the role or the URL', current_setting('search_path'), current_user)),
+    (NOT has_schema_privilege(current_schema(), 'CREATE') OR EXISTS (SELECT FROM pg_class
+        WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE')), 'fails', format('role %s must own every table of schema %s and may CREATE there: partitions come and go', current_user, current_schema())),
     ('off' IN (current_setting('fsync'), current_setting('synchronous_commit')), 'weak', 'fsync or synchronous_commit is off: when the server dies, a used code or refresh token may be good again'),
     (current_setting('default_transaction_isolation') <> 'read committed', 'fails', 'transactions must be read committed: look at the role, the URL and the pooler'),
     (wanted > most, 'weak', format('a reload may need %s connections, and there are %s: raise max_connections', wanted, most)),
@@ -46,5 +47,24 @@ pub fn examine(store: &Store, connections: u32) -> Result<Vec<Finding>, StoreErr
         let text = format!("database: a commit takes {shortest} ms");
         findings.push(if shortest < 100 { Finding::fine(text) } else { Finding::weak(text + ", and tokens wait") });
         Ok(findings)
+    })
+}
+
+/// Holds a connection of Postgres for as long as the transaction lasts; not for long, should nobody end it.
+const HOLD: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '2s'; SELECT 1";
+
+/// Refuses a pooler that gives a connection's statements to another one of Postgres, where they were not prepared. It shows
+/// only while that one is in use, so others are kept in use meanwhile.
+pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
+    store.administer(|client| {
+        for _ in 0..3 {
+            let prepared = client.prepare("SELECT 1")?;
+            store.administer(|other| {
+                other.batch_execute(HOLD)?;
+                client.query(&prepared, &[])?;
+                Ok::<(), StoreError>(())
+            })?;
+        }
+        Ok(())
     })
 }

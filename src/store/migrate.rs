@@ -264,7 +264,9 @@ pub fn check_level(store: &Store) -> Result<(), StoreError> {
     let own = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     let newest = applied.last().map_or(0, |newest| newest.level);
     if newest < own {
-        let cause = format!("the database stands at schema level {newest} of {own}: run `gatepost migrate`");
+        let elsewhere =
+            if newest == 0 { ", or look whether search_path names the schema where it was run" } else { "" };
+        let cause = format!("the database stands at schema level {newest} of {own}: run `gatepost migrate`{elsewhere}");
         return Err(StoreError::Refused(cause));
     }
     check_compatible(&applied, own)

@@ -475,7 +475,11 @@ fn healthcheck_asks_the_main_listener_where_there_is_no_other() {
     let socket = format!("unix:{}", path.display());
     assert_eq!(installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]).code, 0);
     assert!(server.join().unwrap().starts_with("GET /healthz HTTP/1.1\r\n"));
-    assert_eq!(installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]).code, 1);
+    let nobody = installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]);
+    assert_eq!(nobody.code, 1);
+    let told =
+        format!("gatepost: not alive: /healthz over {socket}: Connection refused: is `gatepost serve` running?\n");
+    assert_eq!(nobody.stderr, told);
 }
 
 #[test]

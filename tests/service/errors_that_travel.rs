@@ -147,8 +147,9 @@ fn an_absent_database_is_told_once_with_where_and_why() {
     let free = free_port();
     gatepost.set("GATEPOST_DATABASE_URL", &format!("postgres://gatepost:canary@127.0.0.1:{free}/login"));
     gatepost.launch();
-    let told =
-        format!("WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused");
+    let told = format!(
+        "WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: does Postgres run there?"
+    );
     gatepost.await_log("why it is away", |log| log.contains(&told));
     let ended = std::time::Instant::now() + std::time::Duration::from_secs(4);
     while std::time::Instant::now() < ended {
