@@ -13,9 +13,13 @@ use super::operator::Operator;
 use super::output::{self, Failure};
 use super::{audit, reference};
 use crate::app::{App, Extensions, LoadError};
+use crate::config::Config;
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
-use crate::protocol::authorize::authorize_request::{AuthorizeError, Ending, Refusal, client_id, validate};
+use crate::protocol::authorize::authorize_request::{
+    AuthorizeError, AuthorizeRequest, Ending, Refusal, client_id, validate,
+};
+use crate::protocol::discovery::AUTHORIZE_PATH;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::audience::resources_behind;
@@ -23,6 +27,7 @@ use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
 
@@ -106,9 +111,50 @@ fn told(reason: Reason, detail: Option<&str>) -> String {
     format!("{}: {}{detail} {}", reason.code(), reason.description(), reason.remedy())
 }
 
+/// What stands behind the address of the authorization endpoint, or alone. Other addresses are judged by other rules.
+fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Failure> {
+    let what = what.split('#').next().unwrap_or_default();
+    let Some((address, query)) = what.split_once('?').filter(|(address, _)| !address.contains('=')) else {
+        return Ok(what);
+    };
+    let base = config.base_url.as_str();
+    let below = address.strip_prefix(base).or_else(|| address.strip_prefix(config.base_url.path()));
+    if below == Some(AUTHORIZE_PATH) {
+        return Ok(query);
+    }
+    let rule = if address.contains("://") && !address.starts_with(base) {
+        "this is an address of another issuer, which has settings of its own"
+    } else {
+        "this is an address of sign-out or of a page, which is not judged here"
+    };
+    Err(Failure::Usage(format!("{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?...")))
+}
+
+/// What becomes of a request that is good.
+fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
+    let to = match &request.ending {
+        Ending::Client(path) => path.to.uri(),
+        Ending::Device(_) | Ending::Account { .. } => "",
+    };
+    let (who, others) = match &client.allowed_roles {
+        None => (String::from("whoever signs in"), ""),
+        Some(roles) => {
+            let roles = roles.iter().cloned().collect::<Vec<_>>().join(" or ");
+            (format!("whoever signs in and has the role {roles}"), ", nobody else (GP1139)")
+        }
+    };
+    let silently = if request.prompt.none {
+        "; by prompt=none only who is signed in and need not be asked, and for all others an error is sent there, mostly \
+         login_required"
+    } else {
+        ""
+    };
+    format!("{who} is sent to {to}{others}{silently}")
+}
+
 /// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that is plain.
 fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
-    let query = what.split_once('?').map_or(what, |(_, query)| query).split('#').next().unwrap_or_default();
+    let query = query_of(&app.config, what)?;
     let mut parameters = match Parameters::parse(query.as_bytes()) {
         Ok(parameters) => parameters,
         Err(reason) => return Ok(refused(reason, None)),
@@ -129,12 +175,8 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
     loop {
         let (reason, detail, answer) = match validate(&parameters, client, &snapshot.catalogue, app.now()) {
             Ok(request) => {
-                let to = match &request.ending {
-                    Ending::Client(path) => path.to.uri(),
-                    Ending::Device(_) | Ending::Account { .. } => "",
-                };
                 let otherwise = if findings.is_empty() { "it is good" } else { "the rest is good" };
-                findings.push(Finding::fine(format!("{otherwise}: whoever signs in is sent to {to}")));
+                findings.push(Finding::fine(format!("{otherwise}: {}", outcome(&request, client))));
                 break;
             }
             Err(AuthorizeError::Page { reason, detail, .. }) => (reason, detail, String::from("an error page")),
@@ -151,6 +193,11 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
         }
         parameters = repaired;
     }
+    Ok((findings, compared(&sent, client, &snapshot.catalogue, all)))
+}
+
+/// What was sent beside what is registered; with `all` also where nothing was sent.
+fn compared(sent: &Parameters, client: &Client, catalogue: &Catalogue, all: bool) -> Map<String, Value> {
     let both = |name: &str, registered: String| {
         let received: Vec<&str> = sent.all(name).collect();
         (!received.is_empty() || all)
@@ -167,9 +214,9 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
         both("response_type", types.join(", ")),
         both("scope", client.scope.to_string()),
         both("code_challenge", String::from(binding)),
-        both("resource", resources_behind(&client.scope, &snapshot.catalogue).join(" ")),
+        both("resource", resources_behind(&client.scope, catalogue).join(" ")),
     ];
-    Ok((findings, compared.into_iter().flatten().collect()))
+    compared.into_iter().flatten().collect()
 }
 
 /// What is registered most like what was sent, and where they part.

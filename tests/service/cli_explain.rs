@@ -79,6 +79,35 @@ fn an_authorization_request_is_judged_as_the_server_judges_it() {
 }
 
 #[test]
+fn a_good_request_tells_whom_it_is_good_for_and_other_addresses_are_not_called_good() {
+    let mut closed = document();
+    closed["clients"][0]["allowed_roles"] = json!(["admin", "staff"]);
+    let gatepost = Gatepost::start_with(&closed, &[]);
+    let origin = gatepost.origin();
+    let path = authorize_path("conf1", RP1, &[]);
+    let (good, text) = said(&gatepost.run(&["explain", &path], ""));
+    let whom = format!("whoever signs in and has the role admin or staff is sent to {RP1}, nobody else (GP1139)");
+    assert!(good && text.contains(&whom), "{text}");
+    let silent = authorize_path("pub1", PUB1.redirect_uri, &[("prompt", "none")]);
+    let (good, text) = said(&gatepost.run(&["explain", &format!("{origin}{silent}")], ""));
+    assert!(good && text.contains("by prompt=none only who is signed in") && text.contains("login_required"), "{text}");
+    let query = path.split_once('?').unwrap().1;
+    for (address, rule) in [
+        (format!("{origin}/connect/endsession?{query}"), "an address of sign-out or of a page"),
+        (format!("{origin}/login?r=gpq_x&{query}"), "an address of sign-out or of a page"),
+        (format!("/login?{query}"), "an address of sign-out or of a page"),
+        (format!("https://elsewhere.example/connect/authorize?{query}"), "an address of another issuer"),
+    ] {
+        let output = gatepost.run(&["explain", &address], "");
+        assert_eq!(output.status.code(), Some(2), "{address}");
+        assert!(said(&output).1.contains(rule), "{address}: {}", said(&output).1);
+    }
+    // A query alone may hold a question mark.
+    let (good, text) = said(&gatepost.run(&["explain", &format!("{query}&login_hint=a?b")], ""));
+    assert!(good, "{text}");
+}
+
+#[test]
 fn a_token_request_is_judged_and_not_done() {
     let (gatepost, mut browser) = start();
     let code = CONF1.code(&mut browser, &[("scope", OFFLINE)]);
