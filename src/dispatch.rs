@@ -67,6 +67,7 @@ pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: 
 fn refused_early(status: u16) -> (&'static str, &'static str) {
     match status {
         408 => ("invalid_request", "The request did not arrive in time."),
+        411 => ("invalid_request", "The body came in chunks: send it with a Content-Length."),
         413 | 414 | 431 => ("invalid_request", "The request is too large."),
         500 => ("server_error", Reason::Internal.description()),
         503 => ("temporarily_unavailable", Reason::Unavailable.description()),
@@ -88,7 +89,9 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
     let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
-    let response = if !route.allows(request.method) {
+    let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
+        arrived
+    } else if !route.allows(request.method) {
         let (problem, reason) = (Problem::MethodNotAllowed, Reason::MethodNotAllowed);
         told(&presentation, route.audience, problem, "invalid_request", reason).header("Allow", route.allow)
     } else if request.method == Method::Options {
@@ -102,7 +105,6 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
             Endpoint::Plain(handle) => app().and_then(|app| handle(app, request)),
             Endpoint::Named(handle, name) => app().and_then(|app| handle(app, request, name)),
             Endpoint::Standing(handle, name) => handle(config, name),
-            Endpoint::Alive => Ok(endpoints::metrics::alive(request, || app().ok())),
         };
         answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };

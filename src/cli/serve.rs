@@ -22,6 +22,7 @@ use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
+use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
@@ -98,12 +99,16 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     }))
 }
 
-fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
+fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
     if config.error_details && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback()) {
         log::warn!(
             "GATEPOST_ERROR_DETAILS is on: whoever asks is told what is registered; it is for development alone"
         );
+    }
+    if let Some(fault) = static_files::logo_fault(&config.brand) {
+        log::warn!("{fault}");
+        config.brand.logo = None;
     }
     let (master, store, extensions) = match prepare(&config, table) {
         Ok(prepared) => prepared,

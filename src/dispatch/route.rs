@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::endpoints::authorize::{self, consent};
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{account, answers, device, discovery, login, static_files, upstream};
+use crate::endpoints::{account, answers, device, discovery, login, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -31,8 +31,6 @@ pub(super) enum Endpoint<'a> {
     Named(fn(&App, &Request, &str) -> Result<Response, Failure>, &'a str),
     /// Stands without the database.
     Standing(fn(&Config, &str) -> Result<Response, Failure>, &'a str),
-    /// `/healthz`: needs the database only to answer `gatepost doctor`.
-    Alive,
 }
 
 pub(super) struct Route<'a> {
@@ -54,14 +52,14 @@ impl<'a> Route<'a> {
     /// Paths are case-sensitive and end where they end.
     pub(super) fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
         use Audience::{Person, Program};
-        use Endpoint::{Alive, Named, Plain, Standing};
+        use Endpoint::{Named, Plain, Standing};
         use Sharing::{ClientOrigins, Everybody, Nobody};
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
         let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
         let below = if is_well_known { metadata::CONFIGURATION_PATH } else { path.strip_prefix(base_path)? };
         let (label, allow, audience, sharing, endpoint) = match below {
             "" | "/" => ("home", READ, Person, Nobody, Plain(|app, request| Ok(discovery::home(app, request)))),
-            "/healthz" => ("healthz", READ, Program, Nobody, Alive),
+            "/healthz" => ("healthz", READ, Program, Nobody, Standing(|_, _| Ok(metrics::live()), "")),
             metadata::CONFIGURATION_PATH => {
                 ("discovery", SHARED, Program, Everybody, Plain(|app, _| discovery::metadata(app)))
             }

@@ -23,23 +23,30 @@ pub fn live() -> Response {
 /// Prefix of the nonces of `gatepost doctor`. The time is sealed in them.
 pub const DOCTOR: &str = "gpd_";
 
-/// Says that the process lives. `gatepost doctor` proves itself by a nonce, and learns which headers arrived. A nonce is good for
-/// a minute, and once in each process.
-pub fn alive<'a>(request: &Request, app: impl FnOnce() -> Option<&'a App>) -> Response {
-    let told = request.query.strip_prefix("doctor=").and_then(|nonce| {
-        let app = app()?;
-        let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
-        let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
-        let mut answered = app.doctor_nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.retain(is_fresh);
-        let is_new = is_fresh(&asked) && !answered.contains(&asked);
-        is_new.then(|| answered.push(asked))?;
-        let all = |name: &str| request.headers.all(name).collect::<Vec<_>>();
-        let (addresses, schemes) = (all("x-forwarded-for"), all("x-forwarded-proto"));
-        let seen = json!({"source": request.source, "x_forwarded_for": addresses, "x_forwarded_proto": schemes});
-        Some(answers::json(200, &seen))
+/// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields arrived there; of secret
+/// ones, how long each line is. A nonce is good for a minute, and once in each process.
+pub fn tell_doctor<'a>(request: &Request, app: impl FnOnce() -> Option<&'a App>) -> Option<Response> {
+    let nonce = request.query.strip_prefix("doctor=")?;
+    let app = app()?;
+    let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
+    let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
+    let mut answered = app.doctor_nonces.lock().unwrap_or_else(PoisonError::into_inner);
+    answered.retain(is_fresh);
+    let is_new = is_fresh(&asked) && !answered.contains(&asked);
+    is_new.then(|| answered.push(asked))?;
+    let lines = |name: &str| request.headers.all(name).collect::<Vec<_>>();
+    let lengths = |name: &str| request.headers.all(name).map(str::len).collect::<Vec<_>>();
+    let seen = json!({
+        "source": request.source,
+        "x_forwarded_for": lines("x-forwarded-for"),
+        "x_forwarded_proto": lines("x-forwarded-proto"),
+        "lengths": {
+            "Authorization": lengths("authorization"),
+            "Cookie": lengths("cookie"),
+            "DPoP": lengths("dpop"),
+        },
     });
-    told.unwrap_or_else(live)
+    Some(answers::json(200, &seen))
 }
 
 /// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead. One that could not

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::config::Config;
+use crate::config::{self, Brand, Config};
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
 use crate::pages::frame::BRAND_LOGO;
@@ -46,7 +46,7 @@ pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
 /// The operator's logo. An SVG may hold scripts, which run when it is opened by itself: not here.
 fn brand_logo(config: &Config) -> Result<Response, Failure> {
     let path = config.brand.logo.as_ref().ok_or_else(not_found)?;
-    let bytes = fs::read(path).map_err(|error| Failure::Internal(format!("GATEPOST_BRAND_LOGO: {error}")))?;
+    let bytes = fs::read(path).map_err(|_| not_found())?;
     let content_type = match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
@@ -56,6 +56,14 @@ fn brand_logo(config: &Config) -> Result<Response, Failure> {
     };
     let response = Response::with_body(200, content_type, Body::Owned(bytes));
     Ok(cached(response).header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"))
+}
+
+/// Why the operator's logo cannot be shown.
+pub fn logo_fault(brand: &Brand) -> Option<String> {
+    let path = brand.logo.as_ref()?;
+    let error = fs::read(path).err()?;
+    let (file, cause) = (path.display(), config::cause(&error));
+    Some(format!("GATEPOST_BRAND_LOGO: {file} cannot be read ({cause}), so pages show the name instead"))
 }
 
 /// Eight hex digits over every embedded file: part of their addresses, so that a new binary's pages get its own files.

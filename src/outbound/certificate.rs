@@ -1,6 +1,7 @@
 //! How long the certificate of a server stays good.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,14 +25,20 @@ pub fn days_left(host: &str, port: u16, ca_file: Option<&Path>, most: u64) -> Re
     let config = config.with_webpki_verifier(Arc::clone(&judge)).with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())?;
     let mut connection = ClientConnection::new(Arc::new(config), name.clone())?;
-    let mut tried = (host, port).to_socket_addrs()?.map(|address| TcpStream::connect_timeout(&address, WHOLE));
-    let mut stream = tried.find_map(Result::ok).ok_or("nothing takes a connection there")?;
-    stream.set_read_timeout(Some(WHOLE))?;
-    stream.set_write_timeout(Some(WHOLE))?;
+    let mut stream = connect(host, port)?;
     connection.complete_io(&mut stream)?;
     let (own, between) = connection.peer_certificates().and_then(<[_]>::split_first).ok_or("no certificate came")?;
     let now = UnixTime::now().as_secs();
     let then = |day: u64| UnixTime::since_unix_epoch(Duration::from_secs(now + day * 86_400));
     let is_good = |day: &u64| judge.verify_server_cert(own, between, &name, &[], then(*day)).is_ok();
     Ok((1..=most).take_while(is_good).count())
+}
+
+/// To the first address of the host that takes a connection.
+pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut tried = (host, port).to_socket_addrs()?.map(|address| TcpStream::connect_timeout(&address, WHOLE));
+    let stream = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
+    stream.set_read_timeout(Some(WHOLE))?;
+    stream.set_write_timeout(Some(WHOLE))?;
+    Ok(stream)
 }

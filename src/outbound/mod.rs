@@ -5,6 +5,7 @@
 mod certificate;
 mod places;
 mod request;
+mod rsa_key_exchange;
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 pub use certificate::days_left;
 use places::{Places, Taker};
 pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
+pub use rsa_key_exchange::takes_rsa_key_exchange;
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
@@ -76,6 +78,11 @@ impl Outbound {
         permits::stand_up();
         let taker = self.places.take(server, patience()).ok_or(OutboundError::Busy)?;
         Ok(Place { outbound: self, taker })
+    }
+
+    /// To an address under the base URL, which the settings have checked, of any length.
+    pub fn send_to_ourselves(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+        request.run(&self.agent)
     }
 
     pub fn send_from_background(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {

@@ -17,6 +17,7 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 
+use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::outbound_address::may_be_dialled;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
@@ -189,25 +190,40 @@ fn unsuccessful(error: Error) -> OutboundError {
 fn words(error: &Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("io: ").unwrap_or(&text);
+    if let Some(CertificateError::ExpiredContext { not_after, .. }) = certificate_error(error) {
+        return format!("the server's certificate ended on {}: renew it", day(not_after.as_secs()));
+    }
     let known = [
         ("Connection refused", "nobody listens at that address and port"),
         ("CaUsedAsEndEntity", "the server's certificate is an authority's own (CA:TRUE), which no server may show"),
-        ("Expired", "the server's certificate has expired"),
-        ("NotValidForName", "the server's certificate is for other names"),
+        ("not valid for name", "the server's certificate is for other names"),
+        ("not valid yet", "the server's certificate is not good yet, or this machine's clock is slow"),
         ("InvalidContentType", "the server does not speak TLS at that port"),
     ];
-    match known.into_iter().find(|(technical, _)| text.contains(technical)) {
-        Some((_, words)) => format!("{words} ({text})"),
-        None => text.to_owned(),
-    }
+    let known = known.into_iter().find(|(technical, _)| text.contains(technical));
+    known.map_or(text, |(_, words)| words).to_owned()
+}
+
+/// As people write it.
+fn day(seconds: u64) -> String {
+    let days = i64::try_from(seconds / 86_400).unwrap_or_default();
+    let (year, month, day) = timestamp::civil(days);
+    let months = "January February March April May June July August September October November December";
+    let name = (1..).zip(months.split(' ')).find(|(number, _)| *number == month).map_or("", |(_, name)| name);
+    format!("{day} {name} {year}")
+}
+
+/// What is wrong with the server's certificate, if that is what it is.
+fn certificate_error(error: &Error) -> Option<&CertificateError> {
+    let within = if let Error::Io(io) = error { io.get_ref().and_then(|inner| inner.downcast_ref()) } else { None };
+    let tls = if let Error::Rustls(tls) = error { Some(tls) } else { within };
+    if let rustls::Error::InvalidCertificate(cause) = tls? { Some(cause) } else { None }
 }
 
 fn is_unknown_authority(error: &Error) -> bool {
-    let within = if let Error::Io(io) = error { io.get_ref().and_then(|inner| inner.downcast_ref()) } else { None };
-    let tls = if let Error::Rustls(tls) = error { Some(tls) } else { within };
     // A bad signature: an authority of that name is trusted, and it is another.
     let unknown = [CertificateError::UnknownIssuer, CertificateError::BadSignature];
-    matches!(tls, Some(rustls::Error::InvalidCertificate(cause)) if unknown.contains(cause))
+    certificate_error(error).is_some_and(|cause| unknown.contains(cause))
 }
 
 impl fmt::Display for OutboundError {

@@ -4,11 +4,12 @@
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::Command;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::spawn;
+use std::time::Duration;
 
 use gatepost::keys::master::{MasterSecret, Purpose};
 use gatepost::keys::sealing::Sealer;
@@ -21,6 +22,7 @@ use crate::support::cluster::Cluster;
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::free_port;
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::await_that;
 
 /// One that commits honestly, and where roles of these tests can be made.
 static CLUSTER: LazyLock<Cluster> = LazyLock::new(Cluster::start);
@@ -41,7 +43,22 @@ impl Authority {
             let sign = "x509 -req -copy_extensions copy -in request.pem -CA ca.pem -CAkey ca.key -set_serial 7 -days";
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
+        let rsa =
+            "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
+        let made = Command::new("openssl").args(rsa.split(' ')).arg("rsa.pem").current_dir(&authority.0).output();
+        assert!(made.unwrap().status.success());
         authority
+    }
+
+    /// The day on which the certificate ended that is good for -1 days, as OpenSSL and people write it.
+    fn yesterday(&self) -> String {
+        let words = "x509 -in -1.pem -noout -enddate -dateopt iso_8601".split(' ');
+        let told = Command::new("openssl").args(words).current_dir(&self.0).output().unwrap().stdout;
+        let told = String::from_utf8(told).unwrap();
+        let day = told.trim_start_matches("notAfter=").split(' ').next().unwrap();
+        let format = ["-d", day, "+%-d %B %Y"];
+        let said = Command::new("date").env("LC_ALL", "C").args(format).output().unwrap().stdout;
+        String::from_utf8(said).unwrap().trim().to_owned()
     }
 
     fn openssl(&self, words: &str, arguments: &[&str]) {
@@ -147,21 +164,31 @@ fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &
     let tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
     let tls = tls.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
     let tls = tls.with_single_cert(chain.map(Result::unwrap).collect(), key).unwrap();
-    let mut visitor = StreamOwned::new(ServerConnection::new(Arc::new(tls)).unwrap(), visitor);
-    let mut request = Vec::new();
-    while !request.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        visitor.read_exact(&mut byte).ok()?;
-        request.extend(byte);
+    if fault == "RSA" && offers_rsa_alone(&visitor) {
+        return take_rsa(visitor, directory);
     }
-    let head = String::from_utf8(request).unwrap();
-    let lines: Vec<&str> = head.trim_end().lines().collect();
+    let mut visitor = StreamOwned::new(ServerConnection::new(Arc::new(tls)).unwrap(), visitor);
+    let head = read_until(&mut visitor, b"\r\n\r\n")?;
+    let mut lines: Vec<String> = head.trim_end().lines().map(str::to_owned).collect();
     let value = |name: &str| lines.iter().find_map(|line| line.to_lowercase().strip_prefix(name).map(str::to_owned));
-    let length = value("content-length:").map_or(0, |length| length.trim().parse().unwrap());
+    let mut length = value("content-length:").map_or(0, |length| length.trim().parse().unwrap());
+    let is_chunked = value("transfer-encoding:").is_some();
     let mut body = vec![0; length];
     visitor.read_exact(&mut body).ok()?;
+    if is_chunked {
+        // One chunk, and the end: made whole.
+        let chunks = read_until(&mut visitor, b"\r\n0\r\n\r\n")?;
+        body = chunks.split("\r\n").nth(1).unwrap().as_bytes().to_vec();
+        length = body.len();
+        lines.retain(|line| !line.to_lowercase().starts_with("transfer-encoding"));
+        lines.push(format!("Content-Length: {length}"));
+    }
+    spoil(fault, &mut lines);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let mut answer = match (fault, lines[0]) {
         ("short heads", _) if head.len() > 4_096 => String::from("HTTP/1.1 431 Too Large\r\nContent-Length: 0\r\n\r\n"),
+        ("no chunks", _) if is_chunked => String::from("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n"),
+        ("chunks refused", _) if is_chunked => String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n"),
         ("short bodies", _) if length > 32_768 => String::from("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"),
         ("metrics", "GET /metrics HTTP/1.1") => {
             String::from("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\ngatepost_build_info 1")
@@ -202,6 +229,62 @@ fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &
     visitor.flush().ok()
 }
 
+fn read_until(visitor: &mut impl Read, end: &[u8]) -> Option<String> {
+    let mut read = Vec::new();
+    while !read.ends_with(end) {
+        let mut byte = [0];
+        visitor.read_exact(&mut byte).ok()?;
+        read.extend(byte);
+    }
+    Some(String::from_utf8(read).unwrap())
+}
+
+/// Does to the header fields what a bad proxy does.
+fn spoil(fault: &str, lines: &mut Vec<String>) {
+    let is = |line: &String, name: &str| line.to_lowercase().starts_with(&format!("{name}:"));
+    match fault {
+        "drops cookies" => lines.retain(|line| !is(line, "cookie")),
+        "drops authorization" => lines.retain(|line| !is(line, "authorization")),
+        "cuts" => lines.iter_mut().for_each(|line| line.truncate(4_096)),
+        "drops DPoP" => lines.retain(|line| !is(line, "dpop")),
+        "joins" if lines.iter().any(|line| is(line, "dpop")) => {
+            lines.retain(|line| !is(line, "dpop"));
+            lines.push(String::from("DPoP: doctor, doctor"));
+        }
+        _ => {}
+    }
+}
+
+/// Whether its first message is the one that no TLS library of today sends.
+fn offers_rsa_alone(visitor: &TcpStream) -> bool {
+    let mut hello = [0; 512];
+    let length = visitor.peek(&mut hello).unwrap();
+    // The suites of TLS 1.3 are in any other.
+    !hello[..length].windows(2).any(|suite| suite == [0x13, 0x01])
+}
+
+/// Has a real OpenSSL answer its first message.
+fn take_rsa(mut visitor: TcpStream, directory: &std::path::Path) -> Option<()> {
+    let port = free_port();
+    let mut openssl = Command::new("openssl");
+    openssl.args(["s_server", "-accept", &port.to_string(), "-cert", "rsa.pem", "-key", "rsa.key", "-quiet"]);
+    openssl.args(["-cipher", "AES128-GCM-SHA256", "-tls1_2"]).stdin(Stdio::piped()).current_dir(directory);
+    let mut openssl = openssl.spawn().unwrap();
+    let mut server = loop {
+        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
+            break server;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut bytes = [0; 4_096];
+    let length = visitor.read(&mut bytes).unwrap();
+    server.write_all(&bytes[..length]).unwrap();
+    let length = server.read(&mut bytes).unwrap();
+    openssl.kill().unwrap();
+    openssl.wait().unwrap();
+    visitor.write_all(&bytes[..length]).ok()
+}
+
 #[test]
 fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
     let mut scene = Scene::start("sound");
@@ -219,7 +302,8 @@ fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
         "registry: every client and identity provider is in order",
         "it answers, and is the issuer",
         "the certificate is good for 59 days",
-        "proxy: headers, bodies and cookies pass",
+        "proxy: bodies and cookies pass, /metrics does not; a body in chunks is made whole",
+        "proxy: long addresses and header fields pass, and two lines of one name as two",
         "proxy: it sends the address of the visitor, here 192.0.2.7,",
     ] {
         assert_eq!(findings.iter().filter(|(_, text)| text.contains(words)).count(), 1, "{words}: {findings:#?}");
@@ -242,15 +326,25 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
         ("60", "issuer", "fails", "byte for byte"),
         ("60", "cookies", "fails", "cookies arrive changed, or not at all"),
         ("60", "no HSTS", "weak", "Strict-Transport-Security"),
-        ("60", "short heads", "weak", "headers of 8 KiB get 431"),
-        ("60", "short bodies", "weak", "bodies of 64 KiB do not pass"),
+        ("60", "short heads", "weak", "an address of 7000 characters gets 431, Cookie of 5023 characters gets 431, "),
+        ("60", "cuts", "weak", "of Cookie 4088 of 5023 characters arrive, of Authorization 4081 of 5007 characters"),
+        ("60", "drops cookies", "fails", "it drops Cookie: have it pass them on"),
+        ("60", "drops authorization", "fails", "it drops Authorization: have it pass them on"),
+        ("60", "drops DPoP", "weak", "of two lines of DPoP 0 arrive"),
+        ("60", "joins", "weak", "of two lines of DPoP 1 arrive"),
+        ("60", "short bodies", "weak", "a body of 64 KiB gets 413"),
+        ("60", "no chunks", "weak", "a body in chunks gets 502"),
+        ("60", "RSA", "weak", "RSA key exchange is taken"),
         ("60", "metrics", "weak", "everybody can read /metrics"),
         ("10", "", "weak", "the certificate ends in 9 days"),
-        ("-1", "", "fails", "expired"),
+        ("-1", "", "fails", &format!("the server's certificate ended on {}: renew it", scene.authority.yesterday())),
     ] {
         scene.stand(days, fault);
         scene.assert_alone(&format!("{fault} {days}"), &[], verdict, words);
     }
+    scene.stand("60", "chunks refused");
+    let (_, findings) = scene.examined(&[]);
+    assert!(findings.iter().any(|(_, text)| text.ends_with("a body in chunks is answered 411")), "{findings:#?}");
     scene.stand("60", "");
     scene.assert_alone("unbelieved", &["--trusted-proxies", "10.0.0.0/8"], "fails", "Gatepost does not believe it");
     let elsewhere = Authority::new("elsewhere");
@@ -280,7 +374,14 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     fs::write(&env, "# GATEPOST_DATABASE_URL=postgres://u:p@h/d\n").unwrap();
     fs::set_permissions(&env, Permissions::from_mode(0o644)).unwrap();
     let env = env.to_str().unwrap().to_owned();
-    scene.assert_alone("env file", &["--env-file", &env], "weak", &env);
+    let told = format!("can read the database password in {env}: chmod 0640 it");
+    scene.assert_alone("env file", &["--env-file", &env], "weak", &told);
+    scene.assert_alone(
+        "logo",
+        &["--brand-logo", "/nowhere/logo.png"],
+        "weak",
+        "/nowhere/logo.png cannot be read (No such file",
+    );
     let command = scene.gatepost.command();
     let (_, secret) = command.get_envs().find(|(name, _)| *name == "GATEPOST_SECRET_FILE").unwrap();
     fs::set_permissions(secret.unwrap(), Permissions::from_mode(0o644)).unwrap();
@@ -293,10 +394,15 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     scene.gatepost.database.run(&format!("CREATE ROLE {stranger} LOGIN"));
     let of_stranger = as_role(&scene.gatepost.database.url, &stranger);
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_stranger);
-    scene.assert_alone("no rights", &[], "fails", "must own every table of its schema");
+    scene.assert_alone("no rights", &[], "fails", &format!("search_path is {schema}, and there is no"));
     scene.gatepost.database.run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {stranger}"));
     scene.gatepost.database.run(&format!("GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {stranger}"));
-    scene.assert_alone("rights, and another owner", &[], "fails", "must own every table of its schema");
+    scene.assert_alone(
+        "rights, and another owner",
+        &[],
+        "fails",
+        &format!("must own every table of schema {schema} and"),
+    );
     scene.gatepost.database.run(&format!("DROP OWNED BY {stranger}; DROP ROLE {stranger}"));
     let of_superuser = scene.gatepost.database.url.clone();
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_superuser);
@@ -355,6 +461,63 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
     scene.assert_alone("provider", &[], "fails", "these say what fails: `gatepost idp test dead`");
 }
 
+/// A real PgBouncer before the cluster.
+struct Pooler(Child);
+
+impl Pooler {
+    /// Answers the database's URL by way of it.
+    fn start(scene: &Scene, mode: &str) -> (Pooler, String) {
+        let port = free_port();
+        let url = as_role(&scene.gatepost.database.url, &scene.role);
+        let (_, place) = url.split_once('@').unwrap();
+        let (place, _) = place.split_once('/').unwrap();
+        let settings = format!(
+            "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = trust\nauth_file = users\npool_mode = {mode}\n\
+             ignore_startup_parameters = options, extra_float_digits\n",
+            place.split_once(':').unwrap().1
+        );
+        fs::write(scene.authority.0.join("pgbouncer.ini"), settings).unwrap();
+        fs::write(scene.authority.0.join("users"), format!("\"{}\" \"\"\n", scene.role)).unwrap();
+        let program = ["/usr/sbin/pgbouncer", "pgbouncer"];
+        let program = program.into_iter().find(|name| Path::new(name).exists()).unwrap_or("pgbouncer");
+        let mut command = Command::new(program);
+        // It does not run as root.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.args(["-u", "nobody"]);
+        }
+        let command = command.args(["-q", "pgbouncer.ini"]).current_dir(&scene.authority.0);
+        let pooler = Pooler(command.spawn().unwrap());
+        await_that("it listens", Duration::from_secs(10), || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        (pooler, url.replace(place, &format!("127.0.0.1:{port}")))
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
+    let mut scene = Scene::start("pooler");
+    // PgBouncer drops the options in the URL.
+    let (role, schema) = (scene.role.clone(), scene.gatepost.database.schema.clone());
+    scene.gatepost.database.run(&format!("ALTER ROLE {role} SET search_path = {schema}"));
+    let (session, url) = Pooler::start(&scene, "session");
+    scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
+    let (code, findings) = scene.examined(&[]);
+    assert!(code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"), "{findings:#?}");
+    drop(session);
+    let (_transaction, url) = Pooler::start(&scene, "transaction");
+    scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
+    for _ in 0..3 {
+        scene.assert_alone("pooler", &[], "fails", "in PgBouncer set pool_mode = session");
+    }
+}
+
 #[test]
 fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() {
     let gatepost = Gatepost::start();
@@ -382,7 +545,19 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     let told: Value = serde_json::from_str(&asked(&second)).unwrap();
     assert!(asked(&first).starts_with('{'), "another, though older");
     let fields = ["192.0.2.7, 10.0.0.1", "192.0.2.8"];
-    assert_eq!(told, json!({"source": "192.0.2.8", "x_forwarded_for": fields, "x_forwarded_proto": []}));
+    let lengths = json!({"Authorization": [], "Cookie": [], "DPoP": []});
+    let whole = json!({"source": "192.0.2.8", "x_forwarded_for": fields, "x_forwarded_proto": [], "lengths": lengths});
+    assert_eq!(told, whole);
+    // Of what is secret it tells the length, and at addresses that programs call, too.
+    let headers = [("Authorization", "Bearer canary"), ("DPoP", "one"), ("DPoP", "two"), ("Cookie", "a=canary")];
+    let at_userinfo =
+        |nonce: &str| gatepost.connect().send("GET", &format!("/connect/userinfo?doctor={nonce}"), &headers, b"");
+    let third = sealed(42, Purpose::Doctor, 1);
+    let told = at_userinfo(&third).json();
+    assert_eq!(told["lengths"], json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3]}));
+    for refused in [&third, &other_secret] {
+        assert_eq!(at_userinfo(refused).status, 401);
+    }
     for used in [&second, &first] {
         assert_eq!(asked(used), "ok\n", "answered before");
     }
