@@ -196,6 +196,7 @@ fn words(error: &Error) -> String {
     let known = [
         ("Connection refused", "nobody listens at that address and port"),
         ("CaUsedAsEndEntity", "the server's certificate is an authority's own (CA:TRUE), which no server may show"),
+        ("Expired", "the server's certificate has ended: renew it"),
         ("not valid for name", "the server's certificate is for other names"),
         ("not valid yet", "the server's certificate is not good yet, or this machine's clock is slow"),
         ("InvalidContentType", "the server does not speak TLS at that port"),

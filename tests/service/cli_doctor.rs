@@ -39,7 +39,7 @@ impl Authority {
         authority.openssl("req -x509 -addext basicConstraints=critical,CA:TRUE", &own);
         let request = ["-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost"];
         authority.openssl("req -addext subjectAltName=DNS:localhost", &request);
-        for days in ["-1", "10", "60"] {
+        for days in ["10", "60"] {
             let sign = "x509 -req -copy_extensions copy -in request.pem -CA ca.pem -CAkey ca.key -set_serial 7 -days";
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
@@ -47,18 +47,18 @@ impl Authority {
             "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
         let made = Command::new("openssl").args(rsa.split(' ')).arg("rsa.pem").current_dir(&authority.0).output();
         assert!(made.unwrap().status.success());
+        authority.past();
         authority
     }
 
-    /// The day on which the certificate ended that is good for -1 days, as OpenSSL and people write it.
-    fn yesterday(&self) -> String {
-        let words = "x509 -in -1.pem -noout -enddate -dateopt iso_8601".split(' ');
-        let told = Command::new("openssl").args(words).current_dir(&self.0).output().unwrap().stdout;
-        let told = String::from_utf8(told).unwrap();
-        let day = told.trim_start_matches("notAfter=").split(' ').next().unwrap();
-        let format = ["-d", day, "+%-d %B %Y"];
-        let said = Command::new("date").env("LC_ALL", "C").args(format).output().unwrap().stdout;
-        String::from_utf8(said).unwrap().trim().to_owned()
+    /// One that ended on 1 April 2020: `x509` makes none that did not begin today.
+    fn past(&self) {
+        let rules = "[ca]\ndefault_ca = own\n[own]\ndatabase = index.txt\nrand_serial = yes\nnew_certs_dir = .\n\
+                     default_md = sha256\npolicy = any\ncopy_extensions = copy\n[any]\ncommonName = supplied\n";
+        fs::write(self.0.join("ca.cnf"), rules).unwrap();
+        fs::write(self.0.join("index.txt"), "").unwrap();
+        let words = "ca -config ca.cnf -batch -notext -cert ca.pem -keyfile ca.key -in request.pem -out past.pem";
+        self.openssl(words, &["-startdate", "20200101000000Z", "-enddate", "20200401120000Z"]);
     }
 
     fn openssl(&self, words: &str, arguments: &[&str]) {
@@ -337,7 +337,7 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
         ("60", "RSA", "weak", "RSA key exchange is taken"),
         ("60", "metrics", "weak", "everybody can read /metrics"),
         ("10", "", "weak", "the certificate ends in 9 days"),
-        ("-1", "", "fails", &format!("the server's certificate ended on {}: renew it", scene.authority.yesterday())),
+        ("past", "", "fails", "the server's certificate ended on 1 April 2020: renew it"),
     ] {
         scene.stand(days, fault);
         scene.assert_alone(&format!("{fault} {days}"), &[], verdict, words);
