@@ -91,8 +91,6 @@ const LONG_FILES: &[&str] = &["cli/explain/token.rs"];
 
 /// Functions that are longer: file and name. Only `route::find`, a table, is to stay.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[
-    ("cli/doctor.rs", "outside"),
-    ("cli/explain.rs", "authorization_request"),
     ("cli/explain/token.rs", "stands_on"),
     ("config/load.rs", "config"),
     ("dispatch/route.rs", "find"),

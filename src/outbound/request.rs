@@ -190,6 +190,7 @@ fn unsuccessful(error: Error) -> OutboundError {
 fn words(error: &Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("io: ").unwrap_or(&text);
+    let text = text.split(" (os error").next().unwrap_or_default();
     if let Some(CertificateError::ExpiredContext { not_after, .. }) = certificate_error(error) {
         return format!("the server's certificate ended on {}: renew it", day(not_after.as_secs()));
     }

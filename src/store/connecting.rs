@@ -221,12 +221,12 @@ mod tests {
         for (text, told) in [
             (
                 "postgres://gatepost:canary@127.0.0.1:1/login",
-                "127.0.0.1:1, database login, role gatepost: connection refused: does Postgres run there?",
+                "127.0.0.1:1, database login, role gatepost: connection refused: start Postgres there",
             ),
             ("postgres://u:canary@nobody.invalid/d", "nobody.invalid:5432, database d, role u: DNS: "),
             (
                 "host=/nonexistent user=u password=canary",
-                "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found: does Postgres run on this machine?",
+                "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found: start Postgres on this machine",
             ),
         ] {
             let failed = connect(text.parse().unwrap(), |config| config.connect(postgres::NoTls)).map(drop);

@@ -242,8 +242,8 @@ fn transport_cause(error: &postgres::Error) -> String {
     };
     #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is the standard library's and non-exhaustive")]
     let kind = match source.kind() {
-        ErrorKind::ConnectionRefused => "connection refused: does Postgres run there?",
-        ErrorKind::NotFound => "socket not found: does Postgres run on this machine?",
+        ErrorKind::ConnectionRefused => "connection refused: start Postgres there",
+        ErrorKind::NotFound => "socket not found: start Postgres on this machine",
         // The postgres crate's own way to say that none of the hosts was fit.
         ErrorKind::PermissionDenied if source.raw_os_error().is_none() => "no host takes writes",
         ErrorKind::PermissionDenied => "permission denied",

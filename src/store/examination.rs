@@ -50,9 +50,6 @@ pub fn examine(store: &Store, connections: u32) -> Result<Vec<Finding>, StoreErr
     })
 }
 
-/// Holds a connection of Postgres for as long as the transaction lasts; not for long, should nobody end it.
-const HOLD: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '2s'; SELECT 1";
-
 /// Refuses a pooler that gives a connection's statements to another one of Postgres, where they were not prepared. It shows
 /// only while that one is in use, so others are kept in use meanwhile.
 pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
@@ -60,7 +57,9 @@ pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
         for _ in 0..3 {
             let prepared = client.prepare("SELECT 1")?;
             store.administer(|other| {
-                other.batch_execute(HOLD)?;
+                let mut held = other.transaction()?;
+                // Where the pooler has no second one, this ends the wait for it.
+                held.batch_execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")?;
                 client.query(&prepared, &[])?;
                 Ok::<(), StoreError>(())
             })?;

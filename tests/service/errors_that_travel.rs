@@ -148,7 +148,7 @@ fn an_absent_database_is_told_once_with_where_and_why() {
     gatepost.set("GATEPOST_DATABASE_URL", &format!("postgres://gatepost:canary@127.0.0.1:{free}/login"));
     gatepost.launch();
     let told = format!(
-        "WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: does Postgres run there?"
+        "WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: start Postgres there"
     );
     gatepost.await_log("why it is away", |log| log.contains(&told));
     let ended = std::time::Instant::now() + std::time::Duration::from_secs(4);

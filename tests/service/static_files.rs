@@ -26,6 +26,18 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
     assert!(served.header("content-security-policy").unwrap().contains("sandbox"));
     assert!(gatepost.get("/static/brand.css").text().contains("#aa3300"));
     std::fs::remove_file(&logo).unwrap();
+    assert_eq!(gatepost.get("/static/brand-logo").status, 404, "no fault of ours");
+}
+
+#[test]
+fn a_logo_that_cannot_be_read_is_told_at_the_start_and_pages_show_the_name() {
+    let settings = [("GATEPOST_BRAND_NAME", "Müller & Söhne"), ("GATEPOST_BRAND_LOGO", "/nowhere/logo.png")];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    let told = "GATEPOST_BRAND_LOGO: /nowhere/logo.png cannot be read (No such file or directory)";
+    gatepost.await_log("the logo", |log| log.contains(told));
+    let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+    assert!(!page.text().contains("brand-logo") && page.text().contains("Müller &amp; Söhne"), "{}", page.text());
+    assert_eq!(gatepost.get("/static/brand-logo").status, 404);
 }
 
 #[test]

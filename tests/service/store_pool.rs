@@ -27,7 +27,7 @@ fn the_store_opens_while_the_database_is_away_and_fails_fast() {
     // The second does not wait for a connection at all: its text says so.
     assert_eq!(find(&store).unwrap_err().to_string(), "database unavailable: away a moment ago");
     let told = format!(
-        "database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: does Postgres run there?"
+        "database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: start Postgres there"
     );
     assert_eq!(first.to_string(), told, "where and why, and no password");
 }
