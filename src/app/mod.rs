@@ -173,7 +173,6 @@ impl App {
         let cache_bytes = config.client_cache_mib as usize * 1_024 * 1_024;
         let registry = Registry::load(store.clone(), Arc::clone(&clock), defaults, sealers, cache_bytes)?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
-        let workers = config.workers as usize;
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
