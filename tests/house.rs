@@ -75,12 +75,12 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds something raises them by what
 /// it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 117_713;
-const MOST_TOKENS_OF_THE_BINARY: usize = 357_654;
+const MOST_TOKENS_OF_THE_CORE: usize = 115_266;
+const MOST_TOKENS_OF_THE_BINARY: usize = 357_767;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no name. These only fall.
-const MOST_TUPLE_LETS: usize = 249;
-const MOST_TUPLE_PARAMETERS: usize = 38;
+const MOST_TUPLE_LETS: usize = 238;
+const MOST_TUPLE_PARAMETERS: usize = 36;
 
 /// Tokens of what can be read in one go.
 const LONGEST_FUNCTION: usize = 700;
