@@ -67,6 +67,8 @@ fn a_process_killed_again_and_again_still_comes_back() {
 fn a_frozen_server_process_is_replaced() {
     let service = Service::start("frozen");
     let process = service.server_process();
+    // It answers a moment before its supervisor hears of it; one that freezes in between has not started.
+    await_that("its supervisor knows it", SOON, || service.log().matches("serves").count() == 1);
     send_signal(process, "STOP");
     await_that("a successor serves", SOON, || service.log().matches("serves").count() == 2);
     // Dying, it may still take a connection.
