@@ -1,6 +1,6 @@
 //! How long a request may wait for the database, all its statements together, and who answers it when that is over.
 //! A worker that waits for a frozen server cannot be woken: whoever sees that the time is over answers in its place, and
-//! the worker gets nothing more from the database.
+//! the worker gets nothing more from the database. Where it hangs on, another thread takes its post.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ pub const ALLOWANCE: Duration = Duration::from_millis(4_500);
 /// Answers a request in the place of the worker that waits; does nothing when it is answered.
 pub type GiveUp = Arc<dyn Fn() + Send + Sync>;
 
+/// Starts another thread on the post of one that hangs. Whether it could be started.
+pub type StandIn = Arc<dyn Fn() -> bool + Send + Sync>;
+
 struct Served {
     left: Duration,
     give_up: GiveUp,
@@ -21,6 +24,27 @@ struct Served {
 
 thread_local! {
     static CURRENT: RefCell<Option<Served>> = const { RefCell::new(None) };
+    static POST: RefCell<Option<StandIn>> = const { RefCell::new(None) };
+}
+
+/// Gives this thread a post, on which `stand_in` starts another thread should this one hang.
+pub fn take_post(stand_in: impl Fn() -> bool + Send + Sync + 'static) {
+    POST.set(Some(Arc::new(stand_in)));
+}
+
+/// Whether this thread still has its post. Otherwise another has it, and this one is to end.
+pub fn has_post() -> bool {
+    POST.with_borrow(Option::is_some)
+}
+
+/// Notes that another thread has this one's post.
+pub fn lose_post() {
+    POST.set(None);
+}
+
+/// What starts another thread on the post of this one, if it has one.
+pub fn stand_in() -> Option<StandIn> {
+    POST.with_borrow(Clone::clone)
 }
 
 /// Serves one request on this thread, with all of its time before it.

@@ -1,7 +1,10 @@
 //! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of them starves the rest.
+//! A permit goes back when its holder drops it, or when somebody sees that the holder's thread hangs for ever.
 
 use std::cell::RefCell;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// A counting semaphore with a bounded wait and a bounded number of waiters: a waiter keeps a worker from other requests, just
@@ -9,6 +12,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Permits {
     most_waiting: usize,
+    lane: Arc<Lane>,
+}
+
+#[derive(Debug)]
+struct Lane {
     crowd: Mutex<Crowd>,
     returned: Condvar,
 }
@@ -21,7 +29,45 @@ struct Crowd {
 
 /// One permit; goes back when dropped, also when the holder panics.
 #[derive(Debug)]
-pub struct Permit<'a>(&'a Permits);
+pub struct Permit<'a> {
+    hold: Arc<Hold>,
+    lane: PhantomData<&'a Permits>,
+}
+
+/// What a permit takes from its lane, and gives back once.
+#[derive(Debug)]
+struct Hold {
+    lane: Arc<Lane>,
+    is_back: AtomicBool,
+}
+
+thread_local! {
+    static HELD_HERE: RefCell<Vec<Weak<Hold>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The permits that a thread holds, for whoever watches over it.
+#[derive(Debug)]
+pub struct HeldPermits(Vec<Weak<Hold>>);
+
+impl HeldPermits {
+    pub fn of_this_thread() -> HeldPermits {
+        HeldPermits(HELD_HERE.with_borrow(Clone::clone))
+    }
+
+    /// Gives them back in the place of a thread that hangs. Those that it dropped meanwhile are back already.
+    pub fn give_back(&self) {
+        self.0.iter().filter_map(Weak::upgrade).for_each(|hold| hold.give_back());
+    }
+}
+
+impl Hold {
+    fn give_back(&self) {
+        if !self.is_back.swap(true, Ordering::SeqCst) {
+            self.lane.crowd().free += 1;
+            self.lane.returned.notify_one();
+        }
+    }
+}
 
 impl Permits {
     /// A lane for `count` holders at once, and twice as many who wait: where `count` is a quarter of the workers, a quarter
@@ -36,18 +82,19 @@ impl Permits {
     }
 
     fn with_waiting(count: usize, most_waiting: usize) -> Permits {
-        Permits { most_waiting, crowd: Mutex::new(Crowd { free: count, waiting: 0 }), returned: Condvar::new() }
+        let crowd = Mutex::new(Crowd { free: count, waiting: 0 });
+        Permits { most_waiting, lane: Arc::new(Lane { crowd, returned: Condvar::new() }) }
     }
 
     pub fn free(&self) -> usize {
-        self.crowd().free
+        self.lane.crowd().free
     }
 
     /// Takes a permit, waiting at most `patience`; `None` when there was none by then, or when too many wait
     /// already.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
-        let mut crowd = self.crowd();
+        let mut crowd = self.lane.crowd();
         if crowd.free == 0 && crowd.waiting >= self.most_waiting {
             return None;
         }
@@ -57,13 +104,18 @@ impl Permits {
                 crowd.waiting -= 1;
                 return None;
             };
-            crowd = self.returned.wait_timeout(crowd, remaining).unwrap_or_else(PoisonError::into_inner).0;
+            crowd = self.lane.returned.wait_timeout(crowd, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         crowd.waiting -= 1;
         crowd.free -= 1;
-        Some(Permit(self))
+        drop(crowd);
+        let hold = Arc::new(Hold { lane: Arc::clone(&self.lane), is_back: AtomicBool::new(false) });
+        HELD_HERE.with_borrow_mut(|held| held.push(Arc::downgrade(&hold)));
+        Some(Permit { hold, lane: PhantomData })
     }
+}
 
+impl Lane {
     fn crowd(&self) -> MutexGuard<'_, Crowd> {
         self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,8 +123,12 @@ impl Permits {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.0.crowd().free += 1;
-        self.0.returned.notify_one();
+        self.hold.give_back();
+        let own = Arc::downgrade(&self.hold);
+        // The seat of a thread that ends is dropped after the list.
+        let _ = HELD_HERE.try_with(|held| {
+            held.borrow_mut().retain(|hold| hold.strong_count() > 0 && !hold.ptr_eq(&own));
+        });
     }
 }
 
@@ -129,7 +185,7 @@ mod tests {
         std::thread::scope(|scope| {
             let held = permits.take(Duration::ZERO);
             let waiter = scope.spawn(|| permits.take(Duration::from_secs(10)).is_some());
-            while permits.crowd().waiting == 0 {
+            while permits.lane.crowd().waiting == 0 {
                 std::thread::yield_now();
             }
             // Waiting itself would outlast the test.
@@ -137,7 +193,33 @@ mod tests {
             drop(held);
             assert!(waiter.join().unwrap());
         });
-        assert_eq!((permits.free(), permits.crowd().waiting), (1, 0));
+        assert_eq!((permits.free(), permits.lane.crowd().waiting), (1, 0));
+    }
+
+    #[test]
+    fn what_a_thread_holds_can_be_given_back_in_its_place_and_goes_back_once() {
+        let (permits, others) = (Permits::new(2), Permits::new(1));
+        std::thread::scope(|scope| {
+            let of_another = permits.take(Duration::ZERO);
+            let (tell, told) = std::sync::mpsc::channel();
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let permits = &permits;
+            let hanging = scope.spawn(move || {
+                drop(permits.take(Duration::ZERO));
+                let _held = permits.take(Duration::ZERO);
+                tell.send(HeldPermits::of_this_thread()).unwrap();
+                let _ = ended.recv();
+            });
+            let held = told.recv().unwrap();
+            assert_eq!(permits.free(), 0);
+            (0..2).for_each(|_| held.give_back());
+            assert_eq!(permits.free(), 1);
+            end.send(()).unwrap();
+            hanging.join().unwrap();
+            assert_eq!(permits.free(), 1, "not a second time");
+            drop(of_another);
+        });
+        assert_eq!((permits.free(), others.free()), (2, 1));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
         connections: config.database_connections,
         workers: config.workers as usize,
         cancel_after: Duration::from_secs(3),
-        stuck_after: Duration::from_secs(8),
+        stuck_after: Duration::from_secs(5),
         process: format!("{:016x}", u64::from_be_bytes(random::bytes())),
         audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -14,7 +14,7 @@ use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_
 use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
 use super::turns::{Ended, Turn, Turns};
-use super::{Handler, ServerStats, State};
+use super::{Handler, ServerStats, State, start_thread};
 use crate::deadline;
 use crate::http::incoming::{
     body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
@@ -66,7 +66,8 @@ impl Drop for InFlight {
 
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
-        loop {
+        deadline::take_post(move || start_thread("worker", move || self.work()).is_ok());
+        while deadline::has_post() {
             self.workers.sit_down();
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
@@ -111,16 +112,42 @@ impl<H: Handler> Service<H> {
         loop {
             self.readers.sit_down();
             let (source, waiting) = lane.next();
+            self.take_body_post(lane, source, true);
             let peer = waiting.request.remote_addr().copied();
             let is_elsewhere = contained(|| self.read_and_serve(waiting)).unwrap_or(false);
-            self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
-            self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
+            if deadline::has_post() {
+                self.take_body_post(lane, source, false);
+                self.count_body();
+            }
             let next = if is_elsewhere { None } else { self.turns.next(peer) };
             if let Some(next) = next {
                 self.take_turns(peer, next);
             }
+            if !deadline::has_post() {
+                return;
+            }
             lane.leave(source);
         }
+    }
+
+    /// Whoever takes this thread's post counts the body in its place, while that `is_awaited`, and lets others of the source
+    /// have its place in the lane.
+    fn take_body_post(&'static self, lane: &'static Lane<Waiting>, source: Option<IpAddr>, is_awaited: bool) {
+        deadline::take_post(move || {
+            let is_started = start_thread("body", move || self.read_bodies()).is_ok();
+            if is_started {
+                if is_awaited {
+                    self.count_body();
+                }
+                lane.leave(source);
+            }
+            is_started
+        });
+    }
+
+    fn count_body(&self) {
+        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {

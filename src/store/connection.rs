@@ -97,6 +97,8 @@ pub struct Connection {
     pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
+    /// Of its pool.
+    pub(super) is_retired: Arc<AtomicBool>,
     unacknowledged: Unacknowledged,
 }
 
@@ -197,6 +199,7 @@ pub(super) type Away = Arc<Mutex<Vec<(StoreError, Instant)>>>;
 /// How often the log hears of what has not changed.
 const AGAIN: Duration = Duration::from_secs(60);
 
+#[derive(Clone)]
 pub(super) struct Connections {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
@@ -207,6 +210,8 @@ pub(super) struct Connections {
     pub(super) away: Away,
     /// Whether the server's settings were compared with those asked for.
     pub(super) compared: Arc<AtomicBool>,
+    /// Whether a statement hangs on a connection of this pool, so that there shall be another pool.
+    pub(super) is_retired: Arc<AtomicBool>,
 }
 
 impl Connections {
@@ -244,6 +249,9 @@ impl ManageConnection for Connections {
     type Error = StoreError;
 
     fn connect(&self) -> Result<Connection, StoreError> {
+        if self.is_retired.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable(String::from("another pool makes connections now")));
+        }
         let generation = self.generation.load(Ordering::SeqCst);
         let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
         let connected = connect(self.config.clone(), move |config| {
@@ -265,6 +273,7 @@ impl ManageConnection for Connections {
             lost: false,
             send_before: None,
             cancelled: Arc::new(AtomicBool::new(false)),
+            is_retired: Arc::clone(&self.is_retired),
             unacknowledged,
         })
     }
@@ -279,6 +288,7 @@ impl ManageConnection for Connections {
             || connection.cancelled.load(Ordering::SeqCst)
             || connection.client.is_closed()
             || connection.is_before(&self.generation)
+            || self.is_retired.load(Ordering::SeqCst)
     }
 }
 

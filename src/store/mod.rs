@@ -11,6 +11,7 @@ mod database_url;
 mod endings;
 mod error;
 mod pool;
+mod supply;
 mod values;
 mod watchdog;
 

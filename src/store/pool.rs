@@ -4,20 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, Row};
-use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
-use super::connection::{Away, ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
+use super::connection::{Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
 use super::error::StoreError;
+use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::values::Values;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
@@ -33,15 +32,8 @@ const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 /// Of the places in the lane and of the connections, a quarter and at least so many are kept for reads: writes may all be
 /// waiting for a standby.
 const KEPT_FOR_READS: usize = 3;
-/// How long a request in the lane waits for a connection.
-const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
-const OPENED_AT_ONCE: u32 = 32;
-/// After a failed check-out, how long requests fail at once.
-const AWAY: Duration = Duration::from_secs(1);
 /// How long a statement that was denied speaks for the next.
 const LATELY: Duration = Duration::from_secs(60);
-/// A connection idle for longer proves that it lives before it is used.
-const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 pub const WORKERS_KEPT_FREE: usize = 4;
 
 #[derive(Clone, Debug)]
@@ -52,7 +44,7 @@ pub struct DatabaseSettings {
     pub workers: usize,
     /// A statement older than this is cancelled: 3 s.
     pub cancel_after: Duration,
-    /// A statement older than this makes [`Store::is_stuck`] true: 8 s.
+    /// A statement older than this makes [`Store::is_stuck`] true: 5 s.
     pub stuck_after: Duration,
     /// Names this process in audit events; random, new at each start.
     pub process: String,
@@ -65,7 +57,7 @@ pub struct DatabaseSettings {
 pub struct Store(Arc<Inner>);
 
 struct Inner {
-    pool: Pool<Connections>,
+    supplies: Supplies,
     lane: Permits,
     /// Places in the lane, and connections, that writes may take.
     writers: Permits,
@@ -74,10 +66,6 @@ struct Inner {
     watchdog: Watchdog,
     url: DatabaseUrl,
     tls: MakeRustlsConnect,
-    started: Instant,
-    /// Milliseconds after `started` until which check-outs fail at once.
-    away_until: AtomicU64,
-    away: Away,
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
@@ -113,28 +101,22 @@ impl Store {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = connecting::tls(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
-        let (clock, away) = (Arc::new(Clock::new()), Away::default());
+        let clock = Arc::new(Clock::new());
         let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
         let connections = Connections {
             config: url.config(options),
             tls: tls.clone(),
             generation: Arc::clone(&generation),
             chains: chains.clone(),
-            away: Arc::clone(&away),
+            away: Arc::default(),
             compared: Arc::default(),
+            is_retired: Arc::default(),
         };
-        let pool = Pool::builder()
-            .max_size(settings.connections.max(1))
-            .min_idle(Some(idle))
-            .test_on_check_out(false)
-            .connection_timeout(CHECK_OUT_PATIENCE)
-            .connection_customizer(Box::new(ClosedElsewhere))
-            .error_handler(Box::new(NopErrorHandler))
-            .build_unchecked(connections);
-        let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, tls.clone())
+        let size = settings.connections.max(1);
+        let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, size as usize, tls.clone())
             .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
         Ok(Store(Arc::new(Inner {
-            pool,
+            supplies: Supplies::new(connections, size, idle),
             lane: Permits::among_bounded(lane),
             writers: Permits::among_bounded(writers),
             writing: Permits::among_bounded(writing),
@@ -142,9 +124,6 @@ impl Store {
             watchdog,
             url,
             tls,
-            started: Instant::now(),
-            away_until: AtomicU64::new(0),
-            away,
             clock,
             chains,
             confirmed: Confirmed::default(),
@@ -168,16 +147,14 @@ impl Store {
         self.connect(&SERVING_OPTIONS).is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
 
-    /// Opens as many connections as it can in a moment, so that they are ready before requests come.
+    /// Whether there is no connection, and none could be made.
+    pub fn is_away(&self) -> bool {
+        self.0.supplies.current().is_away()
+    }
+
+    /// Opens the connections that there may be, so that they are ready before requests come.
     pub fn open_connections(&self) {
-        thread::scope(|scope| {
-            let open = || self.0.pool.get_timeout(CHECK_OUT_PATIENCE);
-            let opening = (0..self.0.pool.max_size().min(OPENED_AT_ONCE))
-                .map_while(|_| thread::Builder::new().spawn_scoped(scope, open).ok());
-            let opening: Vec<_> = opening.collect();
-            // Held until the last is there: one that is free again would be taken for a further one.
-            drop(opening.into_iter().map(|one| one.join()).collect::<Vec<_>>());
-        });
+        self.0.supplies.current().open_connections();
     }
 
     /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own and without watchdog. What no
@@ -218,8 +195,7 @@ impl Store {
 
     /// The pool's connections, the idle ones among them, and how many it may have.
     pub fn pool_figures(&self) -> [u32; 3] {
-        let state = self.0.pool.state();
-        [state.connections, state.idle_connections, self.0.pool.max_size()]
+        self.0.supplies.current().figures()
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
@@ -306,23 +282,17 @@ impl Store {
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::out_of_time());
         }
-        // A caller that gave up frees its place at once.
-        let patience = if self.is_stuck() { Duration::ZERO } else { LANE_PATIENCE };
         let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
         let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
         let is_write = !least.is_zero();
-        let _among_writers = is_write.then(|| take(&self.0.writers, patience)).transpose()?;
-        let _place = take(&self.0.lane, patience)?;
+        let _among_writers = is_write.then(|| take(&self.0.writers, LANE_PATIENCE)).transpose()?;
+        let _place = take(&self.0.lane, LANE_PATIENCE)?;
         let _writing = is_write.then(|| take(&self.0.writing, CHECK_OUT_PATIENCE)).transpose()?;
-        let mut connection = self.check_out(send_before)?;
+        let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
-        let watched =
-            self.0.watchdog.watch(connection.client.cancel_token(), Arc::clone(&connection.cancelled), request);
+        let watched = self.0.watchdog.watch(&connection, request);
         let answer = work(&mut connection);
-        if watched.was_given_up() {
-            // Its request is answered, and gets nothing more.
-            deadline::spend(deadline::ALLOWANCE);
-        }
+        drop(watched);
         connection.last_used = Instant::now();
         if connection.lost {
             self.0.generation.fetch_add(1, Ordering::SeqCst);
@@ -332,45 +302,6 @@ impl Store {
             denied.insert(cause.clone(), Instant::now());
         }
         answer
-    }
-
-    fn check_out(&self, until: Option<Instant>) -> Result<PooledConnection<Connections>, StoreError> {
-        if self.since_start() < self.0.away_until.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable(String::from("away a moment ago")));
-        }
-        let begun = Instant::now();
-        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| until.min(begun + CHECK_OUT_PATIENCE));
-        loop {
-            let patience = deadline.saturating_duration_since(Instant::now());
-            let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
-            let mut connection = self.0.pool.get_timeout(patience).map_err(missed)?;
-            if connection.is_before(&self.0.generation) {
-                connection.discarded = true;
-            } else if connection.last_used.elapsed() <= UNPROVEN_AFTER
-                || connection.client.is_valid(PROOF_OF_LIFE).is_ok()
-            {
-                return Ok(connection);
-            } else {
-                // Found dead; dropped on the way back, as is everything that was connected when it was.
-                self.0.generation.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    }
-
-    /// No connection in time: with all of them in use that is our load, otherwise the database is away.
-    fn missed(&self) -> StoreError {
-        if self.0.pool.state().connections >= self.0.pool.max_size() {
-            return StoreError::Busy;
-        }
-        let until = self.since_start().saturating_add(u64::try_from(AWAY.as_millis()).unwrap_or(u64::MAX));
-        self.0.away_until.store(until, Ordering::Relaxed);
-        let away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = || StoreError::Unavailable(String::from("no connection in time"));
-        away.last().map_or_else(unknown, |(why, _)| why.clone())
-    }
-
-    fn since_start(&self) -> u64 {
-        u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {

@@ -1,5 +1,6 @@
 //! Cancels statements that take too long, and frees requests that wait for one: the server's own time-outs do not help when
-//! the server is frozen, or a commit waits for a standby that is gone.
+//! the server is frozen, or a commit waits for a standby that is gone. A statement that hangs on although it was cancelled
+//! is abandoned: nobody can wake its thread, but what that holds is given to others.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +11,9 @@ use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connecting::START_UP;
-use crate::deadline::GiveUp;
+use super::connection::Connection;
+use crate::deadline::{self, GiveUp, StandIn};
+use crate::permits::{self, HeldPermits};
 
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
@@ -30,6 +33,8 @@ struct Shared {
     stuck: AtomicBool,
     cancel_after: Duration,
     stuck_after: Duration,
+    /// Statements that may be abandoned at once: each keeps a thread and a connection beside those that take their place.
+    most_abandoned: usize,
     tls: MakeRustlsConnect,
 }
 
@@ -42,6 +47,23 @@ struct Running {
     cancelled: Arc<AtomicBool>,
     /// Ends the waiting of the request it is for; taken when that is done.
     give_up: Option<GiveUp>,
+    /// What its thread holds, and who would go on in that thread's place.
+    permits: HeldPermits,
+    stand_in: Option<StandIn>,
+    /// Of the pool of its connection.
+    is_retired: Arc<AtomicBool>,
+    is_abandoned: bool,
+    is_stood_in_for: bool,
+}
+
+impl Running {
+    /// Frees what its thread holds: the permits, the place in the pool, of which another is made, and the post.
+    fn abandon(&mut self) {
+        self.is_abandoned = true;
+        self.permits.give_back();
+        self.is_retired.store(true, Ordering::SeqCst);
+        self.is_stood_in_for = self.stand_in.as_ref().is_some_and(|start| start());
+    }
 }
 
 /// Stands for one check-out; gone when dropped.
@@ -54,6 +76,7 @@ impl Watchdog {
     pub(super) fn start(
         cancel_after: Duration,
         stuck_after: Duration,
+        most_abandoned: usize,
         tls: MakeRustlsConnect,
     ) -> std::io::Result<Watchdog> {
         let shared = Arc::new(Shared {
@@ -63,6 +86,7 @@ impl Watchdog {
             stuck: AtomicBool::new(false),
             cancel_after,
             stuck_after,
+            most_abandoned,
             tls,
         });
         let watched = Arc::downgrade(&shared);
@@ -76,14 +100,9 @@ impl Watchdog {
         Ok(Watchdog(shared))
     }
 
-    /// Notes that a connection is in use from now on, for a request that waits until then. `cancelled` is set before a cancel
-    /// request goes out for it.
-    pub(super) fn watch(
-        &self,
-        token: CancelToken,
-        cancelled: Arc<AtomicBool>,
-        request: Option<(Instant, GiveUp)>,
-    ) -> Watched<'_> {
+    /// Notes that this thread uses a connection from now on, for a request that waits until then. The connection's
+    /// `cancelled` is set before a cancel request goes out for it.
+    pub(super) fn watch(&self, connection: &Connection, request: Option<(Instant, GiveUp)>) -> Watched<'_> {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
         let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| deadline.saturating_duration_since(started));
@@ -91,7 +110,19 @@ impl Watchdog {
         let cancel_after = self.0.cancel_after.min(left.saturating_sub(GRACE).max(LEAST));
         let give_up_after = left.min(cancel_after + GRACE);
         let give_up = request.map(|(_, give_up)| give_up);
-        let entry = Running { started, cancel_after, give_up_after, token, cancelled, give_up };
+        let entry = Running {
+            started,
+            cancel_after,
+            give_up_after,
+            token: connection.client.cancel_token(),
+            cancelled: Arc::clone(&connection.cancelled),
+            give_up,
+            permits: HeldPermits::of_this_thread(),
+            stand_in: deadline::stand_in(),
+            is_retired: Arc::clone(&connection.is_retired),
+            is_abandoned: false,
+            is_stood_in_for: false,
+        };
         self.0.running().insert(number, entry);
         Watched { shared: &self.0, number }
     }
@@ -108,16 +139,21 @@ impl Shared {
     }
 }
 
-impl Watched<'_> {
-    /// Ends the watch. Whether the request was given up; from now on that does not change.
-    pub(super) fn was_given_up(self) -> bool {
-        self.shared.running().remove(&self.number).is_some_and(|entry| entry.give_up.is_none())
-    }
-}
-
 impl Drop for Watched<'_> {
+    /// What was done in the place of this thread does not change from now on.
     fn drop(&mut self) {
-        self.shared.running().remove(&self.number);
+        let Some(entry) = self.shared.running().remove(&self.number) else { return };
+        if entry.give_up.is_none() {
+            // The request is answered, and gets nothing more.
+            deadline::spend(deadline::ALLOWANCE);
+        }
+        if entry.is_abandoned {
+            // Its seat was given back, and may be another's.
+            permits::stand_up();
+        }
+        if entry.is_stood_in_for {
+            deadline::lose_post();
+        }
     }
 }
 
@@ -130,6 +166,8 @@ fn look(shared: &Arc<Shared>) {
             if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
         );
     }
+    let abandoned = running.values().filter(|entry| entry.is_abandoned).count();
+    let mut may_be_abandoned = shared.most_abandoned.saturating_sub(abandoned);
     let (mut overdue, mut in_vain) = (Vec::new(), Vec::new());
     for entry in running.values_mut().filter(|entry| entry.started.elapsed() > entry.cancel_after) {
         // Flagged under the lock: a connection returned after this is not given to anybody else.
@@ -138,6 +176,11 @@ fn look(shared: &Arc<Shared>) {
         }
         if entry.started.elapsed() > entry.give_up_after {
             in_vain.extend(entry.give_up.take());
+        }
+        let hangs = entry.started.elapsed() > entry.cancel_after + GRACE;
+        if hangs && !entry.is_abandoned && may_be_abandoned > 0 {
+            may_be_abandoned -= 1;
+            entry.abandon();
         }
     }
     drop(running);

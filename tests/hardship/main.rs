@@ -13,6 +13,7 @@
 
 mod database_failures;
 mod denials;
+mod failover;
 mod frozen;
 mod http_edge;
 mod log_reader;

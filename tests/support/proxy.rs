@@ -19,6 +19,9 @@ pub struct Proxy {
 struct State {
     cut: AtomicBool,
     frozen: AtomicBool,
+    /// Connections so far, and how many of the first of them say nothing more.
+    accepted: AtomicU64,
+    left_behind: AtomicU64,
     /// Milliseconds for each way.
     distance: AtomicU64,
     /// What is written instead of what, of the same length, on the way to the database.
@@ -44,13 +47,14 @@ impl Proxy {
                     continue;
                 }
                 let Ok(far) = TcpStream::connect((target.0.as_str(), target.1)) else { continue };
+                let number = shared.accepted.fetch_add(1, Ordering::SeqCst);
                 let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
                 for (from, to, is_there) in
                     [(near.try_clone().unwrap(), far.try_clone().unwrap(), true), (far, near, false)]
                 {
                     let shared = Arc::clone(&shared);
-                    spawn(move || pass_on(from, to, is_there, &shared));
+                    spawn(move || pass_on(from, to, is_there, number, &shared));
                 }
             }
         });
@@ -71,6 +75,13 @@ impl Proxy {
         self.state.frozen.store(frozen, Ordering::SeqCst);
     }
 
+    /// Leads new connections to a database that lives; those that there are stay frozen. Or thaws them at last.
+    pub fn fail_over(&self, is_over: bool) {
+        let left_behind = if is_over { 0 } else { self.state.accepted.load(Ordering::SeqCst) };
+        self.state.left_behind.store(left_behind, Ordering::SeqCst);
+        self.freeze(false);
+    }
+
     /// Holds what it passes on for so long, each way.
     pub fn set_distance(&self, each_way: Duration) {
         self.state.distance.store(each_way.as_millis() as u64, Ordering::SeqCst);
@@ -83,7 +94,7 @@ impl Proxy {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, state: &State) {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, number: u64, state: &State) {
     let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         if let Some((text, by)) = state.replaced.lock().unwrap().filter(|_| is_there) {
@@ -91,7 +102,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, state: &State
             found.into_iter().for_each(|at| buffer[at..at + text.len()].copy_from_slice(by.as_bytes()));
         }
         sleep(Duration::from_millis(state.distance.load(Ordering::SeqCst)));
-        while state.frozen.load(Ordering::SeqCst) {
+        while state.frozen.load(Ordering::SeqCst) || number < state.left_behind.load(Ordering::SeqCst) {
             sleep(Duration::from_millis(10));
         }
         if to.write_all(&buffer[..count]).is_err() {
