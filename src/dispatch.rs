@@ -23,8 +23,8 @@ use crate::store::StoreError;
 
 use route::{Audience, Endpoint, Route, Sharing};
 
-/// Absent, after a wait perhaps, until the first load from the database has succeeded.
-type Opened<'a> = &'a dyn Fn() -> Option<&'a App>;
+/// Absent until the first load from the database has succeeded.
+type Opened<'a> = Option<&'a App>;
 
 pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
     let started = Instant::now();
@@ -100,10 +100,10 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
             .header("Access-Control-Allow-Headers", "authorization, content-type")
             .header("Access-Control-Max-Age", "600")
     } else {
-        let app = || app().ok_or(Failure::Busy);
+        let opened = app.ok_or(Failure::Busy);
         let answered = match route.endpoint {
-            Endpoint::Plain(handle) => app().and_then(|app| handle(app, request)),
-            Endpoint::Named(handle, name) => app().and_then(|app| handle(app, request, name)),
+            Endpoint::Plain(handle) => opened.and_then(|app| handle(app, request)),
+            Endpoint::Named(handle, name) => opened.and_then(|app| handle(app, request, name)),
             Endpoint::Standing(handle, name) => handle(config, name),
         };
         answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
@@ -121,7 +121,7 @@ fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Reque
         Sharing::ClientOrigins => {
             let mut response = response.header("Vary", "Origin");
             let Some(origin) = request.headers.first("origin") else { return response };
-            if answers::may_share(app(), &response.note, origin) {
+            if answers::may_share(app, &response.note, origin) {
                 return response
                     .header("Access-Control-Allow-Origin", origin.to_owned())
                     .header("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, X-Request-Id");

@@ -23,6 +23,8 @@ use crate::store::audit_events::{self, AuditEvent};
 const BATCH: usize = 500;
 /// A look for chains of commands begins so long before the one before it, so that none falls between two.
 const TOLD_AGAIN: Duration = Duration::from_secs(120);
+/// Chains of commands are not looked for again so soon, as between two last looks of a process that ends.
+const A_MOMENT: Duration = Duration::from_secs(10);
 /// How often heads and counts are looked at when nothing fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -152,6 +154,7 @@ impl App {
         let mut told = self.audit_failures.told.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
         let (heads, before) = match told.as_ref() {
+            Some((since, _)) if now < since.plus(A_MOMENT) => return Ok(Vec::new()),
             Some((since, before)) => {
                 (audit_events::command_heads(&self.store, since.minus(TOLD_AGAIN))?, before.as_slice())
             }
@@ -162,6 +165,7 @@ impl App {
         Ok(moved)
     }
 
+    /// Writes and tells what is left. Again a moment later it asks the database for nothing unless something failed meanwhile.
     pub fn close_audit(&self) {
         let rows = self.audit_failures.lock().take_all();
         self.write_rows(rows);

@@ -46,9 +46,11 @@ const EXIT_CONFIGURATION: u8 = 78;
 /// How often the registry asks the database for its version.
 const REFRESH: Duration = Duration::from_millis(900);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How long a server process that nobody else serves beside waits for the house before it answers without: callers
-/// rather wait a moment than be turned away.
-const LOAD_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a server process that nobody else serves beside waits for the house before it accepts connections without it.
+/// Callers wait in the socket's queue meanwhile. Nobody waits longer than five seconds, and some of those are for the answer.
+const LOAD_PATIENCE: Duration = Duration::from_secs(3);
+/// How often it looks whether the house is open, or the database away.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long a successor waits. It takes over with the house open or not at all, and its predecessor goes on serving.
 const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 const LOAD_RETRY: Duration = Duration::from_millis(250);
@@ -119,9 +121,10 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
     };
     let house: &'static House = Box::leak(Box::new(House::of(config)));
     let watched = [store.clone(), extensions.functions.clone()];
+    let loading = store.clone();
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, (&store, extensions), &master, is_successor);
+        let app = open(house, &loading, extensions, &master);
         start("housekeeper", app, keep_house);
         start("logout-calls", app, keep_calling);
         start("audit", app, keep_audit);
@@ -132,8 +135,8 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
-    let app = house.app(if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE });
-    if is_successor && app.is_none() {
+    await_opening(house, &store, is_successor);
+    if is_successor && house.app.get().is_none() {
         log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
         return ExitCode::FAILURE;
     }
@@ -150,7 +153,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         settings,
         Arc::clone(&stats),
         |arrived: Result<&Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, &house.metrics, &|| house.app_for_request(), request),
+            Ok(request) => dispatch::handle(&house.config, &house.metrics, house.app.get(), request),
             Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
         move |arrived: Result<&Request, Refused>| match arrived {
@@ -162,6 +165,16 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         },
         || house.app.get().into_iter().for_each(App::close_audit),
     )
+}
+
+/// Waits until requests can be answered or, unless this is a successor, until the database is known to be away. Nothing is
+/// accepted before: whoever is in the socket's queue waits, and is not turned away.
+fn await_opening(house: &House, store: &Store, is_successor: bool) {
+    let until = Instant::now() + if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE };
+    let is_hopeless = || !is_successor && store.is_away();
+    while house.app.get().is_none() && Instant::now() < until && !is_hopeless() {
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// The process is nothing without it.
@@ -258,24 +271,15 @@ fn watch(stores: &[Store]) -> ! {
     }
 }
 
-/// Loads the house, however long that takes, and tells when it is loaded or, unless this is a successor, when it is known
-/// that it is not to be had at once.
-fn open(
-    house: &'static House,
-    (store, extensions): (&Store, Extensions),
-    master: &MasterSecret,
-    is_successor: bool,
-) -> &'static App {
+/// Loads the house, however long that takes.
+fn open(house: &'static House, store: &Store, extensions: Extensions, master: &MasterSecret) -> &'static App {
     let mut told = None;
     loop {
-        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions.clone()) {
+        match load(house, store, extensions.clone(), master) {
             Ok(app) => {
-                // Requests shall not queue for a connection each while a far database shakes hands.
-                store.open_connections();
                 log::info!("ready: serving {}", app.issuer());
                 let app = house.app.get_or_init(|| app);
                 house.is_open.store(true, Ordering::Release);
-                house.tell(true);
                 return app;
             }
             Err(LoadError::Unfit(problem)) => {
@@ -289,11 +293,22 @@ fn open(
                     log::warn!("waiting for the database: {error}");
                     told = kind;
                 }
-                house.tell(is_successor);
                 thread::sleep(LOAD_RETRY);
             }
         }
     }
+}
+
+/// Loads the house over one connection while the pool opens the others: requests shall not queue for a connection each while
+/// a far database shakes hands.
+fn load(house: &House, store: &Store, extensions: Extensions, master: &MasterSecret) -> Result<App, LoadError> {
+    thread::scope(|scope| {
+        let opening = thread::Builder::new().name(String::from("opening"));
+        if let Err(error) = opening.spawn_scoped(scope, || store.open_connections()) {
+            log::warn!("connections are not opened before requests come: {error}");
+        }
+        App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions)
+    })
 }
 
 /// Writes down what failed, and tells the heads of the audit chains at once and with each minute that begins.

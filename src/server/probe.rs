@@ -4,7 +4,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::process;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -177,29 +176,66 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
 }
 
 /// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection that comes in at that
-/// very moment may be cut.
+/// very moment may be cut: nothing that takes time stands between the last look and the end.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
     }
-    let deadline = Instant::now() + DRAIN_PATIENCE;
+    let mut quiet = Quiet::from_now(state, address);
     thread::sleep(GRACE);
-    let mut knocker = Knocker { address, unanswered: Vec::new() };
-    let (mut received, mut used_at, mut quiet_looks) = (0, Instant::now(), 0);
-    while Instant::now() < deadline && quiet_looks < 2 {
-        thread::sleep(LOOK_EVERY);
-        knocker.free_waiting_connections(state);
-        let is_idle = state.stats.in_flight.load(Ordering::SeqCst) == 0;
-        let so_far = state.stats.received.load(Ordering::Relaxed);
-        if !is_idle || so_far != received {
-            (received, used_at) = (so_far, Instant::now());
-        }
-        let is_quiet = is_idle && (used_at.elapsed() >= KEPT || open_connections().unwrap_or(0) == 0);
-        // Between two threads of tiny_http a request is counted nowhere for a moment: one look is not enough.
-        quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
-    }
-    last_words();
+    quiet.wait();
     log::info!("server process ends");
-    log::logger().flush();
-    process::exit(0);
+    loop {
+        let received = state.stats.received.load(Ordering::Relaxed);
+        last_words();
+        log::logger().flush();
+        // What was answered meanwhile may have left something to say.
+        let is_all_said = state.stats.received.load(Ordering::Relaxed) == received;
+        if quiet.is_over() || (is_all_said && quiet.is_now()) {
+            // At once, without what others left for the exit of a process.
+            signal_hook::low_level::exit(0);
+        }
+        quiet.wait();
+    }
+}
+
+/// Watches for the moment when nothing is in flight and no connection is open or in use.
+struct Quiet<'a> {
+    state: &'a State,
+    knocker: Knocker<'a>,
+    deadline: Instant,
+    received: u64,
+    used_at: Instant,
+}
+
+impl<'a> Quiet<'a> {
+    fn from_now(state: &'a State, address: &'a SockAddr) -> Quiet<'a> {
+        let now = Instant::now();
+        let knocker = Knocker { address, unanswered: Vec::new() };
+        Quiet { state, knocker, deadline: now + DRAIN_PATIENCE, received: 0, used_at: now }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Between two threads of tiny_http a request is counted nowhere for a moment: one look is not enough.
+    fn wait(&mut self) {
+        let mut quiet_looks = 0;
+        while quiet_looks < 2 && !self.is_over() {
+            thread::sleep(LOOK_EVERY);
+            self.knocker.free_waiting_connections(self.state);
+            quiet_looks = if self.is_now() { quiet_looks + 1 } else { 0 };
+        }
+    }
+
+    fn is_now(&mut self) -> bool {
+        let is_idle = self.state.stats.in_flight.load(Ordering::SeqCst) == 0;
+        let so_far = self.state.stats.received.load(Ordering::Relaxed);
+        if !is_idle || so_far != self.received {
+            self.received = so_far;
+            self.used_at = Instant::now();
+        }
+        is_idle && (self.used_at.elapsed() >= KEPT || open_connections().unwrap_or(0) == 0)
+    }
 }

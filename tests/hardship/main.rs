@@ -19,6 +19,7 @@ mod http_edge;
 mod log_reader;
 mod outage;
 mod processes;
+mod restarts;
 mod server_connections;
 mod server_endurance;
 mod server_handler;

@@ -1,0 +1,161 @@
+//! The server process is replaced under load, in order and by `kill -9`: whoever comes meanwhile waits for the next one in
+//! the socket's queue. `GATEPOST_TEST_RESTARTS=20` restarts as often each way, and prints what was found.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, available_parallelism, scope, sleep};
+use std::time::{Duration, Instant};
+
+use crate::serving::{OverAtLast, kill, send_signal};
+use crate::support::flow::signed_in;
+use crate::support::gatepost::Gatepost;
+use crate::support::offline::{CONF1, access};
+use crate::support::waiting::await_that;
+
+/// Whatever is waited for, on a machine that is busy with other things.
+const SOON: Duration = Duration::from_secs(40);
+/// New connections a second.
+const RATE: u32 = 150;
+/// Five seconds are promised; the rest is for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(7);
+
+/// What one caller got: a status, or a connection that broke.
+struct Told {
+    began: Instant,
+    took: Duration,
+    status: Option<u16>,
+}
+
+/// A load of new connections, each with one request, which come whether those before them are answered or not.
+struct Load<'a> {
+    port: u16,
+    token: &'a str,
+    told: Mutex<Vec<Told>>,
+    asked: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Load<'_> {
+    fn run<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let begun = Instant::now();
+        for number in 0.. {
+            if self.over.load(Ordering::SeqCst) {
+                return;
+            }
+            let due = begun + Duration::from_secs(1) * number / RATE;
+            sleep(due.saturating_duration_since(Instant::now()));
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let caller = Builder::new().stack_size(128 * 1_024);
+            caller.spawn_scoped(scope, move || self.call(number)).unwrap();
+        }
+    }
+
+    fn call(&self, number: u32) {
+        // A process that is killed takes along what it has in hand: the fewer wait for the database, the fewer those are.
+        let path = match number % 6 {
+            0 => "/connect/userinfo",
+            1 | 2 => "/.well-known/openid-configuration/jwks",
+            _ => "/.well-known/openid-configuration",
+        };
+        let began = Instant::now();
+        let status = self.ask(path);
+        self.told.lock().unwrap().push(Told { began, took: began.elapsed(), status });
+    }
+
+    fn ask(&self, path: &str) -> Option<u16> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n", self.token);
+        stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        let line = String::from_utf8_lossy(&answer);
+        line.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()
+    }
+
+    fn answered(&self) -> usize {
+        self.told.lock().unwrap().iter().filter(|told| told.status == Some(200)).count()
+    }
+
+    /// Callers that have no answer yet.
+    fn waiting(&self) -> usize {
+        self.asked.load(Ordering::SeqCst) - self.told.lock().unwrap().len()
+    }
+
+    fn broken_since(&self, moment: Instant) -> usize {
+        let told = self.told.lock().unwrap();
+        told.iter().filter(|told| told.status.is_none() && told.began + told.took >= moment).count()
+    }
+
+    fn serves_on(&self) {
+        let enough = self.answered() + RATE as usize;
+        await_that("the load is served", SOON, || self.answered() > enough);
+        await_that("nobody waits in line any more", SOON, || self.waiting() < RATE as usize / 10);
+    }
+}
+
+/// Restarts the server process so often by each signal; what broke with each restart, by signal.
+fn restart(gatepost: &Gatepost, load: &Load<'_>, rounds: usize) -> [Vec<usize>; 2] {
+    ["TERM", "KILL"].map(|signal| {
+        let broken = (0..rounds).map(|_| {
+            let [old] = gatepost.server_processes()[..] else { panic!("not one server process") };
+            let begun = Instant::now();
+            match signal {
+                "KILL" => kill(old),
+                _ => send_signal(old, signal),
+            }
+            await_that("a successor alone", SOON, || {
+                let now = gatepost.server_processes();
+                now.len() == 1 && now[0] != old
+            });
+            load.serves_on();
+            load.broken_since(begun)
+        });
+        broken.collect()
+    })
+}
+
+#[test]
+fn nobody_is_turned_away_while_a_server_process_is_replaced() {
+    let asked_for = std::env::var("GATEPOST_TEST_RESTARTS").ok().and_then(|text| text.parse().ok());
+    let rounds = asked_for.unwrap_or(2);
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
+    let mut browser = signed_in(&gatepost);
+    let tokens = CONF1.tokens(&gatepost, &mut browser, "openid profile");
+    for (scene, away, burners) in [
+        ("database 20 ms away", Duration::from_millis(10), 0),
+        ("machine busy", Duration::ZERO, available_parallelism().unwrap().get()),
+    ] {
+        proxy.set_distance(away);
+        let (told, asked, over) = (Mutex::default(), AtomicUsize::new(0), AtomicBool::new(false));
+        let load = Load { port: gatepost.port, token: access(&tokens), told, asked, over };
+        let broken = scope(|scope| {
+            let _over_at_last = OverAtLast(&load.over);
+            for _ in 0..burners {
+                scope.spawn(|| {
+                    while !load.over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop()
+                    }
+                });
+            }
+            scope.spawn(|| load.run(scope));
+            load.serves_on();
+            restart(&gatepost, &load, rounds)
+        });
+        let told = load.told.into_inner().unwrap();
+        let refused: Vec<u16> = told.iter().filter_map(|told| told.status).filter(|status| *status != 200).collect();
+        let longest = told.iter().map(|told| told.took).max().unwrap();
+        let [terminated, mut killed] = broken;
+        killed.sort_unstable();
+        println!(
+            "{scene}: {} asked, refused {refused:?}, longest {longest:?}, broken by SIGTERM {terminated:?}, by kill -9 {killed:?}",
+            told.len()
+        );
+        assert_eq!(refused, [] as [u16; 0], "{scene}");
+        assert!(longest < PATIENCE, "{scene}: {longest:?}");
+        assert!(terminated.iter().sum::<usize>() <= rounds.div_ceil(20), "{scene}: {terminated:?}");
+        assert!(killed[(rounds - 1) / 2] <= 1, "{scene}: {killed:?}");
+    }
+}
