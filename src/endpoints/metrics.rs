@@ -25,9 +25,9 @@ pub const DOCTOR: &str = "gpd_";
 
 /// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields arrived there; of secret
 /// ones, how long each line is. A nonce is good for a minute, and once in each process.
-pub fn tell_doctor<'a>(request: &Request, app: impl FnOnce() -> Option<&'a App>) -> Option<Response> {
+pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     let nonce = request.query.strip_prefix("doctor=")?;
-    let app = app()?;
+    let app = app?;
     let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
     let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
     let mut answered = app.doctor_nonces.lock().unwrap_or_else(PoisonError::into_inner);
