@@ -1,5 +1,5 @@
-//! The one clock: this machine's monotonic time plus an offset learnt from the database, so that several processes on
-//! several machines judge by the same instants.
+//! The one clock: this machine's monotonic time plus an offset learnt from the database, so that
+//! several processes on several machines judge by the same instants.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,14 +12,17 @@ pub struct Clock {
     started: std::time::Instant,
     /// Database time (microseconds since the Unix epoch) at `started`.
     base_micros: AtomicI64,
-    /// The latest moment told: small corrections never turn the clock back, or a sign-in could lie after the request that
-    /// follows it.
+    /// The latest moment told: small corrections never turn the clock back, or a sign-in could lie
+    /// after the request that follows it.
     told_micros: AtomicI64,
 }
 
-/// This machine's own time of day: for the log, which must tell the time also before any database has.
+/// This machine's own time of day: for the log, which must tell the time also before any database
+/// has.
 pub fn time_of_day() -> Instant {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Instant::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
@@ -38,20 +41,28 @@ impl Clock {
 
     pub fn now(&self) -> Instant {
         let reading = self.reading_micros();
-        Instant::from_micros(self.told_micros.fetch_max(reading, Ordering::Relaxed).max(reading))
+        Instant::from_micros(
+            self.told_micros
+                .fetch_max(reading, Ordering::Relaxed)
+                .max(reading),
+        )
     }
 
-    /// Takes over the database's reading of its clock, which may be wrong by `uncertainty` in either direction: what is
-    /// within that is no news, and would only make the clock waver under load. Answers how far off this clock was, in
-    /// microseconds.
+    /// Takes over the database's reading of its clock, which may be wrong by `uncertainty` in
+    /// either direction: what is within that is no news, and would only make the clock waver under
+    /// load. Answers how far off this clock was, in microseconds.
     pub fn adjust(&self, database_now: Instant, uncertainty: Duration) -> i64 {
         let offset = database_now.micros().saturating_sub(self.reading_micros());
         if u128::from(offset.unsigned_abs()) <= uncertainty.as_micros() {
             return 0;
         }
-        self.base_micros.store(database_now.micros().saturating_sub(self.elapsed_micros()), Ordering::Relaxed);
+        self.base_micros.store(
+            database_now.micros().saturating_sub(self.elapsed_micros()),
+            Ordering::Relaxed,
+        );
         if offset < -SET_BACK_MICROS {
-            self.told_micros.store(database_now.micros(), Ordering::Relaxed);
+            self.told_micros
+                .store(database_now.micros(), Ordering::Relaxed);
         }
         offset
     }
@@ -62,7 +73,9 @@ impl Clock {
     }
 
     fn reading_micros(&self) -> i64 {
-        self.base_micros.load(Ordering::Relaxed).saturating_add(self.elapsed_micros())
+        self.base_micros
+            .load(Ordering::Relaxed)
+            .saturating_add(self.elapsed_micros())
     }
 
     fn elapsed_micros(&self) -> i64 {
@@ -94,7 +107,10 @@ mod tests {
     fn a_reading_that_took_long_moves_it_only_by_what_it_proves() {
         let clock = Clock::new();
         let told = clock.now();
-        assert_eq!(clock.adjust(told.plus(Duration::from_secs(9)), Duration::from_secs(10)), 0);
+        assert_eq!(
+            clock.adjust(told.plus(Duration::from_secs(9)), Duration::from_secs(10)),
+            0
+        );
         assert!(clock.now().since(told) < Duration::from_secs(5));
         assert!(clock.adjust(told.plus(Duration::from_secs(60)), Duration::from_secs(10)) > 0);
         assert!(clock.now().since(told) >= Duration::from_secs(60));

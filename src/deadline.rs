@@ -1,13 +1,15 @@
-//! How long a request may wait for the database, all its statements together, and who answers it when that is over.
-//! A worker that waits for a frozen server cannot be woken: whoever sees that the time is over answers in its place, and
-//! the worker gets nothing more from the database. Where it hangs on, another thread takes its post.
+//! How long a request may wait for the database, all its statements together, and who answers it
+//! when that is over. A worker that waits for a frozen server cannot be woken: whoever sees that
+//! the time is over answers in its place, and the worker gets nothing more from the database. Where
+//! it hangs on, another thread takes its post.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// No request waits for the database longer than five seconds; the rest of those is for noticing, and for the answer.
+/// No request waits for the database longer than five seconds; the rest of those is for noticing,
+/// and for the answer.
 pub const ALLOWANCE: Duration = Duration::from_millis(4_500);
 
 /// Answers a request in the place of the worker that waits; does nothing when it is answered.
@@ -56,20 +58,34 @@ pub fn serve<T>(give_up: impl Fn() + Send + Sync + 'static, handle: impl FnOnce(
             give_up();
         }
     });
-    CURRENT.set(Some(Served { left: ALLOWANCE, give_up, is_answered }));
+    CURRENT.set(Some(Served {
+        left: ALLOWANCE,
+        give_up,
+        is_answered,
+    }));
     let answer = handle();
     CURRENT.set(None);
     answer
 }
 
-/// What the request that this thread serves has left, and what ends its waiting; `None` where none is served.
+/// What the request that this thread serves has left, and what ends its waiting; `None` where none
+/// is served.
 pub fn current() -> Option<(Duration, GiveUp)> {
-    CURRENT.with_borrow(|served| served.as_ref().map(|served| (served.left, Arc::clone(&served.give_up))))
+    CURRENT.with_borrow(|served| {
+        served
+            .as_ref()
+            .map(|served| (served.left, Arc::clone(&served.give_up)))
+    })
 }
 
-/// Takes the answer upon this thread, unless it was given in its place: whoever answers counts the request, and logs it.
+/// Takes the answer upon this thread, unless it was given in its place: whoever answers counts the
+/// request, and logs it.
 pub fn answer() -> bool {
-    CURRENT.with_borrow(|served| served.as_ref().is_none_or(|served| !served.is_answered.swap(true, Ordering::SeqCst)))
+    CURRENT.with_borrow(|served| {
+        served
+            .as_ref()
+            .is_none_or(|served| !served.is_answered.swap(true, Ordering::SeqCst))
+    })
 }
 
 /// Notes that the request that this thread serves waited so long.

@@ -29,7 +29,8 @@ type Opened<'a> = Option<&'a App>;
 pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
     let started = Instant::now();
     let route = Route::find(config.base_url.path(), &request.path);
-    let response = answer(config, app, route.as_ref(), request).header("X-Content-Type-Options", "nosniff");
+    let response =
+        answer(config, app, route.as_ref(), request).header("X-Content-Type-Options", "nosniff");
     if deadline::answer() {
         count(metrics, route.as_ref(), &response, started);
         log_request(request, &response, started);
@@ -49,25 +50,42 @@ fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, star
     });
 }
 
-pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: &Refused) -> Response {
+pub fn refusal(
+    config: &Config,
+    metrics: &Metrics,
+    Refused { status, request }: &Refused,
+) -> Response {
     let (status, started) = (*status, Instant::now());
     let (error, description) = refused_early(status);
     let route = Route::find(config.base_url.path(), &request.path);
-    let response = match route.as_ref().map_or(Audience::Person, |route| route.audience) {
-        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
-        Audience::Program => {
-            answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
+    let response = match route
+        .as_ref()
+        .map_or(Audience::Person, |route| route.audience)
+    {
+        Audience::Person => {
+            answers::refusal_page(&Presentation { config, request }, status, description)
         }
+        Audience::Program => answers::json(
+            status,
+            &serde_json::json!({"error": error, "error_description": description}),
+        ),
     };
     let response = response.header("X-Content-Type-Options", "nosniff");
     count(metrics, route.as_ref(), &response, started);
-    if status == 503 { response.header("Retry-After", "2") } else { response }
+    if status == 503 {
+        response.header("Retry-After", "2")
+    } else {
+        response
+    }
 }
 
 fn refused_early(status: u16) -> (&'static str, &'static str) {
     match status {
         408 => ("invalid_request", "The request did not arrive in time."),
-        411 => ("invalid_request", "The body came in chunks: send it with a Content-Length."),
+        411 => (
+            "invalid_request",
+            "The body came in chunks: send it with a Content-Length.",
+        ),
         413 | 414 | 431 => ("invalid_request", "The request is too large."),
         500 => ("server_error", Reason::Internal.description()),
         503 => ("temporarily_unavailable", Reason::Unavailable.description()),
@@ -75,16 +93,30 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
     }
 }
 
-pub fn handle_admin(metrics: &Metrics, server: &ServerStats, app: Option<&App>, request: &Request) -> Response {
+pub fn handle_admin(
+    metrics: &Metrics,
+    server: &ServerStats,
+    app: Option<&App>,
+    request: &Request,
+) -> Response {
     match (request.method, request.path.as_str()) {
         (Method::Get | Method::Head, "/healthz") => endpoints::metrics::live(),
         (Method::Get | Method::Head, "/readyz") => endpoints::metrics::ready(app),
-        (Method::Get | Method::Head, "/metrics") => endpoints::metrics::handle(metrics, server, app),
-        (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
+        (Method::Get | Method::Head, "/metrics") => {
+            endpoints::metrics::handle(metrics, server, app)
+        }
+        (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => {
+            Response::empty(404)
+        }
     }
 }
 
-fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: &Request) -> Response {
+fn answer(
+    config: &Config,
+    app: Opened<'_>,
+    route: Option<&Route<'_>>,
+    request: &Request,
+) -> Response {
     let presentation = Presentation { config, request };
     let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
@@ -93,11 +125,21 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
         arrived
     } else if !route.allows(request.method) {
         let (problem, reason) = (Problem::MethodNotAllowed, Reason::MethodNotAllowed);
-        told(&presentation, route.audience, problem, "invalid_request", reason).header("Allow", route.allow)
+        told(
+            &presentation,
+            route.audience,
+            problem,
+            "invalid_request",
+            reason,
+        )
+        .header("Allow", route.allow)
     } else if request.method == Method::Options {
         Response::empty(204)
             .header("Access-Control-Allow-Methods", "GET, POST")
-            .header("Access-Control-Allow-Headers", "authorization, content-type")
+            .header(
+                "Access-Control-Allow-Headers",
+                "authorization, content-type",
+            )
             .header("Access-Control-Max-Age", "600")
     } else {
         let opened = app.ok_or(Failure::Busy);
@@ -115,16 +157,21 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: 
 fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing {
         Sharing::Nobody => response,
-        Sharing::Everybody => {
-            response.header("Access-Control-Allow-Origin", "*").header("Access-Control-Expose-Headers", "X-Request-Id")
-        }
+        Sharing::Everybody => response
+            .header("Access-Control-Allow-Origin", "*")
+            .header("Access-Control-Expose-Headers", "X-Request-Id"),
         Sharing::ClientOrigins => {
             let mut response = response.header("Vary", "Origin");
-            let Some(origin) = request.headers.first("origin") else { return response };
+            let Some(origin) = request.headers.first("origin") else {
+                return response;
+            };
             if answers::may_share(app, &response.note, origin) {
                 return response
                     .header("Access-Control-Allow-Origin", origin.to_owned())
-                    .header("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After, X-Request-Id");
+                    .header(
+                        "Access-Control-Expose-Headers",
+                        "WWW-Authenticate, Retry-After, X-Request-Id",
+                    );
             }
             response.note.refused_origin = Some(origin.to_owned());
             response
@@ -136,22 +183,41 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
-        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(presentation.config, &refusal),
-        Failure::Throttled { reason, retry_after } => {
+        Failure::RefusedByGrant(refusal) => {
+            answers::refused_by_grant(presentation.config, &refusal)
+        }
+        Failure::Throttled {
+            reason,
+            retry_after,
+        } => {
             let minutes = answers::minutes(retry_after);
             let problem = Problem::TooManyRequests { minutes };
-            let response = told(presentation, audience, problem, "temporarily_unavailable", reason);
+            let response = told(
+                presentation,
+                audience,
+                problem,
+                "temporarily_unavailable",
+                reason,
+            );
             answers::retry_after(response, retry_after)
         }
         Failure::Unavailable(error) => {
-            // Of what the server denies, and why it is away, the log is told by the store, not by each request.
+            // Of what the server denies, and why it is away, the log is told by the store, not by
+            // each request.
             let is_told = matches!(error, StoreError::Denied(_) | StoreError::Unavailable(_));
             let level = if is_told { Level::Debug } else { Level::Error };
             log::log!(level, "request {}: {error}", presentation.request.id);
-            if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
+            if error.is_passing() {
+                unavailable(presentation, audience)
+            } else {
+                internal(presentation, audience)
+            }
         }
         Failure::NotRevoked(error) => {
-            log::error!("request {}: a revocation was not stored: {error}", presentation.request.id);
+            log::error!(
+                "request {}: a revocation was not stored: {error}",
+                presentation.request.id
+            );
             unavailable(presentation, audience)
         }
         Failure::Busy => unavailable(presentation, audience),
@@ -159,10 +225,15 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             log::error!("request {}: {cause}", presentation.request.id);
             internal(presentation, audience)
         }
-        Failure::WithCookie { set_cookie, failure } => {
-            failed(presentation, audience, *failure).header("Set-Cookie", set_cookie)
-        }
-        Failure::About { client_id, grant, failure } => {
+        Failure::WithCookie {
+            set_cookie,
+            failure,
+        } => failed(presentation, audience, *failure).header("Set-Cookie", set_cookie),
+        Failure::About {
+            client_id,
+            grant,
+            failure,
+        } => {
             let mut response = failed(presentation, audience, *failure);
             response.note.client_id = Some(client_id.to_string());
             response.note.grant = grant;
@@ -172,16 +243,26 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
 }
 
 fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
-    let Refusal { status, error, reason, detail, challenge } = refusal;
+    let Refusal {
+        status,
+        error,
+        reason,
+        detail,
+        challenge,
+    } = refusal;
     let mut response = match audience {
         Audience::Person => {
             let told = (reason, detail.as_deref());
-            let page = answers::error_page_with(presentation, answers::problem_of(status), told, None);
+            let page =
+                answers::error_page_with(presentation, answers::problem_of(status), told, None);
             Response { status, ..page }
         }
-        Audience::Program => {
-            answers::json_error(presentation.config, status, error.as_str(), (reason, detail.as_deref()))
-        }
+        Audience::Program => answers::json_error(
+            presentation.config,
+            status,
+            error.as_str(),
+            (reason, detail.as_deref()),
+        ),
     };
     response.note.detail = detail;
     match challenge {
@@ -192,11 +273,24 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
 
 fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
     let (problem, reason) = (Problem::Unavailable, Reason::Unavailable);
-    told(presentation, audience, problem, "temporarily_unavailable", reason).header("Retry-After", "2")
+    told(
+        presentation,
+        audience,
+        problem,
+        "temporarily_unavailable",
+        reason,
+    )
+    .header("Retry-After", "2")
 }
 
 fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    told(presentation, audience, Problem::Internal, "server_error", Reason::Internal)
+    told(
+        presentation,
+        audience,
+        Problem::Internal,
+        "server_error",
+        Reason::Internal,
+    )
 }
 
 /// A page for people; its status and `error` for programs.
@@ -209,18 +303,26 @@ fn told(
 ) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, problem, reason),
-        Audience::Program => answers::json_error(presentation.config, problem.status(), error, (reason, None)),
+        Audience::Program => {
+            answers::json_error(presentation.config, problem.status(), error, (reason, None))
+        }
     }
 }
 
-/// The log's line about a request: what was asked, by whom as far as that is known, and how it went.
-/// What a query or a body held never gets here, a path only in escaped form. The fields stand in the record as well,
-/// for logs in JSON.
+/// The log's line about a request: what was asked, by whom as far as that is known, and how it
+/// went. What a query or a body held never gets here, a path only in escaped form. The fields stand
+/// in the record as well, for logs in JSON.
 fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
     }
-    let Note { client_id, grant, reason, detail, refused_origin } = &response.note;
+    let Note {
+        client_id,
+        grant,
+        reason,
+        detail,
+        refused_origin,
+    } = &response.note;
     let why = reason.map(|reason| format!("{} {}", reason.description(), reason.remedy()));
     let (method, source) = (request.method.as_str(), request.source);
     let path = escaped(&request.path, 200);
@@ -234,7 +336,11 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         ("why", why.as_deref()),
     ];
     let named = named.map(|(name, value)| (name, value.map(|value| escaped(value, 300))));
-    let named = || named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let named = || {
+        named
+            .iter()
+            .filter_map(|(name, value)| Some((*name, value.as_deref()?)))
+    };
     let fields = [
         ("id", Value::from(request.id.as_str())),
         ("method", method.into()),
@@ -243,7 +349,10 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         ("ms", milliseconds.into()),
         ("source", Value::from_display(&source)),
     ];
-    let fields: Vec<_> = fields.into_iter().chain(named().map(|(name, value)| (name, value.into()))).collect();
+    let fields: Vec<_> = fields
+        .into_iter()
+        .chain(named().map(|(name, value)| (name, value.into())))
+        .collect();
     let mut line = String::with_capacity(256);
     // Writing to memory does not fail.
     let _ = write!(
@@ -267,5 +376,8 @@ fn escaped(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most && text.bytes().all(is_plain) {
         return Cow::Borrowed(text);
     }
-    text.chars().take(most).flat_map(char::escape_default).collect()
+    text.chars()
+        .take(most)
+        .flat_map(char::escape_default)
+        .collect()
 }

@@ -14,7 +14,8 @@ pub use incoming::Persistence;
 
 #[derive(Clone)]
 pub struct Request {
-    /// Ours or the proxy's, 1 to 64 harmless characters; stands in log lines, answers and audit events.
+    /// Ours or the proxy's, 1 to 64 harmless characters; stands in log lines, answers and audit
+    /// events.
     pub id: String,
     pub method: Method,
     /// As sent, without query, still percent-encoded.
@@ -53,12 +54,18 @@ impl Method {
 /// Query, headers and body carry codes, tokens, cookies and passwords: not printed.
 impl fmt::Debug for Request {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Request({} {} {})", self.id, self.method.as_str(), self.path.escape_debug())
+        write!(
+            formatter,
+            "Request({} {} {})",
+            self.id,
+            self.method.as_str(),
+            self.path.escape_debug()
+        )
     }
 }
 
-/// Names compare without case (RFC 9110 §5.1). One text, in which each field is a line: no name has a colon in it, and no
-/// value a line's end.
+/// Names compare without case (RFC 9110 §5.1). One text, in which each field is a line: no name has
+/// a colon in it, and no value a line's end.
 #[derive(Clone, Default)]
 pub struct Headers(String);
 
@@ -74,8 +81,13 @@ impl Headers {
     }
 
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        let fields = self.0.split_terminator('\n').filter_map(|line| line.split_once(':'));
-        fields.filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        let fields = self
+            .0
+            .split_terminator('\n')
+            .filter_map(|line| line.split_once(':'));
+        fields
+            .filter(move |(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 }
 
@@ -91,7 +103,10 @@ impl Request {
     /// Enough to say in the right language that it failed.
     #[must_use]
     pub fn bare(&self) -> Request {
-        let language = self.headers.first("accept-language").map(|value| ("accept-language", value));
+        let language = self
+            .headers
+            .first("accept-language")
+            .map(|value| ("accept-language", value));
         Request {
             id: self.id.clone(),
             method: self.method,
@@ -105,7 +120,8 @@ impl Request {
 
     /// RFC 6265 §4.2; the first one where it was repeated.
     pub fn cookie(&self, name: &str) -> Option<&str> {
-        self.cookies().find_map(|(key, value)| (key == name).then_some(value))
+        self.cookies()
+            .find_map(|(key, value)| (key == name).then_some(value))
     }
 
     pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -148,7 +164,8 @@ pub struct Note {
     pub client_id: Option<String>,
     pub grant: Option<String>,
     pub reason: Option<Reason>,
-    /// For the log, and for developers under `GATEPOST_ERROR_DETAILS`: what was registered against what was received.
+    /// For the log, and for developers under `GATEPOST_ERROR_DETAILS`: what was registered against
+    /// what was received.
     pub detail: Option<String>,
     /// Whose scripts may not read the answer, though they asked.
     pub refused_origin: Option<String>,
@@ -156,11 +173,19 @@ pub struct Note {
 
 impl Response {
     pub fn empty(status: u16) -> Response {
-        Response { status, headers: Vec::with_capacity(8), body: Body::Static(b""), note: Note::default() }
+        Response {
+            status,
+            headers: Vec::with_capacity(8),
+            body: Body::Static(b""),
+            note: Note::default(),
+        }
     }
 
     pub fn with_body(status: u16, content_type: &'static str, body: Body) -> Response {
-        Response { body, ..Response::empty(status).header("Content-Type", content_type) }
+        Response {
+            body,
+            ..Response::empty(status).header("Content-Type", content_type)
+        }
     }
 
     #[must_use]

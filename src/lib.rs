@@ -1,8 +1,9 @@
-//! Gatepost: an OpenID Connect and OAuth 2.0 provider. One binary, one Postgres database, no async code of its own.
-//! `bin/gatepost-dev/` beside it is for trying out: it starts a Postgres and a demo application, which `gatepost` never does.
+//! Gatepost: an OpenID Connect and OAuth 2.0 provider. One binary, one Postgres database, no async
+//! code of its own. `bin/gatepost-dev/` beside it is for trying out: it starts a Postgres and a
+//! demo application, which `gatepost` never does.
 //!
-//! The map of the house, from the street to the cellar. A module may use what stands below it, never what stands
-//! above or beside it; `tests/house.rs` holds every `use` line to that.
+//! The map of the house, from the street to the cellar. A module may use what stands below it,
+//! never what stands above or beside it; `tests/house.rs` holds every `use` line to that.
 //!
 //! ```text
 //! main          argv -> command -> exit code
@@ -23,22 +24,24 @@
 //!
 //! Three walks for a first visit, each from the socket to the answer.
 //!
-//! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a `Request` of it,
-//! `cli/serve.rs` is where the server meets `dispatch.rs`, which picks `endpoints/token.rs`;
-//! `endpoints/token/client_authentication.rs`, then `protocol/token/token_request/` reads the form,
-//! `endpoints/token/grants/authorization_code.rs` opens the code, `protocol/authorize/authorization_code.rs` judges it,
-//! `store/grants.rs` enters it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
+//! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a
+//! `Request` of it, `cli/serve.rs` is where the server meets `dispatch.rs`, which picks
+//! `endpoints/token.rs`; `endpoints/token/client_authentication.rs`, then
+//! `protocol/token/token_request/` reads the form, `endpoints/token/grants/authorization_code.rs`
+//! opens the code, `protocol/authorize/authorization_code.rs` judges it, `store/grants.rs` enters
+//! it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
 //!
-//! A sign-in: `endpoints/authorize.rs` takes the request in, `protocol/authorize/authorize_request/` validates it,
-//! `endpoints/authorize/visit.rs` seals it and asks `protocol/authorize/interaction.rs` what comes next,
-//! `endpoints/login.rs` shows the page and takes its form, `endpoints/login/password.rs` tries the password,
+//! A sign-in: `endpoints/authorize.rs` takes the request in,
+//! `protocol/authorize/authorize_request/` validates it, `endpoints/authorize/visit.rs` seals it
+//! and asks `protocol/authorize/interaction.rs` what comes next, `endpoints/login.rs` shows the
+//! page and takes its form, `endpoints/login/password.rs` tries the password,
 //! `endpoints/login/sign_in.rs` begins the session, and `visit.rs` sends the answer on its way by
 //! `protocol/authorize/authorize_response.rs`.
 //!
-//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/upstream/departure.rs`, which seals the round trip and sends
-//! the browser upstream; back at `endpoints/upstream/callback.rs`, `provider.rs` beside it exchanges the code and has
-//! `protocol/upstream/` judge what came, `callback.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a
-//! password.
+//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/upstream/departure.rs`, which seals
+//! the round trip and sends the browser upstream; back at `endpoints/upstream/callback.rs`,
+//! `provider.rs` beside it exchanges the code and has `protocol/upstream/` judge what came,
+//! `callback.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a password.
 
 pub mod app;
 pub mod cli;

@@ -1,5 +1,6 @@
-//! What this process has done, counted for `/metrics`: answers by endpoint and status, how long they took, tokens by
-//! grant, failures by reason. Bounded: every label is one of ours or registered, never what a request brought.
+//! What this process has done, counted for `/metrics`: answers by endpoint and status, how long
+//! they took, tokens by grant, failures by reason. Bounded: every label is one of ours or
+//! registered, never what a request brought.
 
 pub mod exposition;
 
@@ -11,7 +12,9 @@ use std::time::Duration;
 use exposition::{Exposition, Kind};
 
 /// Upper bounds of the latency histogram, in seconds.
-const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const BOUNDS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
 
 /// The counters. One per process; shared by reference.
 #[derive(Debug, Default)]
@@ -74,8 +77,15 @@ pub struct Answered<'a> {
 impl Metrics {
     pub fn count(&self, answered: &Answered<'_>) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.answers.entry((answered.endpoint, answered.status)).or_default() += 1;
-        counts.latencies.entry(answered.endpoint).or_default().record(answered.took);
+        *counts
+            .answers
+            .entry((answered.endpoint, answered.status))
+            .or_default() += 1;
+        counts
+            .latencies
+            .entry(answered.endpoint)
+            .or_default()
+            .record(answered.took);
         if let Some(grant) = answered.grant {
             *counts.token_answers.entry(grant.to_owned()).or_default() += 1;
         }
@@ -86,9 +96,17 @@ impl Metrics {
 
     pub fn expose(&self, exposition: &mut Exposition) {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        exposition.family("gatepost_http_requests_total", Kind::Counter, "Answers by endpoint and HTTP status.");
+        exposition.family(
+            "gatepost_http_requests_total",
+            Kind::Counter,
+            "Answers by endpoint and HTTP status.",
+        );
         for ((endpoint, status), count) in &counts.answers {
-            exposition.sample("", &[("endpoint", endpoint), ("status", &status.to_string())], *count);
+            exposition.sample(
+                "",
+                &[("endpoint", endpoint), ("status", &status.to_string())],
+                *count,
+            );
         }
         exposition.family(
             "gatepost_http_request_duration_seconds",
@@ -106,7 +124,11 @@ impl Metrics {
         for (grant, count) in &counts.token_answers {
             exposition.sample("", &[("grant_type", grant)], *count);
         }
-        exposition.family("gatepost_failures_total", Kind::Counter, "Refused requests by reason code.");
+        exposition.family(
+            "gatepost_failures_total",
+            Kind::Counter,
+            "Refused requests by reason code.",
+        );
         for (reason, count) in &counts.failures {
             exposition.sample("", &[("reason", reason)], *count);
         }
@@ -117,7 +139,11 @@ impl Histogram {
     fn record(&mut self, took: Duration) {
         let seconds = took.as_secs_f64();
         // The last bucket is not stored: it is the count.
-        if let Some(bucket) = BOUNDS.iter().zip(&mut self.buckets).find(|(bound, _)| seconds <= **bound) {
+        if let Some(bucket) = BOUNDS
+            .iter()
+            .zip(&mut self.buckets)
+            .find(|(bound, _)| seconds <= **bound)
+        {
             *bucket.1 += 1;
         }
         self.count += 1;
@@ -128,9 +154,17 @@ impl Histogram {
         let mut below = 0;
         for (bound, count) in BOUNDS.iter().zip(&self.buckets) {
             below += count;
-            exposition.sample("_bucket", &[("endpoint", endpoint), ("le", &bound.to_string())], below);
+            exposition.sample(
+                "_bucket",
+                &[("endpoint", endpoint), ("le", &bound.to_string())],
+                below,
+            );
         }
-        exposition.sample("_bucket", &[("endpoint", endpoint), ("le", "+Inf")], self.count);
+        exposition.sample(
+            "_bucket",
+            &[("endpoint", endpoint), ("le", "+Inf")],
+            self.count,
+        );
         exposition.sample("_sum", &[("endpoint", endpoint)], self.sum.as_secs_f64());
         exposition.sample("_count", &[("endpoint", endpoint)], self.count);
     }
@@ -163,11 +197,26 @@ mod tests {
             metrics.count(&answered(millis));
         }
         let text = exposed(&metrics);
-        for (bound, count) in [("0.001", 1), ("0.0025", 2), ("0.025", 2), ("0.05", 3), ("10", 3), ("+Inf", 4)] {
+        for (bound, count) in [
+            ("0.001", 1),
+            ("0.0025", 2),
+            ("0.025", 2),
+            ("0.05", 3),
+            ("10", 3),
+            ("+Inf", 4),
+        ] {
             let line = format!("_bucket{{endpoint=\"token\",le=\"{bound}\"}} {count}\n");
             assert!(text.contains(&line), "{line}{text}");
         }
-        assert!(text.contains("gatepost_http_request_duration_seconds_sum{endpoint=\"token\"} 11.033\n"), "{text}");
-        assert!(text.contains("gatepost_http_request_duration_seconds_count{endpoint=\"token\"} 4\n"), "{text}");
+        assert!(
+            text.contains(
+                "gatepost_http_request_duration_seconds_sum{endpoint=\"token\"} 11.033\n"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("gatepost_http_request_duration_seconds_count{endpoint=\"token\"} 4\n"),
+            "{text}"
+        );
     }
 }

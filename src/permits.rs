@@ -1,5 +1,6 @@
-//! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of them starves the rest.
-//! A permit goes back when its holder drops it, or when somebody sees that the holder's thread hangs for ever.
+//! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of
+//! them starves the rest. A permit goes back when its holder drops it, or when somebody sees that
+//! the holder's thread hangs for ever.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -7,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A counting semaphore with a bounded wait and a bounded number of waiters: a waiter keeps a worker from other requests, just
-/// as a holder does.
+/// A counting semaphore with a bounded wait and a bounded number of waiters: a waiter keeps a
+/// worker from other requests, just as a holder does.
 #[derive(Debug)]
 pub struct Permits {
     most_waiting: usize,
@@ -54,9 +55,13 @@ impl HeldPermits {
         HeldPermits(HELD_HERE.with_borrow(Clone::clone))
     }
 
-    /// Gives them back in the place of a thread that hangs. Those that it dropped meanwhile are back already.
+    /// Gives them back in the place of a thread that hangs. Those that it dropped meanwhile are
+    /// back already.
     pub fn give_back(&self) {
-        self.0.iter().filter_map(Weak::upgrade).for_each(|hold| hold.give_back());
+        self.0
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|hold| hold.give_back());
     }
 }
 
@@ -70,8 +75,8 @@ impl Hold {
 }
 
 impl Permits {
-    /// A lane for `count` holders at once, and twice as many who wait: where `count` is a quarter of the workers, a quarter
-    /// stays free for everything else.
+    /// A lane for `count` holders at once, and twice as many who wait: where `count` is a quarter
+    /// of the workers, a quarter stays free for everything else.
     pub fn new(count: usize) -> Permits {
         Permits::with_waiting(count, count.saturating_mul(2))
     }
@@ -82,16 +87,25 @@ impl Permits {
     }
 
     fn with_waiting(count: usize, most_waiting: usize) -> Permits {
-        let crowd = Mutex::new(Crowd { free: count, waiting: 0 });
-        Permits { most_waiting, lane: Arc::new(Lane { crowd, returned: Condvar::new() }) }
+        let crowd = Mutex::new(Crowd {
+            free: count,
+            waiting: 0,
+        });
+        Permits {
+            most_waiting,
+            lane: Arc::new(Lane {
+                crowd,
+                returned: Condvar::new(),
+            }),
+        }
     }
 
     pub fn free(&self) -> usize {
         self.lane.crowd().free
     }
 
-    /// Takes a permit, waiting at most `patience`; `None` when there was none by then, or when too many wait
-    /// already.
+    /// Takes a permit, waiting at most `patience`; `None` when there was none by then, or when too
+    /// many wait already.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
         let mut crowd = self.lane.crowd();
@@ -104,14 +118,25 @@ impl Permits {
                 crowd.waiting -= 1;
                 return None;
             };
-            crowd = self.lane.returned.wait_timeout(crowd, remaining).unwrap_or_else(PoisonError::into_inner).0;
+            crowd = self
+                .lane
+                .returned
+                .wait_timeout(crowd, remaining)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         crowd.waiting -= 1;
         crowd.free -= 1;
         drop(crowd);
-        let hold = Arc::new(Hold { lane: Arc::clone(&self.lane), is_back: AtomicBool::new(false) });
+        let hold = Arc::new(Hold {
+            lane: Arc::clone(&self.lane),
+            is_back: AtomicBool::new(false),
+        });
         HELD_HERE.with_borrow_mut(|held| held.push(Arc::downgrade(&hold)));
-        Some(Permit { hold, lane: PhantomData })
+        Some(Permit {
+            hold,
+            lane: PhantomData,
+        })
     }
 }
 
@@ -127,7 +152,8 @@ impl Drop for Permit<'_> {
         let own = Arc::downgrade(&self.hold);
         // The seat of a thread that ends is dropped after the list.
         let _ = HELD_HERE.try_with(|held| {
-            held.borrow_mut().retain(|hold| hold.strong_count() > 0 && !hold.ptr_eq(&own));
+            held.borrow_mut()
+                .retain(|hold| hold.strong_count() > 0 && !hold.ptr_eq(&own));
         });
     }
 }
@@ -137,7 +163,8 @@ thread_local! {
 }
 
 impl Permits {
-    /// Waits until this thread has a permit to serve requests. It keeps the one that it has, also for the next request.
+    /// Waits until this thread has a permit to serve requests. It keeps the one that it has, also
+    /// for the next request.
     pub fn sit_down(&'static self) {
         SEAT.with_borrow_mut(|seat| {
             while seat.is_none() {
@@ -147,8 +174,9 @@ impl Permits {
     }
 }
 
-/// Gives back this thread's permit to serve requests, so that another thread serves the next one meanwhile. The thread
-/// ends the request that it is at without a permit: who comes back from a wait does not wait again.
+/// Gives back this thread's permit to serve requests, so that another thread serves the next one
+/// meanwhile. The thread ends the request that it is at without a permit: who comes back from a
+/// wait does not wait again.
 pub fn stand_up() {
     SEAT.take();
 }

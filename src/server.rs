@@ -1,5 +1,6 @@
-//! The server process: tiny_http over the inherited socket, worker threads, the body lane, the self-probe, the drain.
-//! Where tiny_http is weak, this module counts, refuses, or asks its supervisor for a successor.
+//! The server process: tiny_http over the inherited socket, worker threads, the body lane, the
+//! self-probe, the drain. Where tiny_http is weak, this module counts, refuses, or asks its
+//! supervisor for a successor.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -50,7 +51,8 @@ const EXIT_CONFIGURATION: i32 = 78;
 
 pub struct ServerSettings {
     pub workers: usize,
-    /// Requests that may wait for other servers, and for a place to do so. Each has a thread that is none of the workers.
+    /// Requests that may wait for other servers, and for a place to do so. Each has a thread that
+    /// is none of the workers.
     pub waiting: usize,
     /// TCP peers; those on a Unix socket are always believed.
     pub trusted_proxies: Vec<Cidr>,
@@ -76,7 +78,10 @@ impl State {
     }
 
     fn ask_for_successor(&self, reason: &str) {
-        let mut not_before = self.successor_not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut not_before = self
+            .successor_not_before
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if self.is_draining() || Instant::now() < *not_before {
             return;
         }
@@ -87,8 +92,9 @@ impl State {
     }
 }
 
-/// Standard input is the listening socket, standard output the socket to the supervisor. Ends with code 0 after a drain
-/// or when the supervisor is gone, 1 when something it needs cannot be had, 78 when it was not started by a supervisor.
+/// Standard input is the listening socket, standard output the socket to the supervisor. Ends with
+/// code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot be had, 78
+/// when it was not started by a supervisor.
 pub fn run(
     settings: ServerSettings,
     stats: Arc<ServerStats>,
@@ -118,45 +124,83 @@ fn start(
     admin_handler: impl Handler,
     last_words: impl Fn() + Copy + Send + 'static,
 ) -> Result<Infallible, StartFailure> {
-    let (control, orders) =
-        Control::from_stdout().map_err(failed(EXIT_CONFIGURATION, "a server process needs a supervisor"))?;
-    let listener =
-        Inherited::from_stdin().map_err(failed(EXIT_CONFIGURATION, "a server process inherits its listener"))?;
-    listener.try_door().map_err(failed(EXIT_CONFIGURATION, KEPT_OUT))?;
+    let (control, orders) = Control::from_stdout().map_err(failed(
+        EXIT_CONFIGURATION,
+        "a server process needs a supervisor",
+    ))?;
+    let listener = Inherited::from_stdin().map_err(failed(
+        EXIT_CONFIGURATION,
+        "a server process inherits its listener",
+    ))?;
+    listener
+        .try_door()
+        .map_err(failed(EXIT_CONFIGURATION, KEPT_OUT))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
     let (doubtful, draining) = (AtomicBool::new(false), AtomicBool::new(false));
     let successor_not_before = Mutex::new(Instant::now() + LEAST_LIFE);
-    let state = State { settings, stats, control, nonce, doubtful, draining, successor_not_before };
+    let state = State {
+        settings,
+        stats,
+        control,
+        nonce,
+        doubtful,
+        draining,
+        successor_not_before,
+    };
     let state: &'static State = Box::leak(Box::new(state));
     note_panics(state);
     // tiny_http accepts as soon as it is there, so that everything else has its descriptors first.
     catch_signals(state)?;
     if let Some(address) = state.settings.admin_listen {
-        let admin = listener::bind_admin(address)
-            .map_err(failed(1, &format!("the admin address {address} cannot be bound")))?;
-        serve(state, tiny_http::Listener::Tcp(admin), admin_handler, 2, None, 0)?;
+        let admin = listener::bind_admin(address).map_err(failed(
+            1,
+            &format!("the admin address {address} cannot be bound"),
+        ))?;
+        serve(
+            state,
+            tiny_http::Listener::Tcp(admin),
+            admin_handler,
+            2,
+            None,
+            0,
+        )?;
     }
     let workers = state.settings.workers.max(2);
-    serve(state, listener.into_listener(), handler, workers, Some(workers / 2), state.settings.waiting)?;
+    serve(
+        state,
+        listener.into_listener(),
+        handler,
+        workers,
+        Some(workers / 2),
+        state.settings.waiting,
+    )?;
     let (knocked, probed) = (address.clone(), address.clone());
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
     start_thread("probe", move || probe::beat(state, &probed))?;
     obey(state, &address, orders, last_words)
 }
 
-/// The default hook prints the panic's text, which may quote what a client sent. tiny_http's threads, which alone have
-/// no name, panic when descriptors or threads are short, and the one that accepts may be among them.
+/// The default hook prints the panic's text, which may quote what a client sent. tiny_http's
+/// threads, which alone have no name, panic when descriptors or threads are short, and the one that
+/// accepts may be among them.
 fn note_panics(state: &'static State) {
     panic::set_hook(Box::new(|panic| {
-        // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the thread that reads it alone.
-        let (text, file) = (panic.payload().downcast_ref::<String>(), panic.location().map(Location::file));
-        if text.is_some_and(|text| text.contains("NotConnected")) && file.is_some_and(|file| file.contains("tiny_http"))
+        // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the
+        // thread that reads it alone.
+        let (text, file) = (
+            panic.payload().downcast_ref::<String>(),
+            panic.location().map(Location::file),
+        );
+        if text.is_some_and(|text| text.contains("NotConnected"))
+            && file.is_some_and(|file| file.contains("tiny_http"))
         {
             state.stats.departed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let place = panic.location().map_or_else(String::new, |location| location.to_string());
+        let place = panic
+            .location()
+            .map_or_else(String::new, |location| location.to_string());
         log::error!("panic at {place}");
         if thread::current().name().is_none() {
             state.doubtful.store(true, Ordering::Relaxed);
@@ -164,8 +208,8 @@ fn note_panics(state: &'static State) {
     }));
 }
 
-/// The admin's listener has no readers of bodies, and serves one request per connection, so that no idle scraper keeps
-/// a drain waiting.
+/// The admin's listener has no readers of bodies, and serves one request per connection, so that no
+/// idle scraper keeps a drain waiting.
 fn serve<H: Handler>(
     state: &'static State,
     listener: tiny_http::Listener,
@@ -176,11 +220,17 @@ fn serve<H: Handler>(
 ) -> Result<(), StartFailure> {
     let is_admin = readers.is_none();
     // tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
-    let build = || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
-    let built = thread::Builder::new().name(resources::HTTP_THREAD.to_owned()).spawn(build);
-    let built = built.map_err(failed(1, "a thread cannot be started"))?.join();
-    let http =
-        built.unwrap_or_else(|_| Err(String::from("it panicked"))).map_err(failed(1, "tiny_http does not start"))?;
+    let build =
+        || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
+    let built = thread::Builder::new()
+        .name(resources::HTTP_THREAD.to_owned())
+        .spawn(build);
+    let built = built
+        .map_err(failed(1, "a thread cannot be started"))?
+        .join();
+    let http = built
+        .unwrap_or_else(|_| Err(String::from("it panicked")))
+        .map_err(failed(1, "tiny_http does not start"))?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
@@ -194,9 +244,17 @@ fn serve<H: Handler>(
         workers: Permits::among_bounded(workers),
         readers: Permits::among_bounded(readers.unwrap_or_default()),
         is_one_shot: is_admin,
-        failure: if is_admin { Report::Recycle } else { Report::Deaf },
+        failure: if is_admin {
+            Report::Recycle
+        } else {
+            Report::Deaf
+        },
     }));
-    let [ended, worker] = if is_admin { ["admin-ended", "admin"] } else { ["ended", "worker"] };
+    let [ended, worker] = if is_admin {
+        ["admin-ended", "admin"]
+    } else {
+        ["ended", "worker"]
+    };
     start_thread(ended, move || service.see_off(&coming))?;
     // More threads than may work at once: those that wait for other servers let others work.
     for _ in 0..workers + waiting {
@@ -208,11 +266,16 @@ fn serve<H: Handler>(
     Ok(())
 }
 
-/// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the supervisor, too.
+/// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the
+/// supervisor, too.
 fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed(1, "signals cannot be caught"))?;
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed(1, "signals cannot be caught"))?;
     start_thread("signals", move || {
-        signals.forever().filter(|signal| *signal != SIGHUP).for_each(|_| state.control.report(Report::Recycle));
+        signals
+            .forever()
+            .filter(|signal| *signal != SIGHUP)
+            .for_each(|_| state.control.report(Report::Recycle));
     })
 }
 
@@ -237,5 +300,7 @@ fn obey(
 
 fn start_thread(name: &str, life: impl FnOnce() + Send + 'static) -> Result<(), StartFailure> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(life);
-    started.map(drop).map_err(failed(1, "a thread cannot be started"))
+    started
+        .map(drop)
+        .map_err(failed(1, "a thread cannot be started"))
 }

@@ -1,5 +1,6 @@
-//! The supervisor: owns the listening socket, starts the server process, watches it, replaces it, and speaks to systemd.
-//! It knows neither HTTP nor the database, so that there is little that could end it.
+//! The supervisor: owns the listening socket, starts the server process, watches it, replaces it,
+//! and speaks to systemd. It knows neither HTTP nor the database, so that there is little that
+//! could end it.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -51,14 +52,19 @@ pub enum Event {
     Hangup,
 }
 
-/// Serves until SIGTERM or SIGINT; SIGHUP starts the server process anew, then drains the old one. Exit codes: 0 after a
-/// drain, 1 without a listening socket or admin address, 78 when the configuration is refused and nobody is serving.
+/// Serves until SIGTERM or SIGINT; SIGHUP starts the server process anew, then drains the old one.
+/// Exit codes: 0 after a drain, 1 without a listening socket or admin address, 78 when the
+/// configuration is refused and nobody is serving.
 pub fn run(settings: SupervisorSettings) -> ExitCode {
     let _claim = match settings.admin_listen.map(claim_admin).transpose() {
         Ok(claim) => claim,
         Err(error) => {
             let taken = error.kind() == ErrorKind::AddrInUse;
-            let cause = if taken { "another service of Gatepost has this port" } else { "it cannot be claimed" };
+            let cause = if taken {
+                "another service of Gatepost has this port"
+            } else {
+                "it cannot be claimed"
+            };
             log::error!("GATEPOST_ADMIN_LISTEN: {cause}: {error}");
             return ExitCode::FAILURE;
         }
@@ -94,8 +100,15 @@ pub fn run(settings: SupervisorSettings) -> ExitCode {
 
 fn forward_signals(events: Sender<Event>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD])?;
-    let forward = move || signals.forever().try_for_each(|signal| events.send(Event::Signal(signal)));
-    thread::Builder::new().name(String::from("signals")).spawn(forward).map(drop)
+    let forward = move || {
+        signals
+            .forever()
+            .try_for_each(|signal| events.send(Event::Signal(signal)))
+    };
+    thread::Builder::new()
+        .name(String::from("signals"))
+        .spawn(forward)
+        .map(drop)
 }
 
 struct Supervisor {
@@ -127,8 +140,11 @@ impl Supervisor {
                 Ok(Event::Report(number, report)) => self.hear(number, report),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            while let Some((index, status)) =
-                self.processes.iter_mut().enumerate().find_map(|(index, process)| Some((index, process.ended()?)))
+            while let Some((index, status)) = self
+                .processes
+                .iter_mut()
+                .enumerate()
+                .find_map(|(index, process)| Some((index, process.ended()?)))
             {
                 let process = self.processes.remove(index);
                 self.bury(&process, status);
@@ -137,9 +153,15 @@ impl Supervisor {
                 self.want_start(Instant::now());
             }
             self.relieve_orphans();
-            self.processes.iter_mut().for_each(ServerProcess::kill_if_overdue);
+            self.processes
+                .iter_mut()
+                .for_each(ServerProcess::kill_if_overdue);
             // systemd wants a sign at least every `watchdog`; it gets one twice as often.
-            if let Some(interval) = self.settings.watchdog.filter(|_| Instant::now() >= self.watchdog_at) {
+            if let Some(interval) = self
+                .settings
+                .watchdog
+                .filter(|_| Instant::now() >= self.watchdog_at)
+            {
                 self.tell_systemd("WATCHDOG=1");
                 self.watchdog_at = Instant::now() + interval / 2;
             }
@@ -158,7 +180,13 @@ impl Supervisor {
     }
 
     fn hear(&mut self, number: u64, report: Report) {
-        let Some(process) = self.processes.iter_mut().find(|process| process.number == number) else { return };
+        let Some(process) = self
+            .processes
+            .iter_mut()
+            .find(|process| process.number == number)
+        else {
+            return;
+        };
         match report {
             Report::Beat => process.last_beat = Instant::now(),
             Report::Open => process.is_open = true,
@@ -211,7 +239,12 @@ impl Supervisor {
 
     /// A successor at `moment`, unless one is starting or will sooner.
     fn want_start(&mut self, moment: Instant) {
-        if self.is_stopping || self.processes.iter().any(|process| process.stage == Stage::Starting) {
+        if self.is_stopping
+            || self
+                .processes
+                .iter()
+                .any(|process| process.stage == Stage::Starting)
+        {
             return;
         }
         self.start_at = Some(self.start_at.map_or(moment, |planned| planned.min(moment)));
@@ -228,12 +261,21 @@ impl Supervisor {
         let is_successor = self.processes.iter().any(ServerProcess::is_well);
         let listener = self.listening.handle();
         let started = listener.and_then(|listener| {
-            ServerProcess::start(&self.settings, self.started_count, is_successor, listener, self.sender.clone())
+            ServerProcess::start(
+                &self.settings,
+                self.started_count,
+                is_successor,
+                listener,
+                self.sender.clone(),
+            )
         });
         match started {
             Ok(process) => self.processes.push(process),
             Err(error) => {
-                log::error!("the server process {} cannot be started: {error}", self.settings.program.display());
+                log::error!(
+                    "the server process {} cannot be started: {error}",
+                    self.settings.program.display()
+                );
                 self.start_failed();
             }
         }
@@ -244,7 +286,8 @@ impl Supervisor {
             return;
         }
         log::error!("server process {} ended: {status}", process.id());
-        // Also after it began to serve: without its database it answers before it knows whether it can.
+        // Also after it began to serve: without its database it answers before it knows whether it
+        // can.
         if status.code() == Some(i32::from(EXIT_CONFIGURATION)) {
             self.configuration_refused = true;
             self.stay_with_the_old();
@@ -264,17 +307,23 @@ impl Supervisor {
 
     /// An upgrade that failed leaves the old process serving, which is as ready as it was.
     fn stay_with_the_old(&self) {
-        if self.processes.iter().any(|process| process.stage == Stage::Serving) {
+        if self
+            .processes
+            .iter()
+            .any(|process| process.stage == Stage::Serving)
+        {
             self.tell_systemd("READY=1");
         }
     }
 
-    /// A successor may take long to start. If no process serves meanwhile, an ordinary one is started in its place.
+    /// A successor may take long to start. If no process serves meanwhile, an ordinary one is
+    /// started in its place.
     fn relieve_orphans(&mut self) {
         if self.is_stopping || self.processes.iter().any(ServerProcess::is_well) {
             return;
         }
-        let is_orphan = |process: &&mut ServerProcess| process.stage == Stage::Starting && process.is_successor;
+        let is_orphan =
+            |process: &&mut ServerProcess| process.stage == Stage::Starting && process.is_successor;
         for orphan in self.processes.iter_mut().filter(is_orphan) {
             log::warn!("server process {} lost its predecessor", orphan.id());
             orphan.kill();

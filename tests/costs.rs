@@ -1,4 +1,5 @@
-//! What requests cost the database: statements by `pg_stat_statements`, writing transactions by the ids they use up.
+//! What requests cost the database: statements by `pg_stat_statements`, writing transactions by the
+//! ids they use up.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +21,10 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 use serde_json::json;
 use support::cluster::Cluster;
-use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
+use support::flow::{
+    self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo,
+    with_clients,
+};
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use support::http::Browser;
 use support::offline::{self, CONF1, CONF2, access, refresh};
@@ -29,8 +33,8 @@ use support::signer::Signer;
 use support::traveller::Traveller;
 use support::upstream::{Plan, Upstream};
 
-/// Statements, which are round trips, of each request once its connection has prepared them and its client is cached. A
-/// connection that was idle for over a second costs one more, empty one.
+/// Statements, which are round trips, of each request once its connection has prepared them and its
+/// client is cached. A connection that was idle for over a second costs one more, empty one.
 const AUTHORIZE_ANONYMOUSLY: i64 = 0;
 /// Session with user; consent.
 const AUTHORIZE: i64 = 2;
@@ -38,7 +42,8 @@ const AUTHORIZE: i64 = 2;
 const NOTE_CLIENT: i64 = 1;
 /// The redemption.
 const REDEEM: i64 = 1;
-/// The grant moves on, and is read by the way; where the request asks for less than all of it, it is read before.
+/// The grant moves on, and is read by the way; where the request asks for less than all of it, it
+/// is read before.
 const REFRESH: i64 = 1;
 const REFRESH_NARROWED: i64 = 2;
 /// What the token stands on.
@@ -47,7 +52,8 @@ const CLIENT_CREDENTIALS: i64 = 0;
 const PUBLISHED_DOCUMENT: i64 = 0;
 /// User; failures so far, before and in the hashing turn; session; consent.
 const SIGN_IN: i64 = 5;
-/// Who is linked to that identity; session; consent. The way upstream costs nothing, however many begin it.
+/// Who is linked to that identity; session; consent. The way upstream costs nothing, however many
+/// begin it.
 const SIGN_IN_UPSTREAM: i64 = 3;
 /// A user with their link; or, of one who is here, claims that changed.
 const TAKE_OVER: i64 = 1;
@@ -66,8 +72,14 @@ struct Role(String);
 impl Role {
     fn of(database: &TestDatabase) -> Role {
         let name = format!("role_{}", database.schema);
-        database.run(&format!("CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA {} TO {name}", database.schema));
-        database.client().batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public").ok();
+        database.run(&format!(
+            "CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA {} TO {name}",
+            database.schema
+        ));
+        database
+            .client()
+            .batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
+            .ok();
         Role(name)
     }
 
@@ -81,7 +93,9 @@ impl Role {
 impl Drop for Role {
     fn drop(&mut self) {
         if let Ok(mut client) = Client::connect(&cluster(), NoTls) {
-            drop(client.batch_execute(&format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.0)));
+            drop(
+                client.batch_execute(&format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.0)),
+            );
         }
     }
 }
@@ -107,8 +121,8 @@ struct Meter {
 }
 
 impl Meter {
-    /// The two questions of every second (what is registered, whom to call), what failed, which is written together by
-    /// another thread, and the upkeep of every minute belong to no request.
+    /// The two questions of every second (what is registered, whom to call), what failed, which is
+    /// written together by another thread, and the upkeep of every minute belong to no request.
     fn is_background(query: &str) -> bool {
         query.starts_with("SELECT registry_version, clock_timestamp()")
             || query.starts_with("WITH waiting AS")
@@ -124,7 +138,9 @@ impl Meter {
         let rows = self.client.query(sql, &[&self.role]).unwrap();
         let mut calls = BTreeMap::new();
         for row in rows {
-            *calls.entry(row.get::<_, String>(0).trim().to_owned()).or_default() += row.get::<_, i64>(1);
+            *calls
+                .entry(row.get::<_, String>(0).trim().to_owned())
+                .or_default() += row.get::<_, i64>(1);
         }
         calls.retain(|query, _| !Meter::is_background(query));
         calls
@@ -132,12 +148,15 @@ impl Meter {
 
     /// The next transaction id; asking uses one up itself.
     fn transaction_id(&mut self) -> i64 {
-        self.client.query_one("SELECT pg_current_xact_id()::text::int8", &[]).unwrap().get(0)
+        self.client
+            .query_one("SELECT pg_current_xact_id()::text::int8", &[])
+            .unwrap()
+            .get(0)
     }
 
-    /// Runs all rounds. Transaction ids are the cluster's, and others may have used some meanwhile; a connection may
-    /// have had to prove that it lives; upkeep comes every minute. So all is done again, and what is told is the least
-    /// of a few tries.
+    /// Runs all rounds. Transaction ids are the cluster's, and others may have used some meanwhile;
+    /// a connection may have had to prove that it lives; upkeep comes every minute. So all is done
+    /// again, and what is told is the least of a few tries.
     fn of(&mut self, mut request: impl FnMut()) -> Cost {
         let tries: Vec<Cost> = (0..4).map(|_| self.once(&mut request)).collect();
         let writes = tries.iter().map(|cost| cost.writes).min().unwrap();
@@ -161,7 +180,8 @@ impl Meter {
     fn await_quiet(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         // Its last statement; sign-ins have others over the same table.
-        let is_last = |query: &String| query.starts_with("DELETE FROM sign_in_failures WHERE bucket IN");
+        let is_last =
+            |query: &String| query.starts_with("DELETE FROM sign_in_failures WHERE bucket IN");
         while !self.calls().keys().any(is_last) {
             assert!(Instant::now() < deadline, "no upkeep seen");
             sleep(Duration::from_millis(50));
@@ -176,23 +196,45 @@ const PUBLISHED: [&str; 3] = [
     "/.well-known/oauth-authorization-server",
 ];
 
-/// One statement, without the partitions of what it cannot stand on, which would be most of the work.
+/// One statement, without the partitions of what it cannot stand on, which would be most of the
+/// work.
 fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) {
-    let own = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-    let own = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own).json();
-    let introspect = || offline::introspect_as(gatepost, ("conf1", CONF1_SECRET), offline::access(&own));
+    let own = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
+    let own = gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &basic("conf1", CONF1_SECRET))],
+            &own,
+        )
+        .json();
+    let introspect =
+        || offline::introspect_as(gatepost, ("conf1", CONF1_SECRET), offline::access(&own));
     let cost = meter.of(|| assert_eq!(introspect()["active"], true));
     assert_eq!((cost.writes, cost.statements()), (0, ROUNDS), "{cost:#?}");
-    assert!(cost.calls.keys().all(|sql| !sql.contains("grants") && !sql.contains("sessions")), "{cost:#?}");
+    assert!(
+        cost.calls
+            .keys()
+            .all(|sql| !sql.contains("grants") && !sql.contains("sessions")),
+        "{cost:#?}"
+    );
 }
 
 /// That a session is in use is noted once an hour. One of the two writes is the test's own.
 fn note_of_use(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser, consented: &str) {
     let used = meter.of(|| {
-        gatepost.database.run("UPDATE sessions SET used_at = used_at - interval '2 hours'");
+        gatepost
+            .database
+            .run("UPDATE sessions SET used_at = used_at - interval '2 hours'");
         code(browser, consented);
     });
-    assert_eq!((used.writes, used.statements()), (2 * ROUNDS, ROUNDS * (AUTHORIZE + 1)), "{used:#?}");
+    assert_eq!(
+        (used.writes, used.statements()),
+        (2 * ROUNDS, ROUNDS * (AUTHORIZE + 1)),
+        "{used:#?}"
+    );
 }
 
 #[test]
@@ -205,11 +247,17 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let told = json!({"backchannel_logout_uri": "https://told.example/out"});
     gatepost.apply(&with_clients(document(), &[("told", told)]));
     gatepost.serve();
-    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
     let mut browser = signed_in(&gatepost);
     let consented = authorize_path("conf2", RP2, &[]);
     let page = browser.visit(&consented);
-    assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+    assert_eq!(
+        decide(&mut browser, &page, "allow", &["profile"], true).status,
+        303
+    );
     let bearer = |code: &str, secret: (&str, &str), redirect_uri: &str| {
         let tokens = redeem_as(&gatepost, secret, redirect_uri, code).json();
         tokens["access_token"].as_str().unwrap().to_owned()
@@ -227,10 +275,18 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         assert_eq!(userinfo(&gatepost, &token).status, 200);
     });
     assert_eq!(flow.writes, ROUNDS, "{flow:#?}");
-    assert_eq!(flow.statements(), ROUNDS * (AUTHORIZE + REDEEM + USERINFO), "{flow:#?}");
+    assert_eq!(
+        flow.statements(),
+        ROUNDS * (AUTHORIZE + REDEEM + USERINFO),
+        "{flow:#?}"
+    );
 
     let authorize = meter.of(|| drop(code(&mut browser, &consented)));
-    assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * AUTHORIZE), "{authorize:#?}");
+    assert_eq!(
+        (authorize.writes, authorize.statements()),
+        (0, ROUNDS * AUTHORIZE),
+        "{authorize:#?}"
+    );
 
     note_of_use(&gatepost, &mut meter, &mut browser, &consented);
 
@@ -238,34 +294,61 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let wants_to_hear = authorize_path("told", RP1, &[]);
     code(&mut browser, &wants_to_hear);
     let authorize = meter.of(|| drop(code(&mut browser, &wants_to_hear)));
-    assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * (AUTHORIZE + NOTE_CLIENT)), "{authorize:#?}");
+    assert_eq!(
+        (authorize.writes, authorize.statements()),
+        (0, ROUNDS * (AUTHORIZE + NOTE_CLIENT)),
+        "{authorize:#?}"
+    );
 
     for token in [&jwt, &reference_token] {
         let cost = meter.of(|| assert_eq!(userinfo(&gatepost, token).status, 200));
-        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * USERINFO), "{cost:#?}");
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            (0, ROUNDS * USERINFO),
+            "{cost:#?}"
+        );
     }
 
     for client in ["conf1", "service"] {
         let authorization = basic(client, CONF1_SECRET);
-        let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("scope", "orders.read"),
+        ];
         let request = || {
-            let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+            let answer = gatepost.post(
+                "/connect/token",
+                &[("Authorization", &authorization)],
+                &form,
+            );
             assert_eq!(answer.status, 200, "{}", answer.text());
         };
         // A client's first request since its registration changed reads the registration.
         request();
         let cost = meter.of(request);
-        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * CLIENT_CREDENTIALS), "{cost:#?}");
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            (0, ROUNDS * CLIENT_CREDENTIALS),
+            "{cost:#?}"
+        );
     }
     introspection_of_a_clients_own_token(&gatepost, &mut meter);
 
     for path in PUBLISHED {
         let cost = meter.of(|| assert_eq!(gatepost.get(path).status, 200));
-        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * PUBLISHED_DOCUMENT), "{path} {cost:#?}");
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            (0, ROUNDS * PUBLISHED_DOCUMENT),
+            "{path} {cost:#?}"
+        );
     }
 
     let anonymous = meter.of(|| assert_eq!(gatepost.browser().visit(&consented).status, 200));
-    assert_eq!((anonymous.writes, anonymous.statements()), (0, ROUNDS * AUTHORIZE_ANONYMOUSLY), "{anonymous:#?}");
+    assert_eq!(
+        (anonymous.writes, anonymous.statements()),
+        (0, ROUNDS * AUTHORIZE_ANONYMOUSLY),
+        "{anonymous:#?}"
+    );
 
     let sign_in = meter.of(|| {
         let mut fresh = gatepost.browser();
@@ -273,18 +356,29 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         let answer = sign_in(&mut fresh, &page, "alice", ALICE_PASSWORD);
         assert_eq!(answer.status, 303, "{}", answer.text());
     });
-    assert_eq!((sign_in.writes, sign_in.statements()), (ROUNDS, ROUNDS * SIGN_IN), "{sign_in:#?}");
+    assert_eq!(
+        (sign_in.writes, sign_in.statements()),
+        (ROUNDS, ROUNDS * SIGN_IN),
+        "{sign_in:#?}"
+    );
 
     let asked = authorize_path("conf2", RP2, &[("prompt", "consent")]);
     let mut page = browser.visit(&asked);
     let shown = meter.of(|| page = browser.visit(&asked));
     let consent = meter.of(|| {
         let page = browser.visit(&asked);
-        assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+        assert_eq!(
+            decide(&mut browser, &page, "allow", &["profile"], true).status,
+            303
+        );
     });
     assert_eq!(shown.writes, 0, "{shown:#?}");
     assert_eq!(consent.writes, ROUNDS, "{consent:#?}");
-    assert_eq!(consent.statements() - shown.statements(), ROUNDS * CONSENT, "{consent:#?}");
+    assert_eq!(
+        consent.statements() - shown.statements(),
+        ROUNDS * CONSENT,
+        "{consent:#?}"
+    );
     assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
 }
 
@@ -297,33 +391,60 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
     gatepost.apply(&offline::document());
     gatepost.serve();
-    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
-    let mut tokens = CONF1.tokens(&gatepost, &mut signed_in(&gatepost), "openid profile offline_access");
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let mut tokens = CONF1.tokens(
+        &gatepost,
+        &mut signed_in(&gatepost),
+        "openid profile offline_access",
+    );
     let mut refreshed = |further: &[(&str, &str)]| {
         let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
         assert_eq!(answer.status, 200, "{}", answer.text());
         tokens = answer.json();
     };
     meter.await_quiet();
-    for (further, statements) in [(&[][..], REFRESH), (&[("scope", "openid")], REFRESH_NARROWED)] {
+    for (further, statements) in [
+        (&[][..], REFRESH),
+        (&[("scope", "openid")], REFRESH_NARROWED),
+    ] {
         refreshed(further);
         let cost = meter.of(|| refreshed(further));
-        assert_eq!((cost.writes, cost.statements()), (ROUNDS, ROUNDS * statements), "{cost:#?}");
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            (ROUNDS, ROUNDS * statements),
+            "{cost:#?}"
+        );
     }
 }
 
-/// Partitions, `users`, `sessions` and `clients` that were read from end to end so far, with how often.
+/// Partitions, `users`, `sessions` and `clients` that were read from end to end so far, with how
+/// often.
 fn scans(database: &TestDatabase) -> BTreeMap<String, i64> {
     let sql = "SELECT relname::text, seq_scan FROM pg_stat_user_tables WHERE schemaname = current_schema()
                AND (relname IN ('users', 'clients') OR relid IN (SELECT inhrelid FROM pg_inherits))";
-    database.client().query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+    database
+        .client()
+        .query(sql, &[])
+        .unwrap()
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect()
 }
 
 /// Counts reach the statistics at the latest when their connection ends.
 fn await_disconnection(database: &TestDatabase, role: &Role) {
     let connected = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
     let deadline = Instant::now() + Duration::from_secs(20);
-    while database.client().query_one(connected, &[&role.0]).unwrap().get::<_, i64>(0) > 0 {
+    while database
+        .client()
+        .query_one(connected, &[&role.0])
+        .unwrap()
+        .get::<_, i64>(0)
+        > 0
+    {
         assert!(Instant::now() < deadline, "the server's connections stay");
         sleep(Duration::from_millis(50));
     }
@@ -345,7 +466,11 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
             assert_eq!(userinfo(gatepost, offline::access(&tokens)).status, 200);
             let next = party.refresh(gatepost, offline::refresh(&tokens)).json();
             for path in ["/connect/introspect", "/connect/revocation"] {
-                let answer = party.post(&mut gatepost.connect(), path, &[("token", offline::refresh(&next))]);
+                let answer = party.post(
+                    &mut gatepost.connect(),
+                    path,
+                    &[("token", offline::refresh(&next))],
+                );
                 assert_eq!(answer.status, 200, "{}", answer.text());
             }
         }
@@ -353,16 +478,28 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         assert_eq!(page.status, 200);
         let page = browser.get("/logout");
         let token = page.fields().remove("form_token").unwrap();
-        assert_eq!(browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]).status, 200);
+        assert_eq!(
+            browser
+                .post(
+                    "/logout",
+                    &[("form_token", &token), ("decision", "sign_out")]
+                )
+                .status,
+            200
+        );
     };
-    // Tables that have a row or some and were looked at by ANALYZE: reading one whole is the cheapest plan now.
+    // Tables that have a row or some and were looked at by ANALYZE: reading one whole is the
+    // cheapest plan now.
     everything(&gatepost);
     gatepost.stop();
     gatepost.database.run("ANALYZE");
     await_disconnection(&gatepost.database, &role);
     let mut read_by = |requests: &dyn Fn(&Gatepost)| {
         let before = scans(&gatepost.database);
-        let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+        let mut meter = Meter {
+            client: gatepost.database.client(),
+            role: role.0.clone(),
+        };
         let reset = "SELECT public.pg_stat_statements_reset(oid) FROM pg_roles WHERE rolname = $1";
         meter.client.execute(reset, &[&role.0]).unwrap();
         gatepost.serve();
@@ -371,19 +508,25 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         gatepost.stop();
         await_disconnection(&gatepost.database, &role);
         let mut read = scans(&gatepost.database);
-        read.iter_mut().for_each(|(table, count)| *count -= before.get(table).copied().unwrap_or_default());
+        read.iter_mut()
+            .for_each(|(table, count)| *count -= before.get(table).copied().unwrap_or_default());
         read.retain(|_, count| *count > 0);
         read
     };
-    // The start reads the registrations whole, and looks for the ends of the audit log's chains; upkeep may read what it
-    // likes: it comes with each minute, so one time in three it is not there.
+    // The start reads the registrations whole, and looks for the ends of the audit log's chains;
+    // upkeep may read what it likes: it comes with each minute, so one time in three it is not
+    // there.
     let at_the_start = read_by(&|_| {});
     let is_of_the_start = |table: &String| table == "clients" || table.starts_with("audit_events_");
-    assert!(at_the_start.keys().all(is_of_the_start), "{at_the_start:#?}");
+    assert!(
+        at_the_start.keys().all(is_of_the_start),
+        "{at_the_start:#?}"
+    );
     let mut read = BTreeMap::new();
     let holds = (0..3).any(|_| {
         read = read_by(&everything);
-        read.iter().all(|(table, count)| at_the_start.get(table).is_some_and(|start| count <= start))
+        read.iter()
+            .all(|(table, count)| at_the_start.get(table).is_some_and(|start| count <= start))
     });
     assert!(holds, "{read:#?} beside {at_the_start:#?}");
 }
@@ -395,14 +538,24 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
     let database = TestDatabase::empty();
     let role = Role::of(&database);
     let url = role.url(&database);
-    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")];
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"),
+    ];
     let mut gatepost = Gatepost::prepare_over(database, &settings);
     let mut registered = document();
     registered["identity_providers"] = json!([upstream.registration("up", json!({}))]);
     gatepost.apply(&registered);
     gatepost.serve();
-    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
-    let request = format!("{}{}", gatepost.base_url, authorize_path("conf1", RP1, &[("acr_values", "idp:up")]));
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let request = format!(
+        "{}{}",
+        gatepost.base_url,
+        authorize_path("conf1", RP1, &[("acr_values", "idp:up")])
+    );
     let come_in = || {
         let answer = Traveller::new().visit(&request);
         assert!(answer.location().starts_with(RP1), "{}", answer.location());
@@ -411,7 +564,11 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
     meter.await_quiet();
 
     let known = meter.of(come_in);
-    assert_eq!((known.writes, known.statements()), (ROUNDS, ROUNDS * SIGN_IN_UPSTREAM), "{known:#?}");
+    assert_eq!(
+        (known.writes, known.statements()),
+        (ROUNDS, ROUNDS * SIGN_IN_UPSTREAM),
+        "{known:#?}"
+    );
     let away = meter.of(|| {
         let mut person = Traveller::new();
         let answer = person.get(&request);
@@ -420,8 +577,10 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
     assert_eq!((away.writes, away.statements()), (0, 0), "{away:#?}");
 
     let mut number = 0;
-    let more: [fn(&mut Plan, u32); 2] =
-        [|plan, n| plan.subject = format!("new-{n}"), |plan, n| plan.id_token = json!({"name": n.to_string()})];
+    let more: [fn(&mut Plan, u32); 2] = [
+        |plan, n| plan.subject = format!("new-{n}"),
+        |plan, n| plan.id_token = json!({"name": n.to_string()}),
+    ];
     for change in more {
         let cost = meter.of(|| {
             number += 1;
@@ -442,7 +601,10 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
     gatepost.apply(&document());
     gatepost.serve();
-    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
     meter.await_quiet();
     let forged = |prefix: &str| format!("{prefix}{}", "A".repeat(120));
     let (code, token) = (forged("gpc_"), forged("gpa_"));
@@ -455,16 +617,35 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         assert_eq!(userinfo(&gatepost, "a.b.c").status, 401);
         assert_eq!(userinfo(&gatepost, &"x".repeat(500)).status, 401);
         let wrong = [("Authorization", basic("conf1", &format!("{CONF1_SECRET}x")))];
-        let wrong: Vec<(&str, &str)> = wrong.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let answer = gatepost.post("/connect/token", &wrong, &[("grant_type", "client_credentials")]);
+        let wrong: Vec<(&str, &str)> = wrong
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let answer = gatepost.post(
+            "/connect/token",
+            &wrong,
+            &[("grant_type", "client_credentials")],
+        );
         assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
         assert_eq!(gatepost.get("/login?r=AAAA").status, 400);
-        // A name that nobody has, another each time, is known to be none, at once as a known one is.
+        // A name that nobody has, another each time, is known to be none, at once as a known one
+        // is.
         number += 1;
         let made_up = format!("made-up-{number}");
-        assert_eq!(gatepost.get(&authorize_path(&made_up, RP1, &[])).status, 400);
-        for path in ["/connect/token", "/connect/revocation", "/connect/introspect"] {
-            let answer = gatepost.post(path, &[("Authorization", &basic(&made_up, "x"))], &[("token", "x")]);
+        assert_eq!(
+            gatepost.get(&authorize_path(&made_up, RP1, &[])).status,
+            400
+        );
+        for path in [
+            "/connect/token",
+            "/connect/revocation",
+            "/connect/introspect",
+        ] {
+            let answer = gatepost.post(
+                path,
+                &[("Authorization", &basic(&made_up, "x"))],
+                &[("token", "x")],
+            );
             assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
         }
     });
@@ -472,11 +653,23 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
 }
 
 /// What was ended before and ends again, and what names nothing of ours.
-fn endings<'a>(gatepost: &'a Gatepost, browser: &Browser, tokens: [&'a str; 3]) -> Vec<(i64, Box<dyn Fn() + 'a>)> {
+fn endings<'a>(
+    gatepost: &'a Gatepost,
+    browser: &Browser,
+    tokens: [&'a str; 3],
+) -> Vec<(i64, Box<dyn Fn() + 'a>)> {
     let revoke = |token: &'a str| Box::new(move || CONF1.revoke(gatepost, token)) as Box<dyn Fn()>;
     let sign_out = |mut browser: Browser| {
         browser.headers.clear();
-        Box::new(move || assert!(browser.clone().get("/logout").text().contains("You are signed out"))) as Box<dyn Fn()>
+        Box::new(move || {
+            assert!(
+                browser
+                    .clone()
+                    .get("/logout")
+                    .text()
+                    .contains("You are signed out")
+            )
+        }) as Box<dyn Fn()>
     };
     let mut unknown = browser.clone();
     unknown
@@ -484,10 +677,19 @@ fn endings<'a>(gatepost: &'a Gatepost, browser: &Browser, tokens: [&'a str; 3]) 
         .values_mut()
         .for_each(|handle| *handle = format!("{}{}", &handle[..8], "A".repeat(handle.len() - 8)));
     let [access, refresh, foreign] = tokens;
-    let nothing =
-        [revoke(foreign), revoke("gpr_forged"), revoke("a.b.c"), sign_out(unknown), sign_out(gatepost.browser())];
+    let nothing = [
+        revoke(foreign),
+        revoke("gpr_forged"),
+        revoke("a.b.c"),
+        sign_out(unknown),
+        sign_out(gatepost.browser()),
+    ];
     let ended = [revoke(access), revoke(refresh), sign_out(browser.clone())];
-    ended.into_iter().map(|again| (1, again)).chain(nothing.into_iter().map(|again| (0, again))).collect()
+    ended
+        .into_iter()
+        .map(|again| (1, again))
+        .chain(nothing.into_iter().map(|again| (0, again)))
+        .collect()
 }
 
 #[test]
@@ -497,34 +699,62 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
     let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(own.url.clone()), &[]);
     gatepost.apply(&offline::document());
     gatepost.serve();
-    let mut meter = Meter { client: gatepost.database.client(), role: String::from("postgres") };
-    meter.client.batch_execute("CREATE EXTENSION pg_stat_statements SCHEMA public").unwrap();
-    // Nobody waits in this test: what is counted is what would.
-    meter.client.batch_execute("ALTER SYSTEM SET autovacuum = off").unwrap();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: String::from("postgres"),
+    };
     meter
         .client
-        .batch_execute("ALTER ROLE postgres SET synchronous_commit = local; SET synchronous_commit = local")
+        .batch_execute("CREATE EXTENSION pg_stat_statements SCHEMA public")
+        .unwrap();
+    // Nobody waits in this test: what is counted is what would.
+    meter
+        .client
+        .batch_execute("ALTER SYSTEM SET autovacuum = off")
+        .unwrap();
+    meter
+        .client
+        .batch_execute(
+            "ALTER ROLE postgres SET synchronous_commit = local; SET synchronous_commit = local",
+        )
         .unwrap();
     let mut browser = signed_in(&gatepost);
     let scope = "openid profile offline_access";
     let tokens = CONF1.tokens(&gatepost, &mut browser, scope);
     let foreign = CONF2.tokens(&gatepost, &mut browser, scope);
     let form_token = browser.get("/logout").fields()["form_token"].clone();
-    let signed_out = browser.clone().post("/logout", &[("form_token", &form_token), ("decision", "sign_out")]);
+    let signed_out = browser.clone().post(
+        "/logout",
+        &[("form_token", &form_token), ("decision", "sign_out")],
+    );
     assert_eq!(signed_out.status, 200, "{}", signed_out.text());
     let tokens = [access(&tokens), refresh(&tokens), refresh(&foreign)];
     CONF1.revoke(&gatepost, tokens[0]);
     CONF1.revoke(&gatepost, tokens[1]);
     for (names, waits) in [("", 0), ("away", 1)] {
-        meter.client.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'")).unwrap();
-        meter.client.batch_execute("SELECT pg_reload_conf(); SELECT public.pg_stat_statements_reset()").unwrap();
+        meter
+            .client
+            .batch_execute(&format!(
+                "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
+            ))
+            .unwrap();
+        meter
+            .client
+            .batch_execute("SELECT pg_reload_conf(); SELECT public.pg_stat_statements_reset()")
+            .unwrap();
         // A process of its own: what the one before saw confirmed is gone with it.
         gatepost.stop();
         gatepost.serve();
         meter.await_quiet();
-        for (number, (commits, again)) in endings(&gatepost, &browser, tokens).into_iter().enumerate() {
+        for (number, (commits, again)) in
+            endings(&gatepost, &browser, tokens).into_iter().enumerate()
+        {
             let [first, later] = [(); 2].map(|()| meter.once(&mut || again()));
-            assert_eq!((first.writes, later.writes), (commits * waits, 0), "{number}, \"{names}\": {first:#?}");
+            assert_eq!(
+                (first.writes, later.writes),
+                (commits * waits, 0),
+                "{number}, \"{names}\": {first:#?}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The rules of the house that no compiler checks: who may use whom, what the core must not touch, how long things may
-//! be, and that every dependency is argued for.
+//! The rules of the house that no compiler checks: who may use whom, what the core must not touch,
+//! how long things may be, and that every dependency is argued for.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,8 @@ use gatepost::protocol::audit::audit_chain::EVENTS;
 use gatepost::protocol::registration;
 use source::{SourceFile, sources};
 
-/// The rows of the house, from the street to the cellar. A module uses its own and what stands in later rows.
+/// The rows of the house, from the street to the cellar. A module uses its own and what stands in
+/// later rows.
 const ROWS: [&[&str]; 11] = [
     &["main", "bin"],
     &["cli"],
@@ -42,8 +43,16 @@ const ROWS: [&[&str]; 11] = [
 
 /// Uses against the rows, each with its reason: (from, to, why).
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("supervisor", "server::control", "the words that the two processes say to each other over their pipe"),
-    ("supervisor", "server::BACKLOG", "both listen with the same queue: the one binds, the other takes over"),
+    (
+        "supervisor",
+        "server::control",
+        "the words that the two processes say to each other over their pipe",
+    ),
+    (
+        "supervisor",
+        "server::BACKLOG",
+        "both listen with the same queue: the one binds, the other takes over",
+    ),
 ];
 
 /// What the pure core must not name. Value types such as `std::net::IpAddr` are fine.
@@ -73,12 +82,13 @@ const BANNED_IN_PROTOCOL: [&str; 20] = [
 /// Places where markup is passed on unescaped, with how often: each was looked at.
 const PRE_ESCAPED: &[(&str, usize)] = &[];
 
-/// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds something raises them by what
-/// it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 115_266;
-const MOST_TOKENS_OF_THE_BINARY: usize = 357_767;
+/// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
+/// something raises them by what it was given, and by no more.
+const MOST_TOKENS_OF_THE_CORE: usize = 116_004;
+const MOST_TOKENS_OF_THE_BINARY: usize = 361_585;
 
-/// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no name. These only fall.
+/// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
+/// name. These only fall.
 const MOST_TUPLE_LETS: usize = 238;
 const MOST_TUPLE_PARAMETERS: usize = 36;
 
@@ -95,6 +105,7 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("config/load.rs", "config"),
     ("dispatch/route.rs", "find"),
     ("endpoints/account.rs", "change_password"),
+    ("endpoints/authorize/visit.rs", "next"),
     ("endpoints/login/passkey.rs", "prove"),
     ("endpoints/login/second_factor.rs", "try_code"),
     ("endpoints/login/sign_in.rs", "begin"),
@@ -102,9 +113,11 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("protocol/registration/client.rs", "read"),
     ("protocol/registration/client_rules.rs", "check"),
     ("protocol/registration/import/identity_server.rs", "client"),
+    ("protocol/registration/import/identity_server.rs", "user"),
     ("protocol/registration/import/keycloak.rs", "client"),
     ("protocol/registration/import/keycloak.rs", "user"),
     ("protocol/registration/import/mod.rs", "client"),
+    ("protocol/registration/plan/removal.rs", "removals"),
     ("protocol/registration/provider.rs", "read"),
     ("protocol/registration/references.rs", "check"),
 ];
@@ -114,11 +127,26 @@ const CRATE_BUDGET: usize = 140;
 
 /// Crates that are there in two versions, each with its reason.
 const DOUBLED: &[(&str, &str)] = &[
-    ("base64", "ureq is on 0.23; postgres-protocol, and we with it, on 0.22"),
-    ("const-oid", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
-    ("der", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
-    ("spki", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
-    ("syn", "at build time only: serde's macros are on 3, maud's and der's on 2"),
+    (
+        "base64",
+        "ureq is on 0.23; postgres-protocol, and we with it, on 0.22",
+    ),
+    (
+        "const-oid",
+        "x509-cert, through tokio-postgres-rustls, is one generation behind rsa",
+    ),
+    (
+        "der",
+        "x509-cert, through tokio-postgres-rustls, is one generation behind rsa",
+    ),
+    (
+        "spki",
+        "x509-cert, through tokio-postgres-rustls, is one generation behind rsa",
+    ),
+    (
+        "syn",
+        "at build time only: serde's macros are on 3, maud's and der's on 2",
+    ),
 ];
 
 fn row(module: &str) -> Option<usize> {
@@ -128,22 +156,40 @@ fn row(module: &str) -> Option<usize> {
 /// Why `from` may not use `path` (as `store::users`); none when it may.
 fn breach(from: &str, path: &str) -> Option<String> {
     let to = path.split("::").next().unwrap_or_default();
-    let Some(from_row) = row(from) else { return Some(format!("`{from}` has no place in the house")) };
+    let Some(from_row) = row(from) else {
+        return Some(format!("`{from}` has no place in the house"));
+    };
     // What the crate root itself exports is none of the rows.
     let to_row = row(to)?;
-    let excepted = EXCEPTIONS.iter().any(|(who, what, _)| *who == from && path.starts_with(what));
+    let excepted = EXCEPTIONS
+        .iter()
+        .any(|(who, what, _)| *who == from && path.starts_with(what));
     (from != to && from_row >= to_row && !excepted).then(|| format!("`{from}` uses `{path}`"))
 }
 
 fn breaches(file: &SourceFile) -> Vec<String> {
-    let mut found: Vec<String> = file.crate_paths().iter().filter_map(|path| breach(file.top_module(), path)).collect();
-    found.extend(file.escapes_through_super().map(|line| format!("reaches the crate root by `super`: {line}")));
-    found.iter().map(|problem| format!("{}: {problem}", file.path)).collect()
+    let mut found: Vec<String> = file
+        .crate_paths()
+        .iter()
+        .filter_map(|path| breach(file.top_module(), path))
+        .collect();
+    found.extend(
+        file.escapes_through_super()
+            .map(|line| format!("reaches the crate root by `super`: {line}")),
+    );
+    found
+        .iter()
+        .map(|problem| format!("{}: {problem}", file.path))
+        .collect()
 }
 
 #[test]
 fn imports_run_one_way() {
-    let found: Vec<String> = sources().iter().filter(|file| file.path != "lib.rs").flat_map(breaches).collect();
+    let found: Vec<String> = sources()
+        .iter()
+        .filter(|file| file.path != "lib.rs")
+        .flat_map(breaches)
+        .collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
@@ -154,8 +200,14 @@ fn the_import_rule_catches_what_it_should() {
         file("http.rs", "use crate::store::users;"),
         file("store/users.rs", "use crate::keys;"),
         file("pages/login.rs", "fn f() { crate::endpoints::token() }"),
-        file("protocol/scope.rs", "use crate::{\n    clock::Clock,\n    protocol::client::Client,\n};"),
-        file("app.rs", "use crate::protocol::{words::Scope}; use crate::endpoints::token;"),
+        file(
+            "protocol/scope.rs",
+            "use crate::{\n    clock::Clock,\n    protocol::client::Client,\n};",
+        ),
+        file(
+            "app.rs",
+            "use crate::protocol::{words::Scope}; use crate::endpoints::token;",
+        ),
         file("http.rs", "use super::server;"),
         file("attic.rs", "use crate::protocol::scope;"),
         file("cli/serve.rs", "use crate::main;"),
@@ -166,10 +218,19 @@ fn the_import_rule_catches_what_it_should() {
         assert!(!breaches(&case).is_empty(), "{case:?}");
     }
     let fine = [
-        file("endpoints/token.rs", "use crate::{pages, protocol::{scope, client}};\nuse super::answer;"),
-        file("store/users.rs", "// use crate::server;\nconst S: &str = \"crate::server\";\nuse crate::store::pool;"),
+        file(
+            "endpoints/token.rs",
+            "use crate::{pages, protocol::{scope, client}};\nuse super::answer;",
+        ),
+        file(
+            "store/users.rs",
+            "// use crate::server;\nconst S: &str = \"crate::server\";\nuse crate::store::pool;",
+        ),
         file("http.rs", "mod tests {\n    use super::*;\n}"),
-        file("supervisor/process.rs", "use crate::server::control::Report;"),
+        file(
+            "supervisor/process.rs",
+            "use crate::server::control::Report;",
+        ),
     ];
     for case in fine {
         assert_eq!(breaches(&case), Vec::<String>::new(), "{case:?}");
@@ -178,7 +239,10 @@ fn the_import_rule_catches_what_it_should() {
 
 #[test]
 fn the_core_is_pure() {
-    for file in sources().iter().filter(|file| file.top_module() == "protocol") {
+    for file in sources()
+        .iter()
+        .filter(|file| file.top_module() == "protocol")
+    {
         for banned in BANNED_IN_PROTOCOL {
             assert!(!file.names(banned), "src/{} names {banned}", file.path);
         }
@@ -187,7 +251,9 @@ fn the_core_is_pure() {
 
 #[test]
 fn gatepost_starts_no_program_but_itself() {
-    let starting = sources().iter().filter(|file| rooms::room_of(file).linked && file.product_names("Command::new"));
+    let starting = sources()
+        .iter()
+        .filter(|file| rooms::room_of(file).linked && file.product_names("Command::new"));
     let paths: Vec<&str> = starting.map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["supervisor/process.rs"]);
 }
@@ -202,8 +268,10 @@ fn nothing_is_unsafe_and_no_markup_goes_unescaped_unseen() {
             unescaped.insert(file.path.clone(), count);
         }
     }
-    let expected: BTreeMap<String, usize> =
-        PRE_ESCAPED.iter().map(|(path, count)| (String::from(*path), *count)).collect();
+    let expected: BTreeMap<String, usize> = PRE_ESCAPED
+        .iter()
+        .map(|(path, count)| (String::from(*path), *count))
+        .collect();
     assert_eq!(unescaped, expected);
 }
 
@@ -222,11 +290,21 @@ fn functions_and_files_can_be_read_in_one_go() {
             long_files.insert(file.path.as_str());
         }
         let functions = tokens::functions(&tokens);
-        let long = functions.iter().filter(|(_, length)| *length > LONGEST_FUNCTION);
+        let long = functions
+            .iter()
+            .filter(|(_, length)| *length > LONGEST_FUNCTION);
         long_functions.extend(long.map(|(name, _)| (file.path.as_str(), *name)));
     }
-    assert_eq!(long_files, LONG_FILES.iter().copied().collect(), "there are, and may be");
-    assert_eq!(long_functions, LONG_FUNCTIONS.iter().copied().collect(), "there are, and may be");
+    assert_eq!(
+        long_files,
+        LONG_FILES.iter().copied().collect(),
+        "there are, and may be"
+    );
+    assert_eq!(
+        long_functions,
+        LONG_FUNCTIONS.iter().copied().collect(),
+        "there are, and may be"
+    );
 }
 
 #[test]
@@ -237,7 +315,10 @@ fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
         if !text.starts_with("//! ") {
             missing.push(format!("src/{} has no head comment", file.path));
         }
-        for (at, start) in text.match_indices("\npub fn ").filter(|_| rooms::room_of(file).core) {
+        for (at, start) in text
+            .match_indices("\npub fn ")
+            .filter(|_| rooms::room_of(file).core)
+        {
             let signature = text[at + start.len()..].split('{').next().unwrap();
             let before = text[..=at].rsplit("\n\n").next().unwrap();
             if signature.contains("-> Result<") && !before.starts_with("///") {
@@ -252,18 +333,37 @@ fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
 fn nothing_grows_unseen() {
     let rooms = rooms::tokens_of_rooms();
     let sum = |counts: fn(&rooms::Room) -> bool| -> usize {
-        rooms::ROOMS.iter().filter(|room| counts(room)).map(|room| rooms[room.name]).sum()
+        rooms::ROOMS
+            .iter()
+            .filter(|room| counts(room))
+            .map(|room| rooms[room.name])
+            .sum()
     };
-    let lets: usize = linked().map(|file| tokens::tuple_lets(&file.tokens())).sum();
-    let parameters: usize = linked().map(|file| tokens::tuple_parameters(&file.tokens())).sum();
+    let lets: usize = linked()
+        .map(|file| tokens::tuple_lets(&file.tokens()))
+        .sum();
+    let parameters: usize = linked()
+        .map(|file| tokens::tuple_parameters(&file.tokens()))
+        .sum();
     let held = [
-        ("tokens of the core", sum(|room| room.core), MOST_TOKENS_OF_THE_CORE),
-        ("tokens of the binary", sum(|room| room.linked), MOST_TOKENS_OF_THE_BINARY),
+        (
+            "tokens of the core",
+            sum(|room| room.core),
+            MOST_TOKENS_OF_THE_CORE,
+        ),
+        (
+            "tokens of the binary",
+            sum(|room| room.linked),
+            MOST_TOKENS_OF_THE_BINARY,
+        ),
         ("tuple lets", lets, MOST_TUPLE_LETS),
         ("tuple parameters", parameters, MOST_TUPLE_PARAMETERS),
     ];
     println!("{rooms:#?}\n{held:#?}");
-    let grown: Vec<_> = held.iter().filter(|(_, there, most)| there > most).collect();
+    let grown: Vec<_> = held
+        .iter()
+        .filter(|(_, there, most)| there > most)
+        .collect();
     assert!(grown.is_empty(), "there are, and may be: {grown:?}");
 }
 
@@ -273,9 +373,15 @@ fn every_dependency_is_argued_for_in_the_readme() {
     let declared = declared_dependencies(&manifest);
     let readme = read("README.md");
     let argued = argued_dependencies(&readme);
-    assert!(declared.contains("tiny_http") && declared.contains("proptest"), "the manifest was not understood");
+    assert!(
+        declared.contains("tiny_http") && declared.contains("proptest"),
+        "the manifest was not understood"
+    );
     let names: BTreeSet<String> = argued.keys().cloned().collect();
-    assert_eq!(declared, names, "Cargo.toml on the left, the README's table on the right");
+    assert_eq!(
+        declared, names,
+        "Cargo.toml on the left, the README's table on the right"
+    );
     for (name, reason) in argued {
         assert!(reason.len() >= 20, "{name} has no reason but {reason:?}");
     }
@@ -284,18 +390,33 @@ fn every_dependency_is_argued_for_in_the_readme() {
 /// `tests/e2e/connect.test.mjs` runs each of them.
 #[test]
 fn the_programs_of_the_documentation_are_those_that_run() {
-    let files = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let pages: Vec<String> =
-        files(Path::new("docs/connect")).iter().map(|page| fs::read_to_string(page).unwrap()).collect();
-    let is_program = |path: &PathBuf| {
-        path.extension().is_none_or(|extension| !["mod", "sum", "lock"].iter().any(|one| extension == *one))
+    let files = |folder: &Path| {
+        fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect::<Vec<_>>()
     };
-    let programs: Vec<PathBuf> =
-        files(Path::new("tests/e2e/connect")).iter().flat_map(|folder| files(folder)).filter(is_program).collect();
+    let pages: Vec<String> = files(Path::new("docs/connect"))
+        .iter()
+        .map(|page| fs::read_to_string(page).unwrap())
+        .collect();
+    let is_program = |path: &PathBuf| {
+        path.extension()
+            .is_none_or(|extension| !["mod", "sum", "lock"].iter().any(|one| extension == *one))
+    };
+    let programs: Vec<PathBuf> = files(Path::new("tests/e2e/connect"))
+        .iter()
+        .flat_map(|folder| files(folder))
+        .filter(is_program)
+        .collect();
     assert!(programs.len() > 8, "{programs:?}");
     for program in programs {
         let text = format!("\n{}```\n", fs::read_to_string(&program).unwrap());
-        assert!(pages.iter().any(|page| page.contains(&text)), "{} stands on no page as it is", program.display());
+        assert!(
+            pages.iter().any(|page| page.contains(&text)),
+            "{} stands on no page as it is",
+            program.display()
+        );
     }
 }
 
@@ -303,22 +424,42 @@ fn the_programs_of_the_documentation_are_those_that_run() {
 fn the_reference_is_what_the_binary_says() {
     let directory = std::env::temp_dir().join(format!("gatepost-reference-{}", std::process::id()));
     fs::create_dir(&directory).unwrap();
-    let made = Command::new(env!("CARGO_BIN_EXE_gatepost")).arg("reference").arg(&directory).status().unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_gatepost"))
+        .arg("reference")
+        .arg(&directory)
+        .status()
+        .unwrap();
     assert!(made.success());
     let pages = |folder: &Path| -> BTreeMap<_, String> {
-        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        paths.map(|path| (path.file_name().unwrap().to_owned(), fs::read_to_string(&path).unwrap())).collect()
+        let paths = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        paths
+            .map(|path| {
+                (
+                    path.file_name().unwrap().to_owned(),
+                    fs::read_to_string(&path).unwrap(),
+                )
+            })
+            .collect()
     };
     let (made, kept) = (pages(&directory), pages(Path::new("docs/reference")));
     fs::remove_dir_all(&directory).unwrap();
-    assert!(made.len() == 8 && made == kept, "run `gatepost reference docs/reference`");
+    assert!(
+        made.len() == 8 && made == kept,
+        "run `gatepost reference docs/reference`"
+    );
 }
 
 #[test]
 fn the_reference_explains_every_key_of_a_registration() {
     for (list, keys) in registration::document::keys() {
         assert!(!keys.is_empty(), "{list}");
-        assert_eq!(keys, explained("registration", list), "keys of {list}: what is taken, and what the reference has");
+        assert_eq!(
+            keys,
+            explained("registration", list),
+            "keys of {list}: what is taken, and what the reference has"
+        );
     }
 }
 
@@ -328,10 +469,17 @@ fn the_reference_explains_every_audit_event_and_every_path() {
     assert_eq!(events, explained("audit", ""));
     let told = explained("endpoints", "Endpoints");
     let metadata = read("src/protocol/discovery.rs");
-    let constants = metadata.lines().filter(|line| line.starts_with("pub const") && line.contains("_PATH: &str"));
+    let constants = metadata
+        .lines()
+        .filter(|line| line.starts_with("pub const") && line.contains("_PATH: &str"));
     let routes = read("src/dispatch/route.rs");
-    let arms = routes.lines().filter(|line| line.trim_start().starts_with("\"/"));
-    let paths: Vec<&str> = constants.chain(arms).filter_map(|line| line.split('"').nth(1)).collect();
+    let arms = routes
+        .lines()
+        .filter(|line| line.trim_start().starts_with("\"/"));
+    let paths: Vec<&str> = constants
+        .chain(arms)
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
     assert!(paths.len() > 15, "{paths:?}");
     let missing: Vec<_> = paths.iter().filter(|path| !told.contains(**path)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -344,16 +492,31 @@ fn pages_below(folder: &str, pages: &mut Vec<(String, String)>) {
         if path.is_dir() {
             pages_below(path.to_str().unwrap(), pages);
         } else if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push((path.to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap()));
+            pages.push((
+                path.to_str().unwrap().to_owned(),
+                fs::read_to_string(&path).unwrap(),
+            ));
         }
     }
 }
 
 /// The anchors of a page, as GitHub makes them.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let headings = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim());
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+    headings
+        .map(|heading| {
+            heading
+                .to_lowercase()
+                .chars()
+                .filter(kept)
+                .collect::<String>()
+                .replace(' ', "-")
+        })
+        .collect()
 }
 
 #[test]
@@ -366,12 +529,20 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(pages.len() > 30, "{}", pages.len());
     let mut dead = Vec::new();
     for (page, text) in &pages {
-        let links = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
+        let links = text
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap());
         for link in links.filter(|link| !link.starts_with("http")) {
             let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
             let folder = Path::new(page).parent().unwrap();
-            let target = if path.is_empty() { PathBuf::from(page) } else { folder.join(path) };
-            let there = fs::read_to_string(&target).map(|text| anchor.is_empty() || anchors(&text).contains(anchor));
+            let target = if path.is_empty() {
+                PathBuf::from(page)
+            } else {
+                folder.join(path)
+            };
+            let there = fs::read_to_string(&target)
+                .map(|text| anchor.is_empty() || anchors(&text).contains(anchor));
             if !there.unwrap_or(anchor.is_empty() && target.exists()) {
                 dead.push(format!("{page}: {link}"));
             }
@@ -380,37 +551,73 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
-/// aws-lc-sys is built anew, and all that stands on it, whenever this variable is another than before.
+/// aws-lc-sys is built anew, and all that stands on it, whenever this variable is another than
+/// before.
 #[test]
 fn make_builds_what_cargo_builds() {
-    let shown = ["--silent", "--eval", "shown: ; @echo moment=$$SOURCE_DATE_EPOCH", "shown"];
-    let told = Command::new("make").args(shown).env_remove("SOURCE_DATE_EPOCH").output().unwrap();
+    let shown = [
+        "--silent",
+        "--eval",
+        "shown: ; @echo moment=$$SOURCE_DATE_EPOCH",
+        "shown",
+    ];
+    let told = Command::new("make")
+        .args(shown)
+        .env_remove("SOURCE_DATE_EPOCH")
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&told.stdout), "moment=\n");
 }
 
 #[test]
 fn the_readme_is_short() {
-    assert!(read("README.md").len() <= 12 * 1024, "{} bytes; write a page of docs/ instead", read("README.md").len());
+    assert!(
+        read("README.md").len() <= 12 * 1024,
+        "{} bytes; write a page of docs/ instead",
+        read("README.md").len()
+    );
 }
 
 #[test]
 fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
-    let texts = sources().iter().map(|file| read(&format!("src/{}", file.path)));
+    let texts = sources()
+        .iter()
+        .map(|file| read(&format!("src/{}", file.path)));
     let names = texts.flat_map(|text| {
         let calls = ["headers.first(\"", "headers.all(\"", "field.equiv(\""]
             .map(|call| text.split(call).skip(1).map(str::to_owned).collect());
         let calls: [Vec<String>; 3] = calls;
-        calls.concat().into_iter().map(|rest| rest.split('"').next().unwrap().to_lowercase()).collect::<Vec<_>>()
+        calls
+            .concat()
+            .into_iter()
+            .map(|rest| rest.split('"').next().unwrap().to_lowercase())
+            .collect::<Vec<_>>()
     });
     // Each proxy frames what it sends by itself.
-    let own = ["connection", "content-length", "expect", "transfer-encoding"];
+    let own = [
+        "connection",
+        "content-length",
+        "expect",
+        "transfer-encoding",
+    ];
     let names: BTreeSet<String> = names.filter(|name| !own.contains(&name.as_str())).collect();
-    assert!(["cookie", "sec-purpose", "x-request-id"].iter().all(|name| names.contains(*name)), "{names:?}");
-    let (nginx, haproxy) = (read("deploy/nginx.conf").to_lowercase(), read("deploy/haproxy.cfg"));
+    assert!(
+        ["cookie", "sec-purpose", "x-request-id"]
+            .iter()
+            .all(|name| names.contains(*name)),
+        "{names:?}"
+    );
+    let (nginx, haproxy) = (
+        read("deploy/nginx.conf").to_lowercase(),
+        read("deploy/haproxy.cfg"),
+    );
     let (_, kept) = haproxy.split_once("del-header ^(?!(").unwrap();
     let kept: BTreeSet<&str> = kept.split_once(')').unwrap().0.split('|').collect();
     for name in names {
-        assert!(nginx.contains(&format!("proxy_set_header {name} ")), "nginx drops {name}");
+        assert!(
+            nginx.contains(&format!("proxy_set_header {name} ")),
+            "nginx drops {name}"
+        );
         assert!(kept.contains(name.as_str()), "HAProxy drops {name}");
     }
 }
@@ -419,9 +626,16 @@ fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
 fn the_readme_says_how_much_there_is_to_read() {
     let lines: usize = linked().map(|file| file.code_lines).sum();
     let readme = read("README.md");
-    let claim = readme.split("It has ").nth(1).and_then(|rest| rest.split(" lines of code").next()).unwrap();
+    let claim = readme
+        .split("It has ")
+        .nth(1)
+        .and_then(|rest| rest.split(" lines of code").next())
+        .unwrap();
     let claimed: usize = claim.replace(',', "").parse().unwrap();
-    assert!(claimed.abs_diff(lines) * 10 <= lines, "there are {lines} lines of code; the README says {claim}");
+    assert!(
+        claimed.abs_diff(lines) * 10 <= lines,
+        "there are {lines} lines of code; the README says {claim}"
+    );
 }
 
 #[test]
@@ -432,8 +646,13 @@ fn the_readme_says_how_long_each_room_is() {
     let words: Vec<&str> = section.split_whitespace().collect();
     let mut claims = BTreeMap::new();
     for pair in words.windows(2) {
-        let name = pair[0].strip_prefix('`').and_then(|name| name.strip_suffix('`'));
-        let tokens = pair[1].trim_end_matches(['.', ',']).replace(',', "").parse::<usize>();
+        let name = pair[0]
+            .strip_prefix('`')
+            .and_then(|name| name.strip_suffix('`'));
+        let tokens = pair[1]
+            .trim_end_matches(['.', ','])
+            .replace(',', "")
+            .parse::<usize>();
         if let (Some(name), Ok(tokens)) = (name, tokens) {
             claims.insert(name, tokens);
         }
@@ -442,21 +661,36 @@ fn the_readme_says_how_long_each_room_is() {
     for room in rooms::ROOMS.iter().filter(|room| room.linked) {
         let there = tokens[room.name];
         let claimed = claims.get(room.name).copied().unwrap_or_default();
-        assert!(claimed.abs_diff(there) * 10 <= there, "{} has {there} tokens; the README says {claimed}", room.name);
+        assert!(
+            claimed.abs_diff(there) * 10 <= there,
+            "{} has {there} tokens; the README says {claimed}",
+            room.name
+        );
     }
 }
 
 #[test]
 fn the_crate_budget_holds() {
     let crates = crates_in_the_binary();
-    assert!(crates.len() <= CRATE_BUDGET, "{} crates, {CRATE_BUDGET} allowed", crates.len());
+    assert!(
+        crates.len() <= CRATE_BUDGET,
+        "{} crates, {CRATE_BUDGET} allowed",
+        crates.len()
+    );
     let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
     for line in &crates {
         *versions.entry(line.split(' ').next().unwrap()).or_default() += 1;
     }
-    let doubled: BTreeSet<&str> = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect();
+    let doubled: BTreeSet<&str> = versions
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(name, _)| name)
+        .collect();
     let allowed: BTreeSet<&str> = DOUBLED.iter().map(|(name, _)| *name).collect();
-    assert_eq!(doubled, allowed, "doubled on the left, allowed on the right");
+    assert_eq!(
+        doubled, allowed,
+        "doubled on the left, allowed on the right"
+    );
 }
 
 fn read(path: &str) -> String {
@@ -469,8 +703,10 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
     for line in manifest.lines() {
         if line.starts_with('[') {
             section = line;
-        } else if matches!(section, "[dependencies]" | "[dev-dependencies]" | "[build-dependencies]")
-            && let Some((name, _)) = line.split_once('=')
+        } else if matches!(
+            section,
+            "[dependencies]" | "[dev-dependencies]" | "[build-dependencies]"
+        ) && let Some((name, _)) = line.split_once('=')
             && !line.starts_with('#')
         {
             declared.insert(name.trim().split('.').next().unwrap().to_owned());
@@ -479,37 +715,67 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
     declared
 }
 
-/// The names in the first column of the tables under this heading of a page of the reference; of all without one.
+/// The names in the first column of the tables under this heading of a page of the reference; of
+/// all without one.
 fn explained(page: &str, heading: &str) -> BTreeSet<String> {
     let text = read(&format!("docs/reference/{page}.md"));
-    let is_here = |section: &&str| section.lines().next().unwrap().trim_matches('`') == heading || heading.is_empty();
+    let is_here = |section: &&str| {
+        section.lines().next().unwrap().trim_matches('`') == heading || heading.is_empty()
+    };
     let sections = text.split("\n## ").filter(is_here);
-    let rows = sections.flat_map(|section| section.lines().filter_map(|line| line.strip_prefix("| `")));
+    let rows =
+        sections.flat_map(|section| section.lines().filter_map(|line| line.strip_prefix("| `")));
     let cells = rows.map(|row| row.split(" | ").next().unwrap());
     let names = cells.flat_map(|cell| cell.split('`').step_by(2));
-    names.map(|name| name.split_inclusive('#').next().unwrap().to_owned()).collect()
+    names
+        .map(|name| name.split_inclusive('#').next().unwrap().to_owned())
+        .collect()
 }
 
 /// The rows of the table under "## Dependencies": name and reason.
 fn argued_dependencies(readme: &str) -> BTreeMap<String, String> {
-    let section = readme.split("\n## What it depends on\n").nth(1).expect("a section `## What it depends on`");
+    let section = readme
+        .split("\n## What it depends on\n")
+        .nth(1)
+        .expect("a section `## What it depends on`");
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let (name, reason) = row.split_once("` |").unwrap();
-        (name.to_owned(), reason.trim().trim_end_matches('|').trim().to_owned())
+        (
+            name.to_owned(),
+            reason.trim().trim_end_matches('|').trim().to_owned(),
+        )
     })
     .collect()
 }
 
 fn crates_in_the_binary() -> BTreeSet<String> {
-    let arguments =
-        ["tree", "--locked", "--target", "x86_64-unknown-linux-gnu", "-e", "normal,build", "--prefix", "none"];
-    let output = Command::new(env!("CARGO")).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let arguments = [
+        "tree",
+        "--locked",
+        "--target",
+        "x86_64-unknown-linux-gnu",
+        "-e",
+        "normal,build",
+        "--prefix",
+        "none",
+    ];
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     // A crate that was listed before is marked by an asterisk.
-    text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    text.lines()
+        .map(|line| line.trim_end_matches(" (*)").to_owned())
+        .collect()
 }
 
 /// What `audit list --event` knows, and what is written, are the same.
@@ -525,7 +791,19 @@ fn every_event_that_is_written_can_be_asked_for() {
             }
         }
     }
-    written.retain(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
-    let missing: Vec<&String> = written.iter().filter(|name| !known.contains(name.as_str())).collect();
-    assert!(written.len() > 40 && missing.is_empty(), "{missing:?} of {}", written.len());
+    written.retain(|name| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    });
+    let missing: Vec<&String> = written
+        .iter()
+        .filter(|name| !known.contains(name.as_str()))
+        .collect();
+    assert!(
+        written.len() > 40 && missing.is_empty(),
+        "{missing:?} of {}",
+        written.len()
+    );
 }

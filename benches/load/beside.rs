@@ -1,5 +1,6 @@
-//! What sign-ins cost those who have tokens: refreshes at a fixed rate, alone and while people sign in as fast as they can.
-//! A refresh is due whether or not the one before it has been answered, and its latency counts from when it was due.
+//! What sign-ins cost those who have tokens: refreshes at a fixed rate, alone and while people sign
+//! in as fast as they can. A refresh is due whether or not the one before it has been answered, and
+//! its latency counts from when it was due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,36 +21,62 @@ const REFRESH: Flow = Flow::Refresh("refresh");
 
 /// Measures each provider, and prints the table.
 pub fn run(targets: &[Target], duration: Duration) -> Result<(), String> {
-    println!("| provider | beside {RATE} refreshes a second | p50 ms | p99 | sign-ins/s | sign-ins/s alone |");
+    println!(
+        "| provider | beside {RATE} refreshes a second | p50 ms | p99 | sign-ins/s | sign-ins/s alone |"
+    );
     println!("|---|---|--:|--:|--:|--:|");
     for target in targets {
         let (provider, name) = (&target.provider, &target.provider.settings.name);
         let quiet = refresh(provider, duration)?;
-        println!("| {name} | nothing | {:.2} | {:.2} | | |", quiet.percentile(50), quiet.percentile(99));
-        for (flow, what) in [(Flow::SignIn, "right passwords"), (Flow::BadSignIn, "wrong passwords")] {
+        println!(
+            "| {name} | nothing | {:.2} | {:.2} | | |",
+            quiet.percentile(50),
+            quiet.percentile(99)
+        );
+        for (flow, what) in [
+            (Flow::SignIn, "right passwords"),
+            (Flow::BadSignIn, "wrong passwords"),
+        ] {
             let alone = sign_in(provider, flow, duration)?;
             let (refreshed, beside) = thread::scope(|scope| {
-                let beside = scope.spawn(|| sign_in(provider, flow, duration + Duration::from_secs(1)));
+                let beside =
+                    scope.spawn(|| sign_in(provider, flow, duration + Duration::from_secs(1)));
                 let refreshed = refresh(provider, duration);
-                (refreshed, beside.join().unwrap_or_else(|_| Err(String::from("the sign-ins panicked"))))
+                (
+                    refreshed,
+                    beside
+                        .join()
+                        .unwrap_or_else(|_| Err(String::from("the sign-ins panicked"))),
+                )
             });
             let (refreshed, beside) = (refreshed?, beside?);
             let (p50, p99) = (refreshed.percentile(50), refreshed.percentile(99));
-            println!("| {name} | {what} | {p50:.2} | {p99:.2} | {:.0} | {:.0} |", beside.rate(), alone.rate());
+            println!(
+                "| {name} | {what} | {p50:.2} | {p99:.2} | {:.0} | {:.0} |",
+                beside.rate(),
+                alone.rate()
+            );
         }
     }
     Ok(())
 }
 
 fn sign_in(provider: &Provider, flow: Flow, duration: Duration) -> Result<Outcome, String> {
-    let load =
-        Load { connections: SIGNING_IN, kind: Connections::KeptAlive, warm_up: Duration::from_secs(1), duration };
+    let load = Load {
+        connections: SIGNING_IN,
+        kind: Connections::KeptAlive,
+        warm_up: Duration::from_secs(1),
+        duration,
+    };
     drive(provider, flow, load, || (), || ()).map(|(outcome, ..)| outcome)
 }
 
 fn refresh(provider: &Provider, duration: Duration) -> Result<Outcome, String> {
-    let prepare = |number| Walker::prepare(provider, REFRESH, Connections::KeptAlive, number as usize);
-    let walkers = (0..HOLDERS).map(|number| Ok((number, prepare(number)?))).collect::<Result<Vec<_>, String>>()?;
+    let prepare =
+        |number| Walker::prepare(provider, REFRESH, Connections::KeptAlive, number as usize);
+    let walkers = (0..HOLDERS)
+        .map(|number| Ok((number, prepare(number)?)))
+        .collect::<Result<Vec<_>, String>>()?;
     let (started, failed) = (Instant::now(), AtomicBool::new(false));
     let keep_refreshing = |(number, mut walker): (u32, Walker<'_>)| {
         let mut latencies = Vec::new();
@@ -59,17 +86,28 @@ fn refresh(provider: &Provider, duration: Duration) -> Result<Outcome, String> {
                 break;
             }
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            walker.walk(REFRESH).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            walker
+                .walk(REFRESH)
+                .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             latencies.push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
         }
         Ok(latencies)
     };
     let latencies = thread::scope(|scope| {
-        let holders: Vec<_> = walkers.into_iter().map(|walker| scope.spawn(|| keep_refreshing(walker))).collect();
+        let holders: Vec<_> = walkers
+            .into_iter()
+            .map(|walker| scope.spawn(|| keep_refreshing(walker)))
+            .collect();
         let ended = |_| Err(String::from("a refresh panicked"));
-        holders.into_iter().map(|holder| holder.join().unwrap_or_else(ended)).collect::<Result<Vec<_>, String>>()
+        holders
+            .into_iter()
+            .map(|holder| holder.join().unwrap_or_else(ended))
+            .collect::<Result<Vec<_>, String>>()
     });
     let mut latencies = latencies?.concat();
     latencies.sort_unstable();
-    Ok(Outcome { latencies, elapsed: duration })
+    Ok(Outcome {
+        latencies,
+        elapsed: duration,
+    })
 }

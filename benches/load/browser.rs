@@ -1,5 +1,6 @@
-//! A person at the provider's pages: cookies, redirects, and forms filled in as they come. It knows no provider's pages by
-//! heart, so that the same person can sign in anywhere pages work without scripts.
+//! A person at the provider's pages: cookies, redirects, and forms filled in as they come. It knows
+//! no provider's pages by heart, so that the same person can sign in anywhere pages work without
+//! scripts.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -28,15 +29,32 @@ pub struct Form {
 impl Browser {
     /// The `Cookie` header.
     pub fn cookie(&self) -> String {
-        self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
+        self.cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// Gets a page, or posts a form, without following anything.
-    pub fn send(&mut self, client: &mut Client, path: &str, form: Option<&str>) -> Result<Answer, String> {
+    pub fn send(
+        &mut self,
+        client: &mut Client,
+        path: &str,
+        form: Option<&str>,
+    ) -> Result<Answer, String> {
         let cookie = self.cookie();
         let cookie = (!cookie.is_empty()).then_some(cookie.as_str());
         let forwarded_for = self.source.as_deref();
-        let answer = client.send(&Outgoing { path, cookie, form, forwarded_for, ..Outgoing::default() })?.clone();
+        let answer = client
+            .send(&Outgoing {
+                path,
+                cookie,
+                form,
+                forwarded_for,
+                ..Outgoing::default()
+            })?
+            .clone();
         for cookie in answer.headers("set-cookie") {
             let (pair, attributes) = cookie.split_once(';').unwrap_or((cookie, ""));
             if let Some((name, value)) = pair.split_once('=') {
@@ -51,9 +69,17 @@ impl Browser {
     }
 
     /// Goes where redirects lead, as long as they stay with the provider.
-    pub fn follow(&mut self, client: &mut Client, provider: &Provider, mut answer: Answer) -> Result<Answer, String> {
+    pub fn follow(
+        &mut self,
+        client: &mut Client,
+        provider: &Provider,
+        mut answer: Answer,
+    ) -> Result<Answer, String> {
         for _ in 0..10 {
-            let Some(path) = answer.header("location").and_then(|location| provider.path_of(location)) else {
+            let Some(path) = answer
+                .header("location")
+                .and_then(|location| provider.path_of(location))
+            else {
                 return Ok(answer);
             };
             answer = self.send(client, &path, None)?;
@@ -62,7 +88,12 @@ impl Browser {
     }
 
     /// Opens a page of the provider.
-    pub fn visit(&mut self, client: &mut Client, provider: &Provider, path: &str) -> Result<Answer, String> {
+    pub fn visit(
+        &mut self,
+        client: &mut Client,
+        provider: &Provider,
+        path: &str,
+    ) -> Result<Answer, String> {
         let answer = self.send(client, path, None)?;
         self.follow(client, provider, answer)
     }
@@ -75,14 +106,28 @@ impl Browser {
         (name, password): (&str, &str),
     ) -> Result<Answer, String> {
         let typed = [(&form.username, name), (&form.password, password)];
-        let typed = typed.into_iter().filter_map(|(field, value)| Some((field.as_deref()?, value)));
-        let fields = form.fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(typed);
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let typed = typed
+            .into_iter()
+            .filter_map(|(field, value)| Some((field.as_deref()?, value)));
+        let fields = form
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .chain(typed);
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
         self.send(client, &form.action, Some(&body))
     }
 
-    /// Sends a form, and again when the provider is too busy to take it: what that costs shows in the latency.
-    pub fn submit_patiently(&mut self, client: &mut Client, form: &Form, user: (&str, &str)) -> Result<Answer, String> {
+    /// Sends a form, and again when the provider is too busy to take it: what that costs shows in
+    /// the latency.
+    pub fn submit_patiently(
+        &mut self,
+        client: &mut Client,
+        form: &Form,
+        user: (&str, &str),
+    ) -> Result<Answer, String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             let answer = self.submit(client, form, user)?;
@@ -94,7 +139,12 @@ impl Browser {
     }
 
     /// Goes through the pages, signing in and consenting, until the answer for the client is there.
-    pub fn authorize(&mut self, client: &mut Client, provider: &Provider, path: &str) -> Result<Answer, String> {
+    pub fn authorize(
+        &mut self,
+        client: &mut Client,
+        provider: &Provider,
+        path: &str,
+    ) -> Result<Answer, String> {
         let mut answer = self.visit(client, provider, path)?;
         for _ in 0..5 {
             if answer.header("location").is_some() {
@@ -110,16 +160,30 @@ impl Browser {
 }
 
 impl Form {
-    /// The page's main form: the one with a password, else the last one. Boxes are ticked, its first button is pressed.
+    /// The page's main form: the one with a password, else the last one. Boxes are ticked, its
+    /// first button is pressed.
     pub fn of(page: &Answer, provider: &Provider) -> Result<Form, String> {
         let text = page.expect(200)?.text();
-        let forms: Vec<&str> =
-            text.split("<form").skip(1).map(|rest| rest.split("</form").next().unwrap_or_default()).collect();
-        let main = forms.iter().find(|form| form.contains("type=\"password\"")).or(forms.last());
+        let forms: Vec<&str> = text
+            .split("<form")
+            .skip(1)
+            .map(|rest| rest.split("</form").next().unwrap_or_default())
+            .collect();
+        let main = forms
+            .iter()
+            .find(|form| form.contains("type=\"password\""))
+            .or(forms.last());
         let main = main.ok_or_else(|| format!("a page without a form: {text}"))?;
         let action = attribute(main, "action").unwrap_or_default();
-        let action = provider.path_of(&action).ok_or_else(|| format!("a form that leads away: {action}"))?;
-        let mut form = Form { action, fields: Vec::new(), username: None, password: None };
+        let action = provider
+            .path_of(&action)
+            .ok_or_else(|| format!("a form that leads away: {action}"))?;
+        let mut form = Form {
+            action,
+            fields: Vec::new(),
+            username: None,
+            password: None,
+        };
         let mut button = None;
         for tag in main.split('<').skip(1) {
             let Some(name) = attribute(tag, "name") else {
@@ -127,10 +191,15 @@ impl Form {
                 continue;
             };
             let value = attribute(tag, "value").unwrap_or_default();
-            match (tag.split([' ', '\n']).next(), attribute(tag, "type").as_deref().unwrap_or("text")) {
+            match (
+                tag.split([' ', '\n']).next(),
+                attribute(tag, "type").as_deref().unwrap_or("text"),
+            ) {
                 (Some("input"), "password") => form.password = Some(name),
                 (Some("input"), "text" | "email") => form.username = Some(name),
-                (Some("button"), _) | (Some("input"), "submit") => button = button.or(Some(Some((name, value)))),
+                (Some("button"), _) | (Some("input"), "submit") => {
+                    button = button.or(Some(Some((name, value))))
+                }
                 (Some("input"), _) => form.fields.push((name, value)),
                 (Some(_) | None, _) => {}
             }

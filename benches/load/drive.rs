@@ -1,4 +1,5 @@
-//! The closed loop: as many walkers as there are connections, each starting its next round when the last one is done.
+//! The closed loop: as many walkers as there are connections, each starting its next round when the
+//! last one is done.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -42,12 +43,14 @@ impl Outcome {
     pub fn percentile(&self, hundredths: usize) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
         let index = (self.latencies.len() * hundredths / 100).min(last);
-        self.latencies.get(index).map_or(f64::NAN, |micros| f64::from(*micros) / 1_000.0)
+        self.latencies
+            .get(index)
+            .map_or(f64::NAN, |micros| f64::from(*micros) / 1_000.0)
     }
 }
 
-/// Loads a provider with one flow. `begin` is called when the measured time begins, `end` when it is over. The first
-/// wrong answer is the result.
+/// Loads a provider with one flow. `begin` is called when the measured time begins, `end` when it
+/// is over. The first wrong answer is the result.
 pub fn drive<T>(
     provider: &Provider,
     flow: Flow,
@@ -58,7 +61,10 @@ pub fn drive<T>(
     let (ready, over) = (Barrier::new(load.connections + 1), AtomicBool::new(false));
     let wrong: Mutex<Option<String>> = Mutex::new(None);
     let note = |problem: String| {
-        wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
+        wrong
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(problem);
         over.store(true, Ordering::Relaxed);
     };
     thread::scope(|scope| {
@@ -84,7 +90,9 @@ pub fn drive<T>(
         wait(load.duration, &over);
         let (ended, after) = (Instant::now(), end());
         over.store(true, Ordering::Relaxed);
-        let rounds = walkers.into_iter().flat_map(|walker| walker.join().unwrap_or_default());
+        let rounds = walkers
+            .into_iter()
+            .flat_map(|walker| walker.join().unwrap_or_default());
         // Rounds that end within the measured time are those of the measured time.
         let counted = rounds.filter(|(at, _)| *at >= started && *at < ended);
         let mut latencies: Vec<u32> = counted.map(|(_, micros)| micros).collect();
@@ -92,12 +100,24 @@ pub fn drive<T>(
         match wrong.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(problem) => Err(problem),
             None if latencies.is_empty() => Err(String::from("no flow came to its end")),
-            None => Ok((Outcome { latencies, elapsed: ended - started }, before, after)),
+            None => Ok((
+                Outcome {
+                    latencies,
+                    elapsed: ended - started,
+                },
+                before,
+                after,
+            )),
         }
     })
 }
 
-fn go_round(mut walker: Walker<'_>, flow: Flow, over: &AtomicBool, note: &impl Fn(String)) -> Vec<(Instant, u32)> {
+fn go_round(
+    mut walker: Walker<'_>,
+    flow: Flow,
+    over: &AtomicBool,
+    note: &impl Fn(String),
+) -> Vec<(Instant, u32)> {
     let mut rounds = Vec::with_capacity(100_000);
     let mut started = Instant::now();
     while !over.load(Ordering::Relaxed) {
@@ -106,7 +126,10 @@ fn go_round(mut walker: Walker<'_>, flow: Flow, over: &AtomicBool, note: &impl F
             break;
         }
         let ended = Instant::now();
-        rounds.push((ended, u32::try_from((ended - started).as_micros()).unwrap_or(u32::MAX)));
+        rounds.push((
+            ended,
+            u32::try_from((ended - started).as_micros()).unwrap_or(u32::MAX),
+        ));
         started = ended;
     }
     rounds
@@ -115,6 +138,8 @@ fn go_round(mut walker: Walker<'_>, flow: Flow, over: &AtomicBool, note: &impl F
 fn wait(duration: Duration, over: &AtomicBool) {
     let deadline = Instant::now() + duration;
     while Instant::now() < deadline && !over.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(10).min(deadline.saturating_duration_since(Instant::now())));
+        thread::sleep(
+            Duration::from_millis(10).min(deadline.saturating_duration_since(Instant::now())),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is measured: each flow is one or more requests, and every answer is checked. A wrong one ends the run.
+//! What is measured: each flow is one or more requests, and every answer is checked. A wrong one
+//! ends the run.
 
 use serde_json::Value;
 
@@ -16,7 +17,8 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 pub enum Flow {
     Discovery,
     Jwks,
-    /// With the client that plays this part, and the `alg` its token must have; none for a reference token.
+    /// With the client that plays this part, and the `alg` its token must have; none for a
+    /// reference token.
     ClientCredentials(&'static str, Option<&'static str>),
     /// With any of so many clients that are as `reference` is.
     ClientCredentialsOfMany(u64),
@@ -38,12 +40,27 @@ pub enum Flow {
 pub const FLOWS: [(Flow, &str); 15] = [
     (Flow::Discovery, "discovery"),
     (Flow::Jwks, "JWKS"),
-    (Flow::ClientCredentials("reference", None), "client_credentials, reference token"),
-    (Flow::ClientCredentials("rs256", Some("RS256")), "client_credentials, JWT RS256"),
-    (Flow::ClientCredentials("es256", Some("ES256")), "client_credentials, JWT ES256"),
-    (Flow::ClientCredentials("eddsa", Some("EdDSA")), "client_credentials, JWT EdDSA"),
+    (
+        Flow::ClientCredentials("reference", None),
+        "client_credentials, reference token",
+    ),
+    (
+        Flow::ClientCredentials("rs256", Some("RS256")),
+        "client_credentials, JWT RS256",
+    ),
+    (
+        Flow::ClientCredentials("es256", Some("ES256")),
+        "client_credentials, JWT ES256",
+    ),
+    (
+        Flow::ClientCredentials("eddsa", Some("EdDSA")),
+        "client_credentials, JWT EdDSA",
+    ),
     (Flow::Code("code"), "code flow and userinfo, id_token RS256"),
-    (Flow::Code("code_jwt"), "code flow and userinfo, both tokens RS256"),
+    (
+        Flow::Code("code_jwt"),
+        "code flow and userinfo, both tokens RS256",
+    ),
     (Flow::UserInfo, "userinfo"),
     (Flow::Refresh("refresh"), "refresh, id_token RS256"),
     (Flow::Refresh("refresh_oauth"), "refresh, no id_token"),
@@ -86,7 +103,9 @@ impl Flow {
             Flow::UserInfo => plays("code") && has("userinfo_endpoint"),
             Flow::Refresh(part) => plays(part),
             Flow::Introspection => plays("reference") && has("introspection_endpoint"),
-            Flow::Revocation => plays("reference") && has("introspection_endpoint") && has("revocation_endpoint"),
+            Flow::Revocation => {
+                plays("reference") && has("introspection_endpoint") && has("revocation_endpoint")
+            }
             Flow::SignIn | Flow::BadSignIn => plays("code"),
         }
     }
@@ -100,19 +119,39 @@ impl<'a> Walker<'a> {
         connections: Connections,
         number: usize,
     ) -> Result<Walker<'a>, String> {
-        let (client, browser, held) = (provider.client(connections), Browser::default(), Held::default());
-        let mut walker = Walker { provider, client, browser, number, round: 0, held };
+        let (client, browser, held) = (
+            provider.client(connections),
+            Browser::default(),
+            Held::default(),
+        );
+        let mut walker = Walker {
+            provider,
+            client,
+            browser,
+            number,
+            round: 0,
+            held,
+        };
         match flow {
-            Flow::Discovery => walker.held.document = walker.document(&provider.discovery_path.clone(), "issuer")?,
-            Flow::Jwks => walker.held.document = walker.document(&walker.endpoint("jwks_uri")?, "keys")?,
+            Flow::Discovery => {
+                walker.held.document =
+                    walker.document(&provider.discovery_path.clone(), "issuer")?
+            }
+            Flow::Jwks => {
+                walker.held.document = walker.document(&walker.endpoint("jwks_uri")?, "keys")?
+            }
             Flow::ClientCredentials(part, Some(alg)) => {
                 let token = walker.client_credentials(walker.settings(part)?, Some(alg))?;
                 let keys = walker.client.get(&walker.endpoint("jwks_uri")?)?.json()?;
                 jwt::verify(&token, alg, &keys)?;
             }
-            Flow::ClientCredentials(_, None) | Flow::ClientCredentialsOfMany(_) | Flow::Revocation | Flow::SignIn => {}
+            Flow::ClientCredentials(_, None)
+            | Flow::ClientCredentialsOfMany(_)
+            | Flow::Revocation
+            | Flow::SignIn => {}
             Flow::Introspection => {
-                walker.held.token = walker.client_credentials(walker.settings("reference")?, None)?
+                walker.held.token =
+                    walker.client_credentials(walker.settings("reference")?, None)?
             }
             Flow::Code(part) => {
                 walker.sign_in(part)?;
@@ -120,12 +159,18 @@ impl<'a> Walker<'a> {
             }
             Flow::UserInfo => {
                 walker.sign_in("code")?;
-                walker.held.token = walker.tokens("code")?["access_token"].as_str().unwrap_or_default().to_owned();
+                walker.held.token = walker.tokens("code")?["access_token"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
             }
             Flow::Refresh(part) => {
                 walker.sign_in(part)?;
                 let tokens = walker.tokens(part)?;
-                walker.held.token = tokens["refresh_token"].as_str().ok_or("no refresh token")?.to_owned();
+                walker.held.token = tokens["refresh_token"]
+                    .as_str()
+                    .ok_or("no refresh token")?
+                    .to_owned();
             }
             Flow::BadSignIn => {
                 let (path, _) = walker.authorize_path("code")?;
@@ -142,10 +187,15 @@ impl<'a> Walker<'a> {
         match flow {
             Flow::Discovery => self.same_document(&self.provider.discovery_path.clone()),
             Flow::Jwks => self.same_document(&self.endpoint("jwks_uri")?),
-            Flow::ClientCredentials(part, alg) => self.client_credentials(self.settings(part)?, alg).map(drop),
+            Flow::ClientCredentials(part, alg) => {
+                self.client_credentials(self.settings(part)?, alg).map(drop)
+            }
             Flow::ClientCredentialsOfMany(count) => {
                 let client_id = format!("many-{}", rand::random_range(1..=count));
-                let client = ClientSettings { client_id, ..self.settings("reference")?.clone() };
+                let client = ClientSettings {
+                    client_id,
+                    ..self.settings("reference")?.clone()
+                };
                 self.client_credentials(&client, None).map(drop)
             }
             Flow::Code(part) => self.code_flow(part),
@@ -172,11 +222,17 @@ impl<'a> Walker<'a> {
     }
 
     fn endpoint(&self, name: &str) -> Result<String, String> {
-        self.provider.endpoint(name).ok_or_else(|| format!("the provider has no {name}"))
+        self.provider
+            .endpoint(name)
+            .ok_or_else(|| format!("the provider has no {name}"))
     }
 
     fn settings(&self, part: &str) -> Result<&'a ClientSettings, String> {
-        self.provider.settings.clients.get(part).ok_or_else(|| format!("no client `{part}` in the settings"))
+        self.provider
+            .settings
+            .clients
+            .get(part)
+            .ok_or_else(|| format!("no client `{part}` in the settings"))
     }
 
     fn document(&mut self, path: &str, member: &str) -> Result<Vec<u8>, String> {
@@ -189,11 +245,22 @@ impl<'a> Walker<'a> {
 
     fn same_document(&mut self, path: &str) -> Result<(), String> {
         let answer = self.client.get(path)?.expect(200)?;
-        if answer.body == self.held.document { Ok(()) } else { Err(format!("{path} has changed: {}", answer.text())) }
+        if answer.body == self.held.document {
+            Ok(())
+        } else {
+            Err(format!("{path} has changed: {}", answer.text()))
+        }
     }
 
-    fn post(&mut self, path: &str, client: &ClientSettings, fields: &[(&str, &str)]) -> Result<&Answer, String> {
-        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    fn post(
+        &mut self,
+        path: &str,
+        client: &ClientSettings,
+        fields: &[(&str, &str)],
+    ) -> Result<&Answer, String> {
+        let form = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
         let authorization = client.basic();
         self.client.send(&Outgoing {
             path,
@@ -203,9 +270,16 @@ impl<'a> Walker<'a> {
         })
     }
 
-    fn client_credentials(&mut self, client: &ClientSettings, alg: Option<&str>) -> Result<String, String> {
+    fn client_credentials(
+        &mut self,
+        client: &ClientSettings,
+        alg: Option<&str>,
+    ) -> Result<String, String> {
         let path = self.endpoint("token_endpoint")?;
-        let fields = [("grant_type", "client_credentials"), ("scope", client.scope.as_str())];
+        let fields = [
+            ("grant_type", "client_credentials"),
+            ("scope", client.scope.as_str()),
+        ];
         let answer = self.post(&path, client, &fields)?.expect(200)?.json()?;
         let token = access_token(&answer)?;
         match alg {
@@ -217,7 +291,9 @@ impl<'a> Walker<'a> {
                     return Err(format!("another's token: {claims}"));
                 }
             }
-            None if token.matches('.').count() == 2 => return Err(format!("a JWT instead of a reference: {token}")),
+            None if token.matches('.').count() == 2 => {
+                return Err(format!("a JWT instead of a reference: {token}"));
+            }
             None => {}
         }
         if self.held.document == token.as_bytes() {
@@ -229,12 +305,18 @@ impl<'a> Walker<'a> {
 
     fn sign_in(&mut self, part: &str) -> Result<(), String> {
         let (path, state) = self.authorize_path(part)?;
-        let answer = self.browser.authorize(&mut self.client, self.provider, &path)?;
-        self.code_in(answer.header("location").unwrap_or_default(), &state).map(drop)
+        let answer = self
+            .browser
+            .authorize(&mut self.client, self.provider, &path)?;
+        self.code_in(answer.header("location").unwrap_or_default(), &state)
+            .map(drop)
     }
 
     fn authorize_path(&self, part: &str) -> Result<(String, String), String> {
-        let (client, path) = (self.settings(part)?, self.endpoint("authorization_endpoint")?);
+        let (client, path) = (
+            self.settings(part)?,
+            self.endpoint("authorization_endpoint")?,
+        );
         let state = format!("state-{}-{}", self.number, self.round);
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("client_id", &client.client_id)
@@ -251,9 +333,13 @@ impl<'a> Walker<'a> {
 
     fn code_in(&self, location: &str, state: &str) -> Result<String, String> {
         let query = location.strip_prefix(self.provider.settings.redirect_uri.as_str());
-        let query = query.ok_or_else(|| format!("sent to {location}"))?.trim_start_matches('?');
+        let query = query
+            .ok_or_else(|| format!("sent to {location}"))?
+            .trim_start_matches('?');
         let find = |name: &str| {
-            form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+            form_urlencoded::parse(query.as_bytes())
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.into_owned())
         };
         match (find("code"), find("state")) {
             (Some(code), Some(sent_back)) if sent_back == state => Ok(code),
@@ -264,7 +350,11 @@ impl<'a> Walker<'a> {
     fn tokens(&mut self, part: &str) -> Result<Value, String> {
         let (path, state) = self.authorize_path(part)?;
         let cookie = self.browser.cookie();
-        let answer = self.client.send(&Outgoing { path: &path, cookie: Some(&cookie), ..Outgoing::default() })?;
+        let answer = self.client.send(&Outgoing {
+            path: &path,
+            cookie: Some(&cookie),
+            ..Outgoing::default()
+        })?;
         let location = answer.header("location").unwrap_or_default().to_owned();
         let code = self.code_in(&location, &state)?;
         let (client, path) = (self.settings(part)?, self.endpoint("token_endpoint")?);
@@ -288,17 +378,30 @@ impl<'a> Walker<'a> {
     }
 
     fn userinfo(&mut self, token: &str) -> Result<(), String> {
-        let (path, bearer) = (self.endpoint("userinfo_endpoint")?, format!("Bearer {token}"));
-        let answer =
-            self.client.send(&Outgoing { path: &path, authorization: Some(&bearer), ..Outgoing::default() })?;
+        let (path, bearer) = (
+            self.endpoint("userinfo_endpoint")?,
+            format!("Bearer {token}"),
+        );
+        let answer = self.client.send(&Outgoing {
+            path: &path,
+            authorization: Some(&bearer),
+            ..Outgoing::default()
+        })?;
         let claims = answer.expect(200)?.json()?;
-        if claims["sub"] == self.held.subject.as_str() { Ok(()) } else { Err(format!("claims of another: {claims}")) }
+        if claims["sub"] == self.held.subject.as_str() {
+            Ok(())
+        } else {
+            Err(format!("claims of another: {claims}"))
+        }
     }
 
     fn refresh(&mut self, part: &str) -> Result<(), String> {
         let (client, path) = (self.settings(part)?, self.endpoint("token_endpoint")?);
         let held = self.held.token.clone();
-        let fields = [("grant_type", "refresh_token"), ("refresh_token", held.as_str())];
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", held.as_str()),
+        ];
         let tokens = self.post(&path, client, &fields)?.expect(200)?.json()?;
         access_token(&tokens)?;
         match tokens["refresh_token"].as_str() {
@@ -310,25 +413,55 @@ impl<'a> Walker<'a> {
     }
 
     fn introspect(&mut self, token: &str, active: bool) -> Result<(), String> {
-        let (client, path) = (self.settings("reference")?, self.endpoint("introspection_endpoint")?);
-        let answer = self.post(&path, client, &[("token", token)])?.expect(200)?.json()?;
+        let (client, path) = (
+            self.settings("reference")?,
+            self.endpoint("introspection_endpoint")?,
+        );
+        let answer = self
+            .post(&path, client, &[("token", token)])?
+            .expect(200)?
+            .json()?;
         let is_its_own = !active || answer["client_id"] == client.client_id.as_str();
-        if answer["active"] == active && is_its_own { Ok(()) } else { Err(format!("not active={active}: {answer}")) }
+        if answer["active"] == active && is_its_own {
+            Ok(())
+        } else {
+            Err(format!("not active={active}: {answer}"))
+        }
     }
 
     fn revoke(&mut self, token: &str) -> Result<(), String> {
-        let (client, path) = (self.settings("reference")?, self.endpoint("revocation_endpoint")?);
-        self.post(&path, client, &[("token", token)])?.expect(200).map(drop)
+        let (client, path) = (
+            self.settings("reference")?,
+            self.endpoint("revocation_endpoint")?,
+        );
+        self.post(&path, client, &[("token", token)])?
+            .expect(200)
+            .map(drop)
     }
 
     fn bad_sign_in(&mut self) -> Result<(), String> {
         let account = self.number as u64 * 1_000_003 + self.round;
-        self.browser.source = Some(format!("10.{}.{}.{}", account >> 16 & 255, account >> 8 & 255, account & 255));
+        self.browser.source = Some(format!(
+            "10.{}.{}.{}",
+            account >> 16 & 255,
+            account >> 8 & 255,
+            account & 255
+        ));
         let form = self.held.form.clone().ok_or("no form")?;
-        let answer = self.browser.submit_patiently(&mut self.client, &form, (&format!("nobody-{account}"), "wrong"))?;
+        let answer = self.browser.submit_patiently(
+            &mut self.client,
+            &form,
+            (&format!("nobody-{account}"), "wrong"),
+        )?;
         // Whatever says no is right.
-        let went_on = answer.header("location").is_some_and(|location| self.provider.path_of(location).is_none());
-        if went_on || answer.status == 500 { Err(format!("a wrong password got {}", answer.status)) } else { Ok(()) }
+        let went_on = answer
+            .header("location")
+            .is_some_and(|location| self.provider.path_of(location).is_none());
+        if went_on || answer.status == 500 {
+            Err(format!("a wrong password got {}", answer.status))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -338,11 +471,22 @@ fn subject(tokens: &Value, client: &ClientSettings, nonce: &str) -> Result<Strin
     if claims["nonce"] != nonce || claims["aud"] != client.client_id.as_str() {
         return Err(format!("another's id_token: {claims}"));
     }
-    claims["sub"].as_str().map(str::to_owned).ok_or_else(|| String::from("no sub"))
+    claims["sub"]
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| String::from("no sub"))
 }
 
 fn access_token(answer: &Value) -> Result<String, String> {
-    let token = answer["access_token"].as_str().ok_or_else(|| format!("no access token in {answer}"))?;
-    let is_bearer = answer["token_type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("Bearer"));
-    if is_bearer && answer["expires_in"].as_u64() > Some(0) { Ok(token.to_owned()) } else { Err(answer.to_string()) }
+    let token = answer["access_token"]
+        .as_str()
+        .ok_or_else(|| format!("no access token in {answer}"))?;
+    let is_bearer = answer["token_type"]
+        .as_str()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("Bearer"));
+    if is_bearer && answer["expires_in"].as_u64() > Some(0) {
+        Ok(token.to_owned())
+    } else {
+        Err(answer.to_string())
+    }
 }

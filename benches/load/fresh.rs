@@ -1,6 +1,7 @@
-//! What a partition costs that fills from empty: code flows over tables that ANALYZE saw at some fifty rows and nobody
-//! looked at since, as Gatepost serves them and with the plans that Postgres would make by itself. A generic plan stays
-//! until the next ANALYZE, and at fifty rows the cheapest one reads the partition from end to end.
+//! What a partition costs that fills from empty: code flows over tables that ANALYZE saw at some
+//! fifty rows and nobody looked at since, as Gatepost serves them and with the plans that Postgres
+//! would make by itself. A generic plan stays until the next ANALYZE, and at fifty rows the
+//! cheapest one reads the partition from end to end.
 
 use std::time::Duration;
 
@@ -30,31 +31,59 @@ SELECT coalesce(sum(seq_tup_read), 0)::int8 FROM pg_stat_user_tables WHERE relid
 
 /// Measures the first and the last tenth of those seconds with both, and prints the table.
 pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String> {
-    println!("| plans | first flows/s | p99 ms | flows between | last flows/s | p99 ms | rows read by scans |");
+    println!(
+        "| plans | first flows/s | p99 ms | flows between | last flows/s | p99 ms | rows read by scans |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|");
     // What the URL says goes before what Gatepost sets.
-    for (name, options) in [("as served", ""), ("as Postgres makes them", "?options=-c%20enable_seqscan%3Don")] {
+    for (name, options) in [
+        ("as served", ""),
+        (
+            "as Postgres makes them",
+            "?options=-c%20enable_seqscan%3Don",
+        ),
+    ] {
         let own = Gatepost::start(cluster, options)?;
-        let url = own.settings.database_url.clone().ok_or("no database to look into")?;
+        let url = own
+            .settings
+            .database_url
+            .clone()
+            .ok_or("no database to look into")?;
         let mut client = Client::connect(&url, NoTls).map_err(|error| error.to_string())?;
-        client.batch_execute(NO_AUTOVACUUM).map_err(|error| error.to_string())?;
+        client
+            .batch_execute(NO_AUTOVACUUM)
+            .map_err(|error| error.to_string())?;
         let provider = Provider::discover(own.settings.clone())?;
         let mut walker = Walker::prepare(&provider, FLOW, Connections::KeptAlive, 0)?;
         (0..ROWS).try_for_each(|_| walker.walk(FLOW))?;
-        client.batch_execute("ANALYZE").map_err(|error| error.to_string())?;
+        client
+            .batch_execute("ANALYZE")
+            .map_err(|error| error.to_string())?;
         // Connections begin anew each time, so each has a second before it that does not count.
         let (nothing, warm_up, kind) = (|| (), Duration::from_secs(1), Connections::KeptAlive);
         let drive = |tenths| {
-            let load =
-                Load { connections, kind, warm_up, duration: Duration::from_secs(seconds.max(10) * tenths / 10) };
+            let load = Load {
+                connections,
+                kind,
+                warm_up,
+                duration: Duration::from_secs(seconds.max(10) * tenths / 10),
+            };
             drive(&provider, FLOW, load, nothing, nothing).map(|(outcome, ..)| outcome)
         };
         let (first, between, last) = (drive(1)?, drive(8)?.latencies.len(), drive(1)?);
-        let told = |outcome: Outcome| format!("{:.0} | {:.1}", outcome.rate(), outcome.percentile(99));
+        let told =
+            |outcome: Outcome| format!("{:.0} | {:.1}", outcome.rate(), outcome.percentile(99));
         // The last counts reach the statistics when their connections end.
         drop(own);
-        let scanned: i64 = client.query_one(SCANNED, &[]).map_err(|error| error.to_string())?.get(0);
-        println!("| {name} | {} | {between} | {} | {scanned} |", told(first), told(last));
+        let scanned: i64 = client
+            .query_one(SCANNED, &[])
+            .map_err(|error| error.to_string())?
+            .get(0);
+        println!(
+            "| {name} | {} | {between} | {} | {scanned} |",
+            told(first),
+            told(last)
+        );
     }
     Ok(())
 }

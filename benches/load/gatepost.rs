@@ -1,5 +1,6 @@
-//! A Gatepost of our own to load: the release build, over a database of its own in the cluster that `TEST_DATABASE_URL`
-//! names, with default settings. `BENCH_GATEPOST_X` in the environment is `GATEPOST_X` in its.
+//! A Gatepost of our own to load: the release build, over a database of its own in the cluster that
+//! `TEST_DATABASE_URL` names, with default settings. `BENCH_GATEPOST_X` in the environment is
+//! `GATEPOST_X` in its.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +28,8 @@ const PASSWORD: &str = "correct horse battery staple";
 /// A running Gatepost; ends when dropped.
 pub struct Gatepost {
     pub settings: Settings,
-    /// From the start of the process to the first answer that needs the database, on a migrated database.
+    /// From the start of the process to the first answer that needs the database, on a migrated
+    /// database.
     pub start_to_ready: Duration,
     /// A shell that ends the server when this process is gone, however it goes.
     shell: Child,
@@ -39,7 +41,8 @@ pub struct Gatepost {
 const SHELL: &str = "\"$0\" serve </dev/null >/dev/null & echo $!; read gone; kill $!; wait $!";
 
 impl Gatepost {
-    /// Migrates, applies what the flows need, and serves. `options` are the query of the database's URL.
+    /// Migrates, applies what the flows need, and serves. `options` are the query of the database's
+    /// URL.
     pub fn start(cluster: &str, options: &str) -> Result<Gatepost, String> {
         let port = free_port()?;
         let database_url = new_database(cluster, &format!("bench_{port}"))? + options;
@@ -50,14 +53,29 @@ impl Gatepost {
         let log = File::create(directory.join("log")).map_err(|error| error.to_string())?;
         let started = Instant::now();
         let mut command = Command::new("sh");
-        command.args(["-c", SHELL, env!("CARGO_BIN_EXE_gatepost")]).env_clear();
-        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(&environment);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-        let mut shell = command.spawn().map_err(|error| format!("gatepost serve: {error}"))?;
+        command
+            .args(["-c", SHELL, env!("CARGO_BIN_EXE_gatepost")])
+            .env_clear();
+        command
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .envs(&environment);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        let mut shell = command
+            .spawn()
+            .map_err(|error| format!("gatepost serve: {error}"))?;
         let leash = shell.stdin.take();
         let pid = served_by(&mut shell)?;
         let settings = settings(port, pid, database_url);
-        let mut gatepost = Gatepost { settings, start_to_ready: Duration::ZERO, shell, leash, directory };
+        let mut gatepost = Gatepost {
+            settings,
+            start_to_ready: Duration::ZERO,
+            shell,
+            leash,
+            directory,
+        };
         gatepost.wait_until_ready(port, started)?;
         Ok(gatepost)
     }
@@ -65,8 +83,12 @@ impl Gatepost {
     fn wait_until_ready(&mut self, port: u16, started: Instant) -> Result<(), String> {
         let address = ([127, 0, 0, 1], port).into();
         while started.elapsed() < Duration::from_secs(20) {
-            let mut client = http::Client::new(address, &format!("localhost:{port}"), Connections::New);
-            if client.get("/.well-known/openid-configuration").is_ok_and(|answer| answer.status == 200) {
+            let mut client =
+                http::Client::new(address, &format!("localhost:{port}"), Connections::New);
+            if client
+                .get("/.well-known/openid-configuration")
+                .is_ok_and(|answer| answer.status == 200)
+            {
                 self.start_to_ready = started.elapsed();
                 return Ok(());
             }
@@ -88,26 +110,45 @@ impl Drop for Gatepost {
 fn served_by(shell: &mut Child) -> Result<u32, String> {
     let mut line = String::new();
     let stdout = shell.stdout.take().ok_or("no output")?;
-    BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
-    line.trim().parse().map_err(|error| format!("the shell says {line}: {error}"))
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .map_err(|error| error.to_string())?;
+    line.trim()
+        .parse()
+        .map_err(|error| format!("the shell says {line}: {error}"))
 }
 
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| error.to_string())
+    listener
+        .map(|address| address.port())
+        .map_err(|error| error.to_string())
 }
 
 fn new_database(cluster: &str, name: &str) -> Result<String, String> {
     let mut client = Client::connect(cluster, NoTls).map_err(|error| error.to_string())?;
-    client.batch_execute(&format!("CREATE DATABASE {name}")).map_err(|error| error.to_string())?;
-    let (server, _) = cluster.rsplit_once('/').ok_or("TEST_DATABASE_URL names no database")?;
+    client
+        .batch_execute(&format!("CREATE DATABASE {name}"))
+        .map_err(|error| error.to_string())?;
+    let (server, _) = cluster
+        .rsplit_once('/')
+        .ok_or("TEST_DATABASE_URL names no database")?;
     Ok(format!("{server}/{name}"))
 }
 
-fn environment(port: u16, database_url: &str, directory: &PathBuf) -> Result<BTreeMap<String, String>, String> {
+fn environment(
+    port: u16,
+    database_url: &str,
+    directory: &PathBuf,
+) -> Result<BTreeMap<String, String>, String> {
     fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let secret_file = directory.join("secret");
-    let secret = File::options().write(true).create(true).truncate(true).mode(0o600).open(&secret_file);
+    let secret = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&secret_file);
     let written = secret.and_then(|mut file| file.write_all(STANDARD.encode([42; 32]).as_bytes()));
     written.map_err(|error| error.to_string())?;
     let own = [
@@ -118,30 +159,57 @@ fn environment(port: u16, database_url: &str, directory: &PathBuf) -> Result<BTr
         ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
     ];
     let given = std::env::vars().filter_map(|(name, value)| {
-        Some((name.strip_prefix("BENCH_").filter(|name| name.starts_with("GATEPOST_"))?.to_owned(), value))
+        Some((
+            name.strip_prefix("BENCH_")
+                .filter(|name| name.starts_with("GATEPOST_"))?
+                .to_owned(),
+            value,
+        ))
     });
-    Ok(own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(given).collect())
+    Ok(own
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .chain(given)
+        .collect())
 }
 
 fn gatepost(environment: &BTreeMap<String, String>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
-    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(environment);
+    command
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .envs(environment);
     command
 }
 
-fn run(environment: &BTreeMap<String, String>, arguments: &[&str], input: &str) -> Result<(), String> {
+fn run(
+    environment: &BTreeMap<String, String>,
+    arguments: &[&str],
+    input: &str,
+) -> Result<(), String> {
     let mut command = gatepost(environment);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("gatepost: {error}"))?;
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("gatepost: {error}"))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read its input closes it.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let output = child
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("gatepost {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)))
+    Err(format!(
+        "gatepost {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    ))
 }
 
 fn settings(port: u16, pid: u32, database_url: String) -> Settings {
@@ -157,14 +225,16 @@ fn settings(port: u16, pid: u32, database_url: String) -> Settings {
         redirect_uri: REDIRECT_URI.to_owned(),
         username: USERNAME.to_owned(),
         password: PASSWORD.to_owned(),
-        clients: scopes.map(|(part, scope)| (part.to_owned(), client(part, scope))).collect(),
+        clients: scopes
+            .map(|(part, scope)| (part.to_owned(), client(part, scope)))
+            .collect(),
         pid: Some(pid),
         database_url: Some(database_url),
     }
 }
 
-/// The parts, their scope, and what their registration has beyond the common members. People have consented to the
-/// clients of the code flow, which is looked up in every flow.
+/// The parts, their scope, and what their registration has beyond the common members. People have
+/// consented to the clients of the code flow, which is looked up in every flow.
 fn clients() -> Vec<(&'static str, &'static str, Value)> {
     let service = |kind: &str, alg: &str| json!({"grant_types": ["client_credentials"], "access_token_type": kind, "access_token_signed_response_alg": alg});
     let web = |kind: &str| {

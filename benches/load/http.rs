@@ -1,5 +1,5 @@
-//! A plain HTTP/1.1 client that costs little, so that what is measured is the server: one connection, one request at a
-//! time, the answer read into a buffer that is used again.
+//! A plain HTTP/1.1 client that costs little, so that what is measured is the server: one
+//! connection, one request at a time, the answer read into a buffer that is used again.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -56,8 +56,14 @@ impl Answer {
 
     /// All values of a header.
     pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let lines = self.head.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
-        lines.filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        let lines = self
+            .head
+            .split("\r\n")
+            .skip(1)
+            .filter_map(|line| line.split_once(':'));
+        lines
+            .filter(move |(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 
     pub fn text(&self) -> String {
@@ -81,39 +87,67 @@ impl Answer {
 impl Client {
     pub fn new(address: SocketAddr, authority: &str, connections: Connections) -> Client {
         let (authority, received, answer) = (authority.to_owned(), Vec::new(), Answer::default());
-        Client { address, authority, connections, stream: None, received, answer }
+        Client {
+            address,
+            authority,
+            connections,
+            stream: None,
+            received,
+            answer,
+        }
     }
 
     /// GET.
     pub fn get(&mut self, path: &str) -> Result<&Answer, String> {
-        self.send(&Outgoing { path, ..Outgoing::default() })
+        self.send(&Outgoing {
+            path,
+            ..Outgoing::default()
+        })
     }
 
-    /// Sends a request and waits for its answer. A kept connection that the server has closed meanwhile is replaced once.
+    /// Sends a request and waits for its answer. A kept connection that the server has closed
+    /// meanwhile is replaced once.
     pub fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<&Answer, String> {
         let request = self.request(outgoing);
         let was_open = self.stream.is_some();
         let mut done = self.exchange(&request);
-        if was_open && done.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset) {
+        if was_open
+            && done
+                .as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
+        {
             done = self.exchange(&request);
         }
         match done {
             Ok(()) => Ok(&self.answer),
             Err(error) => {
                 self.stream = None;
-                Err(format!("{}: {error}", outgoing.path.split('?').next().unwrap_or_default()))
+                Err(format!(
+                    "{}: {error}",
+                    outgoing.path.split('?').next().unwrap_or_default()
+                ))
             }
         }
     }
 
     fn request(&self, outgoing: &Outgoing<'_>) -> Vec<u8> {
-        let method = if outgoing.form.is_some() { "POST" } else { "GET" };
-        let mut request = format!("{method} {} HTTP/1.1\r\nHost: {}\r\n", outgoing.path, self.authority);
+        let method = if outgoing.form.is_some() {
+            "POST"
+        } else {
+            "GET"
+        };
+        let mut request = format!(
+            "{method} {} HTTP/1.1\r\nHost: {}\r\n",
+            outgoing.path, self.authority
+        );
         let fields = [
             ("Authorization", outgoing.authorization),
             ("Cookie", outgoing.cookie),
             ("X-Forwarded-For", outgoing.forwarded_for),
-            ("Connection", (self.connections == Connections::New).then_some("close")),
+            (
+                "Connection",
+                (self.connections == Connections::New).then_some("close"),
+            ),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -135,7 +169,9 @@ impl Client {
             None => self.connect()?,
         };
         self.received.clear();
-        stream.write_all(request).map_err(|_| io::Error::from(io::ErrorKind::ConnectionReset))?;
+        stream
+            .write_all(request)
+            .map_err(|_| io::Error::from(io::ErrorKind::ConnectionReset))?;
         let must_close = self.read(&mut stream)?;
         if self.connections == Connections::KeptAlive && !must_close {
             self.stream = Some(stream);
@@ -158,16 +194,37 @@ impl Client {
             }
             if self.more(stream)? == 0 {
                 let nothing = self.received.is_empty();
-                return Err(if nothing { io::ErrorKind::ConnectionReset } else { io::ErrorKind::UnexpectedEof }.into());
+                return Err(if nothing {
+                    io::ErrorKind::ConnectionReset
+                } else {
+                    io::ErrorKind::UnexpectedEof
+                }
+                .into());
             }
         };
         self.answer.head.clear();
-        self.answer.head.push_str(&String::from_utf8_lossy(&self.received[..head_end]));
-        let status = self.answer.head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        self.answer
+            .head
+            .push_str(&String::from_utf8_lossy(&self.received[..head_end]));
+        let status = self
+            .answer
+            .head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         self.answer.status = status.ok_or(io::ErrorKind::InvalidData)?;
-        let is_chunked = self.answer.header("transfer-encoding").is_some_and(|value| value.contains("chunked"));
-        let length = self.answer.header("content-length").and_then(|length| length.parse::<usize>().ok());
-        let closes = self.answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let is_chunked = self
+            .answer
+            .header("transfer-encoding")
+            .is_some_and(|value| value.contains("chunked"));
+        let length = self
+            .answer
+            .header("content-length")
+            .and_then(|length| length.parse::<usize>().ok());
+        let closes = self
+            .answer
+            .header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"));
         self.answer.body.clear();
         if is_chunked {
             self.chunks(stream, head_end + 4)?;
@@ -178,7 +235,9 @@ impl Client {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
             }
-            self.answer.body.extend_from_slice(&self.received[head_end + 4..end]);
+            self.answer
+                .body
+                .extend_from_slice(&self.received[head_end + 4..end]);
         }
         Ok(closes)
     }
@@ -189,7 +248,9 @@ impl Client {
             let line_end = loop {
                 match find(&self.received[start..], b"\r\n") {
                     Some(end) => break start + end,
-                    None if self.more(stream)? == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    None if self.more(stream)? == 0 => {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
                     None => {}
                 }
             };
@@ -202,7 +263,9 @@ impl Client {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
             }
-            self.answer.body.extend_from_slice(&self.received[line_end + 2..end - 2]);
+            self.answer
+                .body
+                .extend_from_slice(&self.received[line_end + 2..end - 2]);
             start = end;
             if size == 0 {
                 return Ok(());
@@ -219,5 +282,7 @@ impl Client {
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
 }

@@ -1,4 +1,5 @@
-//! What this machine can do at most, measured in the same run: signatures, commits, and answers of tiny_http alone.
+//! What this machine can do at most, measured in the same run: signatures, commits, and answers of
+//! tiny_http alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,22 +18,40 @@ const BODY_LENGTH: usize = 2_500;
 /// RSA-2048 signatures a second on all cores.
 pub fn rsa_signatures(cores: usize) -> Result<f64, String> {
     let output = Command::new("openssl")
-        .args(["speed", "-seconds", "1", "-multi", &cores.to_string(), "rsa2048"])
+        .args([
+            "speed",
+            "-seconds",
+            "1",
+            "-multi",
+            &cores.to_string(),
+            "rsa2048",
+        ])
         .output()
         .map_err(|error| format!("openssl: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().rev().find(|line| line.starts_with("rsa")).ok_or("openssl speed says nothing")?;
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("rsa"))
+        .ok_or("openssl speed says nothing")?;
     // rsa 2048 bits 0.000301s 0.000009s 3322.2 111111.1, and in newer ones more columns.
-    let mut rates =
-        line.split_whitespace().filter(|field| !field.ends_with('s')).filter_map(|field| field.parse::<f64>().ok());
-    rates.find(|rate| *rate != 2_048.0).ok_or_else(|| format!("openssl speed says {line}"))
+    let mut rates = line
+        .split_whitespace()
+        .filter(|field| !field.ends_with('s'))
+        .filter_map(|field| field.parse::<f64>().ok());
+    rates
+        .find(|rate| *rate != 2_048.0)
+        .ok_or_else(|| format!("openssl speed says {line}"))
 }
 
 /// Commits a second of one inserted row each, by as many connections.
 pub fn commits(database_url: &str, connections: usize, seconds: u64) -> Result<f64, String> {
-    let mut client = postgres::Client::connect(database_url, postgres::NoTls).map_err(|error| error.to_string())?;
+    let mut client = postgres::Client::connect(database_url, postgres::NoTls)
+        .map_err(|error| error.to_string())?;
     let table = "DROP TABLE IF EXISTS pgbench_rows; CREATE TABLE pgbench_rows (id uuid PRIMARY KEY, at timestamptz)";
-    client.batch_execute(table).map_err(|error| error.to_string())?;
+    client
+        .batch_execute(table)
+        .map_err(|error| error.to_string())?;
     let script = "INSERT INTO pgbench_rows VALUES (gen_random_uuid(), now());\n";
     let mut pgbench = Command::new("pgbench")
         .args(["-n", "-M", "prepared", "-j", "2", "-f", "/dev/stdin"])
@@ -44,12 +63,20 @@ pub fn commits(database_url: &str, connections: usize, seconds: u64) -> Result<f
         .spawn()
         .map_err(|error| format!("pgbench: {error}"))?;
     if let Some(mut stdin) = pgbench.stdin.take() {
-        stdin.write_all(script.as_bytes()).map_err(|error| error.to_string())?;
+        stdin
+            .write_all(script.as_bytes())
+            .map_err(|error| error.to_string())?;
     }
-    let output = pgbench.wait_with_output().map_err(|error| error.to_string())?;
+    let output = pgbench
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")).and_then(|rest| rest.split(' ').next());
-    rate.and_then(|rate| rate.parse().ok()).ok_or_else(|| format!("pgbench says {text}"))
+    let rate = text
+        .lines()
+        .find_map(|line| line.strip_prefix("tps = "))
+        .and_then(|rest| rest.split(' ').next());
+    rate.and_then(|rate| rate.parse().ok())
+        .ok_or_else(|| format!("pgbench says {text}"))
 }
 
 /// A process with nothing but tiny_http and the same number of workers; ends when dropped.
@@ -68,8 +95,13 @@ impl BareHttp {
             .map_err(|error| error.to_string())?;
         let mut line = String::new();
         let stdout = process.stdout.take().ok_or("no output")?;
-        BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
-        let address = line.trim().parse().map_err(|error| format!("{line}: {error}"))?;
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(|error| error.to_string())?;
+        let address = line
+            .trim()
+            .parse()
+            .map_err(|error| format!("{line}: {error}"))?;
         Ok(BareHttp { process, address })
     }
 
@@ -85,19 +117,31 @@ impl Drop for BareHttp {
     }
 }
 
-/// The life of that process. Its one answer passes for metadata, so that the same walker can check it.
+/// The life of that process. Its one answer passes for metadata, so that the same walker can check
+/// it.
 pub fn serve_bare_http(workers: usize) -> Result<(), String> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).map_err(|error| error.to_string())?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .map_err(|error| error.to_string())?;
     let any_port: SocketAddr = ([127, 0, 0, 1], 0).into();
     // Set on the listener, each accepted connection inherits it.
-    let listening = socket.set_tcp_nodelay(true).and_then(|()| socket.bind(&any_port.into()));
-    listening.and_then(|()| socket.listen(4_096)).map_err(|error| error.to_string())?;
+    let listening = socket
+        .set_tcp_nodelay(true)
+        .and_then(|()| socket.bind(&any_port.into()));
+    listening
+        .and_then(|()| socket.listen(4_096))
+        .map_err(|error| error.to_string())?;
     let listener: std::net::TcpListener = socket.into();
     let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let body = format!("{{\"issuer\":\"http://{address}\",\"padding\":\"{}\"}}", "x".repeat(BODY_LENGTH));
-    let answer =
-        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let server = tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string())?;
+    let body = format!(
+        "{{\"issuer\":\"http://{address}\",\"padding\":\"{}\"}}",
+        "x".repeat(BODY_LENGTH)
+    );
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let server =
+        tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string())?;
     println!("{address}");
     // tiny_http lets new connections wait behind busy ones until a further one comes.
     thread::spawn(move || {

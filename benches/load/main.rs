@@ -1,6 +1,6 @@
-//! The load tool behind `make bench`: walks the flows of a provider in a closed loop, checks every answer, and prints a
-//! Markdown table. It starts a Gatepost of its own; `--against FILE` loads other providers beside it, flow by flow in
-//! turn, so that what counts are ratios within one run.
+//! The load tool behind `make bench`: walks the flows of a provider in a closed loop, checks every
+//! answer, and prints a Markdown table. It starts a Gatepost of its own; `--against FILE` loads
+//! other providers beside it, flow by flow in turn, so that what counts are ratios within one run.
 //!
 //! ```text
 //! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
@@ -76,7 +76,10 @@ const TURN: Duration = Duration::from_secs(1);
 impl Target {
     fn new(settings: Settings) -> Result<Target, String> {
         let watched = Watched::new(settings.pid, settings.database_url.clone());
-        Ok(Target { provider: Provider::discover(settings)?, watched })
+        Ok(Target {
+            provider: Provider::discover(settings)?,
+            watched,
+        })
     }
 
     fn drive(&self, flow: Flow, load: Load) -> Result<(Outcome, Usage), String> {
@@ -87,9 +90,14 @@ impl Target {
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let done = match arguments.as_slice() {
-        [mode, workers] if mode == limits::BARE_HTTP => limits::serve_bare_http(workers.parse().unwrap_or(16)),
+        [mode, workers] if mode == limits::BARE_HTTP => {
+            limits::serve_bare_http(workers.parse().unwrap_or(16))
+        }
         _ => Options::parse(&arguments).and_then(|options| run(&options)),
     };
     match done {
@@ -130,11 +138,19 @@ impl Options {
                 options.beside = true;
                 continue;
             }
-            let value = rest.next().ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
-            let number = || value.parse::<u64>().map_err(|error| format!("{argument} {value}: {error}"));
+            let value = rest
+                .next()
+                .ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
+            let number = || {
+                value
+                    .parse::<u64>()
+                    .map_err(|error| format!("{argument} {value}: {error}"))
+            };
             match argument.as_str() {
                 "--seconds" => options.seconds = number()?,
-                "--connections" => options.connections = usize::try_from(number()?.max(1)).unwrap_or(1),
+                "--connections" => {
+                    options.connections = usize::try_from(number()?.max(1)).unwrap_or(1)
+                }
                 "--only" => options.only = Some(value.clone()),
                 "--against" => options.against.push(value.into()),
                 "--tokens" => options.tokens = Some(number()?),
@@ -148,19 +164,31 @@ impl Options {
     }
 
     fn load(&self, kind: Connections) -> Load {
-        let (warm_up, duration) = if self.smoke { (0, 1) } else { (1, self.seconds) };
+        let (warm_up, duration) = if self.smoke {
+            (0, 1)
+        } else {
+            (1, self.seconds)
+        };
         let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(duration));
-        Load { connections: self.connections, kind, warm_up, duration }
+        Load {
+            connections: self.connections,
+            kind,
+            warm_up,
+            duration,
+        }
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+        self.only
+            .as_ref()
+            .is_none_or(|only| name.contains(only.as_str()))
     }
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    let cluster = std::env::var("TEST_DATABASE_URL")
-        .map_err(|_| "TEST_DATABASE_URL is not set: run make bench, or tests/with-postgres cargo bench")?;
+    let cluster = std::env::var("TEST_DATABASE_URL").map_err(
+        |_| "TEST_DATABASE_URL is not set: run make bench, or tests/with-postgres cargo bench",
+    )?;
     if options.fresh {
         return fresh::run(&cluster, options.connections, options.seconds);
     }
@@ -172,10 +200,17 @@ fn run(options: &Options) -> Result<(), String> {
         return many::clients(&own, count, options);
     }
     if let Some(path) = &options.serve {
-        let settings = serde_json::to_string_pretty(&own.settings).map_err(|error| error.to_string())?;
+        let settings =
+            serde_json::to_string_pretty(&own.settings).map_err(|error| error.to_string())?;
         fs::write(path, settings).map_err(|error| error.to_string())?;
-        println!("{} serves until this input ends; its settings are in {}", own.settings.issuer, path.display());
-        return std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string());
+        println!(
+            "{} serves until this input ends; its settings are in {}",
+            own.settings.issuer,
+            path.display()
+        );
+        return std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
+            .map(drop)
+            .map_err(|error| error.to_string());
     }
     if let Some(tokens) = options.tokens {
         return tokens::run(&own.settings, tokens, options.connections);
@@ -187,25 +222,43 @@ fn run(options: &Options) -> Result<(), String> {
     let limits = limits(&cluster, options)?;
     // What the start took is given back by then.
     thread::sleep(Duration::from_secs(2));
-    let idle = targets.iter().map(|target| target.watched.memory()).collect();
+    let idle = targets
+        .iter()
+        .map(|target| target.watched.memory())
+        .collect();
     let rows = rows(&targets, options)?;
-    let loaded = targets.iter().map(|target| target.watched.memory()).collect();
+    let loaded = targets
+        .iter()
+        .map(|target| target.watched.memory())
+        .collect();
     let report = Report {
-        names: targets.iter().map(|target| target.provider.settings.name.clone()).collect(),
+        names: targets
+            .iter()
+            .map(|target| target.provider.settings.name.clone())
+            .collect(),
         start_to_ready: own.start_to_ready,
         idle,
         loaded,
         rows,
         limits,
     };
-    println!("{}", report.markdown(options.connections, options.load(Connections::KeptAlive).duration, &cluster));
+    println!(
+        "{}",
+        report.markdown(
+            options.connections,
+            options.load(Connections::KeptAlive).duration,
+            &cluster
+        )
+    );
     Ok(())
 }
 
 fn targets(own: &Gatepost, options: &Options) -> Result<Vec<Target>, String> {
     let others = options.against.iter().map(|path| {
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_str::<Settings>(&text).map_err(|error| format!("{}: {error}", path.display()))
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_str::<Settings>(&text)
+            .map_err(|error| format!("{}: {error}", path.display()))
     });
     let all = std::iter::once(Ok(own.settings.clone())).chain(others);
     all.map(|settings| Target::new(settings?)).collect()
@@ -216,48 +269,94 @@ fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for (flow, name) in FLOWS {
         if options.wants(name) {
-            rows.push(Row { name: name.to_owned(), figures: measure(targets, flow, name, options)? });
+            rows.push(Row {
+                name: name.to_owned(),
+                figures: measure(targets, flow, name, options)?,
+            });
         }
     }
     for flow in [Flow::Discovery, Flow::UserInfo, Flow::Refresh("refresh")] {
-        let plain = FLOWS.iter().find(|(other, _)| *other == flow).map_or("", |(_, name)| name);
+        let plain = FLOWS
+            .iter()
+            .find(|(other, _)| *other == flow)
+            .map_or("", |(_, name)| name);
         let name = format!("{plain}, during wrong passwords");
         if options.wants(&name) {
-            rows.push(Row { figures: in_storm(targets, flow, &name, options)?, name });
+            rows.push(Row {
+                figures: in_storm(targets, flow, &name, options)?,
+                name,
+            });
         }
     }
     Ok(rows)
 }
 
-fn measure(targets: &[Target], flow: Flow, name: &str, options: &Options) -> Result<Vec<Option<Figures>>, String> {
+fn measure(
+    targets: &[Target],
+    flow: Flow,
+    name: &str,
+    options: &Options,
+) -> Result<Vec<Option<Figures>>, String> {
     let one = |target: &Target, load| target.drive(flow, load);
     let having = |target: &Target| flow.is_possible(&target.provider);
-    let kept = in_turns(targets, name, having, options.load(Connections::KeptAlive), TURN, one)?;
-    let new = in_turns(targets, name, having, options.load(Connections::New), TURN, one)?;
+    let kept = in_turns(
+        targets,
+        name,
+        having,
+        options.load(Connections::KeptAlive),
+        TURN,
+        one,
+    )?;
+    let new = in_turns(
+        targets,
+        name,
+        having,
+        options.load(Connections::New),
+        TURN,
+        one,
+    )?;
     let both = kept.into_iter().zip(new);
-    Ok(both.map(|(kept, new)| Some(Figures::new(&kept?, new.map(|(new, _)| new).as_ref()))).collect())
+    Ok(both
+        .map(|(kept, new)| Some(Figures::new(&kept?, new.map(|(new, _)| new).as_ref())))
+        .collect())
 }
 
-fn in_storm(targets: &[Target], flow: Flow, name: &str, options: &Options) -> Result<Vec<Option<Figures>>, String> {
+fn in_storm(
+    targets: &[Target],
+    flow: Flow,
+    name: &str,
+    options: &Options,
+) -> Result<Vec<Option<Figures>>, String> {
     let raging = |target: &Target, load: Load| {
         let lasting = load.warm_up + load.duration + Duration::from_secs(1);
-        let storm = Load { warm_up: Duration::ZERO, duration: lasting, ..load };
+        let storm = Load {
+            warm_up: Duration::ZERO,
+            duration: lasting,
+            ..load
+        };
         thread::scope(|scope| {
             let raging = scope.spawn(move || target.drive(Flow::BadSignIn, storm));
             let measured = target.drive(flow, load);
-            raging.join().unwrap_or_else(|_| Err(String::from("the storm panicked")))?;
+            raging
+                .join()
+                .unwrap_or_else(|_| Err(String::from("the storm panicked")))?;
             measured
         })
     };
-    let having = |target: &Target| flow.is_possible(&target.provider) && Flow::BadSignIn.is_possible(&target.provider);
+    let having = |target: &Target| {
+        flow.is_possible(&target.provider) && Flow::BadSignIn.is_possible(&target.provider)
+    };
     let load = options.load(Connections::KeptAlive);
     // A storm takes a while to rise.
     let measured = in_turns(targets, name, having, load, load.duration, raging)?;
-    Ok(measured.into_iter().map(|one| Some(Figures::new(&one?, None))).collect())
+    Ok(measured
+        .into_iter()
+        .map(|one| Some(Figures::new(&one?, None)))
+        .collect())
 }
 
-/// Loads the providers in turn until each had its time: what slows the machine for a while slows all of them. Every other
-/// round goes the other way.
+/// Loads the providers in turn until each had its time: what slows the machine for a while slows
+/// all of them. Every other round goes the other way.
 fn in_turns(
     targets: &[Target],
     name: &str,
@@ -266,19 +365,36 @@ fn in_turns(
     turn: Duration,
     one: impl Fn(&Target, Load) -> Result<(Outcome, Usage), String>,
 ) -> Result<Vec<Option<(Outcome, Usage)>>, String> {
-    let names: Vec<_> = targets.iter().map(|target| target.provider.settings.name.as_str()).collect();
+    let names: Vec<_> = targets
+        .iter()
+        .map(|target| target.provider.settings.name.as_str())
+        .collect();
     eprintln!("{}: {name}", names.join(", "));
-    let mut sums: Vec<_> = targets.iter().map(|target| having(target).then(Default::default)).collect();
+    let mut sums: Vec<_> = targets
+        .iter()
+        .map(|target| having(target).then(Default::default))
+        .collect();
     for round in 0..load.duration.as_millis().div_ceil(turn.as_millis()) {
-        let warm_up = if round == 0 { load.warm_up } else { load.warm_up / 5 };
-        let load = Load { warm_up, duration: turn, ..load };
+        let warm_up = if round == 0 {
+            load.warm_up
+        } else {
+            load.warm_up / 5
+        };
+        let load = Load {
+            warm_up,
+            duration: turn,
+            ..load
+        };
         let mut order: Vec<_> = targets.iter().zip(&mut sums).collect();
         if round % 2 == 1 {
             order.reverse();
         }
         for (target, sum) in order {
-            let Some((outcome, usage)): &mut Option<(Outcome, Usage)> = sum else { continue };
-            let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
+            let Some((outcome, usage)): &mut Option<(Outcome, Usage)> = sum else {
+                continue;
+            };
+            let wrong =
+                |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
             let (further, spent) = one(target, load).map_err(wrong)?;
             outcome.add(further);
             usage.add(spent);
@@ -297,10 +413,23 @@ fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
     let bare = BareHttp::start((cores * 4).max(16))?;
     let settings = Settings::bare(&format!("http://{}", bare.address), bare.pid());
     let watched = Watched::new(settings.pid, None);
-    let bare_tiny_http = [Target { provider: Provider::discover(settings)?, watched }];
+    let bare_tiny_http = [Target {
+        provider: Provider::discover(settings)?,
+        watched,
+    }];
     Ok(Limits {
         signatures: Some(limits::rsa_signatures(cores)?),
-        commits: Some(limits::commits(cluster, options.connections, load.duration.as_secs())?),
-        bare_http: measure(&bare_tiny_http, Flow::Discovery, "one fixed answer", options)?.remove(0),
+        commits: Some(limits::commits(
+            cluster,
+            options.connections,
+            load.duration.as_secs(),
+        )?),
+        bare_http: measure(
+            &bare_tiny_http,
+            Flow::Discovery,
+            "one fixed answer",
+            options,
+        )?
+        .remove(0),
     })
 }

@@ -1,5 +1,6 @@
-//! What it costs that there are many: tokens of clients drawn from a hundred and from all that are registered, and code flows
-//! beside a thousand users and beside as many as one likes. Those who are compared take turns within one run.
+//! What it costs that there are many: tokens of clients drawn from a hundred and from all that are
+//! registered, and code flows beside a thousand users and beside as many as one likes. Those who
+//! are compared take turns within one run.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,7 +44,9 @@ pub fn clients(own: &Gatepost, count: u64, options: &Options) -> Result<(), Stri
     let mut sizes = vec![FEW_CLIENTS, SOME_CLIENTS, count];
     sizes.retain(|size| *size <= count);
     sizes.dedup();
-    println!("| clients in use | flows/s | p99 ms | of the rate with {FEW_CLIENTS} |\n|--:|--:|--:|--:|");
+    println!(
+        "| clients in use | flows/s | p99 ms | of the rate with {FEW_CLIENTS} |\n|--:|--:|--:|--:|"
+    );
     let mut sums: Vec<Outcome> = sizes.iter().map(|_| Outcome::default()).collect();
     for round in 0..=options.seconds.max(2) {
         let mut order: Vec<_> = sizes.iter().zip(&mut sums).collect();
@@ -53,7 +56,11 @@ pub fn clients(own: &Gatepost, count: u64, options: &Options) -> Result<(), Stri
         for (size, sum) in order {
             // In the first round each comes by, and none counts.
             let duration = Duration::from_secs(if round == 0 { 1 + size / 2_000 } else { 1 });
-            let load = Load { duration, warm_up: Duration::ZERO, ..options.load(Connections::KeptAlive) };
+            let load = Load {
+                duration,
+                warm_up: Duration::ZERO,
+                ..options.load(Connections::KeptAlive)
+            };
             let (outcome, _) = target.drive(Flow::ClientCredentialsOfMany(*size), load)?;
             if round > 0 {
                 sum.add(outcome);
@@ -62,7 +69,12 @@ pub fn clients(own: &Gatepost, count: u64, options: &Options) -> Result<(), Stri
     }
     let few = sums.first().map_or(f64::NAN, Outcome::rate);
     for (size, sum) in sizes.iter().zip(&sums) {
-        println!("| {size} | {:.0} | {:.2} | {:.2} |", sum.rate(), sum.percentile(99), sum.rate() / few);
+        println!(
+            "| {size} | {:.0} | {:.2} | {:.2} |",
+            sum.rate(),
+            sum.percentile(99),
+            sum.rate() / few
+        );
     }
     Ok(())
 }
@@ -81,22 +93,46 @@ pub fn users(cluster: &str, count: u64, options: &Options) -> Result<(), String>
     println!("| users | flows/s | p99 ms | of the rate with {FEW_USERS} |\n|--:|--:|--:|--:|");
     let (flow, load) = (Flow::Code("code"), options.load(Connections::KeptAlive));
     let drive = |target: &Target, load| target.drive(flow, load);
-    let measured = in_turns(&targets, "code flow", |_| true, load, Duration::from_secs(1), drive)?;
-    let measured: Vec<Outcome> = measured.into_iter().flatten().map(|(outcome, _)| outcome).collect();
+    let measured = in_turns(
+        &targets,
+        "code flow",
+        |_| true,
+        load,
+        Duration::from_secs(1),
+        drive,
+    )?;
+    let measured: Vec<Outcome> = measured
+        .into_iter()
+        .flatten()
+        .map(|(outcome, _)| outcome)
+        .collect();
     let few = measured.first().map_or(f64::NAN, Outcome::rate);
     for (size, outcome) in sizes.iter().zip(&measured) {
-        println!("| {size} | {:.0} | {:.2} | {:.2} |", outcome.rate(), outcome.percentile(99), outcome.rate() / few);
+        println!(
+            "| {size} | {:.0} | {:.2} | {:.2} |",
+            outcome.rate(),
+            outcome.percentile(99),
+            outcome.rate() / few
+        );
     }
     Ok(())
 }
 
 fn fill(own: &Gatepost, sql: &str, count: u64) -> Result<(), String> {
-    let url = own.settings.database_url.as_deref().ok_or("no database to fill")?;
+    let url = own
+        .settings
+        .database_url
+        .as_deref()
+        .ok_or("no database to fill")?;
     let mut client = Client::connect(url, NoTls).map_err(|error| error.to_string())?;
     let (count, began) = (i64::try_from(count).unwrap_or(i64::MAX), Instant::now());
     let values: &[&(dyn ToSql + Sync)] = &[&count];
-    client.execute(sql, values).map_err(|error| error.to_string())?;
-    client.batch_execute("ANALYZE").map_err(|error| error.to_string())?;
+    client
+        .execute(sql, values)
+        .map_err(|error| error.to_string())?;
+    client
+        .batch_execute("ANALYZE")
+        .map_err(|error| error.to_string())?;
     eprintln!("{count} more in {} s", began.elapsed().as_secs());
     Ok(())
 }

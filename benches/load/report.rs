@@ -100,39 +100,65 @@ impl Report {
             );
         }
         if index == 0 {
-            let _ = write!(text, " Start to ready: {} ms.", self.start_to_ready.as_millis());
+            let _ = write!(
+                text,
+                " Start to ready: {} ms.",
+                self.start_to_ready.as_millis()
+            );
         }
         text + "\n\n"
     }
 
     fn ratios(&self) -> String {
-        let [own, others @ ..] = self.names.as_slice() else { return String::new() };
+        let [own, others @ ..] = self.names.as_slice() else {
+            return String::new();
+        };
         if others.is_empty() {
             return String::new();
         }
         let mut text = format!(
             "| flows/s, {own} : other |{}\n",
-            others.iter().map(|name| format!(" {name} |")).collect::<String>()
+            others
+                .iter()
+                .map(|name| format!(" {name} |"))
+                .collect::<String>()
         );
         text.push_str(&format!("|---|{}\n", "--:|".repeat(others.len())));
         for row in &self.rows {
-            let [Some(own), others @ ..] = row.figures.as_slice() else { continue };
-            let ratio = |other: &Option<Figures>| {
-                other.as_ref().map_or_else(|| String::from(" – |"), |other| format!(" {:.2} |", own.rate / other.rate))
+            let [Some(own), others @ ..] = row.figures.as_slice() else {
+                continue;
             };
-            let _ = writeln!(text, "| {} |{}", row.name, others.iter().map(ratio).collect::<String>());
+            let ratio = |other: &Option<Figures>| {
+                other.as_ref().map_or_else(
+                    || String::from(" – |"),
+                    |other| format!(" {:.2} |", own.rate / other.rate),
+                )
+            };
+            let _ = writeln!(
+                text,
+                "| {} |{}",
+                row.name,
+                others.iter().map(ratio).collect::<String>()
+            );
         }
         text + "\n"
     }
 
     fn limits(&self) -> String {
-        let Limits { signatures, commits, bare_http } = &self.limits;
+        let Limits {
+            signatures,
+            commits,
+            bare_http,
+        } = &self.limits;
         let mut text = String::new();
         if signatures.is_some() || commits.is_some() {
             text.push_str("Limits of the same machine in the same run: ");
         }
         if let Some(signatures) = signatures {
-            let _ = write!(text, "RSA-2048 signatures on all cores (openssl speed) {signatures:.0}/s; ");
+            let _ = write!(
+                text,
+                "RSA-2048 signatures on all cores (openssl speed) {signatures:.0}/s; "
+            );
         }
         if let Some(commits) = commits {
             let _ = write!(text, "commits of one row (pgbench) {commits:.0}/s; ");
@@ -154,9 +180,17 @@ impl Figures {
     fn cells(&self) -> String {
         let [p50, p95, p99] = self.percentiles;
         let new = self.new_connections;
-        let (new_rate, new_p99) = new
-            .map_or_else(|| (String::new(), String::new()), |(rate, p99)| (format!("{rate:.0}"), format!("{p99:.2}")));
-        let cost = |milliseconds: f64| if milliseconds.is_nan() { String::new() } else { format!("{milliseconds:.3}") };
+        let (new_rate, new_p99) = new.map_or_else(
+            || (String::new(), String::new()),
+            |(rate, p99)| (format!("{rate:.0}"), format!("{p99:.2}")),
+        );
+        let cost = |milliseconds: f64| {
+            if milliseconds.is_nan() {
+                String::new()
+            } else {
+                format!("{milliseconds:.3}")
+            }
+        };
         format!(
             "{:.0} | {p50:.2} | {p95:.2} | {p99:.2} | {new_rate} | {new_p99} | {} | {} | {} | {:.2}",
             self.rate,
@@ -171,17 +205,30 @@ impl Figures {
 /// The machine, as far as it matters.
 fn machine(cluster: &str) -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or_default();
     let model = model.trim_start_matches(['\t', ' ', ':']);
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+    let kib = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<u64>().ok())
+        .unwrap_or(0);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let show = |what: &str| {
-        let row = Client::connect(cluster, NoTls).ok()?.query_one(&format!("SHOW {what}"), &[]).ok()?;
+        let row = Client::connect(cluster, NoTls)
+            .ok()?
+            .query_one(&format!("SHOW {what}"), &[])
+            .ok()?;
         Some(row.get::<_, String>(0))
     };
     let version = show("server_version").unwrap_or_default();
     let version = version.split(' ').next().unwrap_or_default();
     let fsync = show("fsync").unwrap_or_default();
-    format!("{cores} cores ({model}), {} GiB; PostgreSQL {version}, fsync {fsync}", kib / 1_048_576)
+    format!(
+        "{cores} cores ({model}), {} GiB; PostgreSQL {version}, fsync {fsync}",
+        kib / 1_048_576
+    )
 }

@@ -1,6 +1,6 @@
-//! What many reference tokens leave behind: issues them, revokes every tenth, lets all of them expire, and shows the size
-//! of every table before, between and after. Time is not waited for: partitions are looked after as of a day on which
-//! everything is over.
+//! What many reference tokens leave behind: issues them, revokes every tenth, lets all of them
+//! expire, and shows the size of every table before, between and after. Time is not waited for:
+//! partitions are looked after as of a day on which everything is over.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -34,7 +34,10 @@ type Sizes = BTreeMap<String, (i64, i64)>;
 
 /// Issues `tokens`, expires them, and prints the tables.
 pub fn run(settings: &Settings, tokens: u64, connections: usize) -> Result<(), String> {
-    let url = settings.database_url.as_deref().ok_or("no database to look into")?;
+    let url = settings
+        .database_url
+        .as_deref()
+        .ok_or("no database to look into")?;
     let before = sizes(url)?;
     let began = Instant::now();
     issue(settings, tokens, connections)?;
@@ -51,8 +54,15 @@ pub fn run(settings: &Settings, tokens: u64, connections: usize) -> Result<(), S
     );
     let size = |sizes: &Sizes, name: &str| sizes.get(name).copied().unwrap_or_default();
     for name in before.keys() {
-        let (first, second, third) = (size(&before, name), size(&between, name), size(&after, name));
-        println!("| {name} | {} | {} | {} | {} | {} |", first.0, second.0, third.0, first.1, third.1);
+        let (first, second, third) = (
+            size(&before, name),
+            size(&between, name),
+            size(&after, name),
+        );
+        println!(
+            "| {name} | {} | {} | {} | {} | {} |",
+            first.0, second.0, third.0, first.1, third.1
+        );
     }
     Ok(())
 }
@@ -61,32 +71,55 @@ fn issue(settings: &Settings, tokens: u64, connections: usize) -> Result<(), Str
     let provider = Provider::discover(settings.clone())?;
     let each = tokens.div_ceil(connections as u64);
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..connections).map(|_| scope.spawn(|| issue_some(&provider, each))).collect();
+        let workers: Vec<_> = (0..connections)
+            .map(|_| scope.spawn(|| issue_some(&provider, each)))
+            .collect();
         let panicked = |_| Err(String::from("a worker panicked"));
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(panicked))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap_or_else(panicked))
     })
 }
 
 fn issue_some(provider: &Provider, tokens: u64) -> Result<(), String> {
     let mut client = provider.client(Connections::KeptAlive);
-    let registered = provider.settings.clients.get("reference").ok_or("no client for reference tokens")?;
+    let registered = provider
+        .settings
+        .clients
+        .get("reference")
+        .ok_or("no client for reference tokens")?;
     let basic = registered.basic();
     let endpoint = |name: &str| provider.endpoint(name).ok_or_else(|| format!("no {name}"));
-    let (token_path, revocation_path) = (endpoint("token_endpoint")?, endpoint("revocation_endpoint")?);
+    let (token_path, revocation_path) = (
+        endpoint("token_endpoint")?,
+        endpoint("revocation_endpoint")?,
+    );
     for number in 0..tokens {
-        let outgoing =
-            |path, form| Outgoing { path, authorization: Some(&basic), form: Some(form), ..Outgoing::default() };
+        let outgoing = |path, form| Outgoing {
+            path,
+            authorization: Some(&basic),
+            form: Some(form),
+            ..Outgoing::default()
+        };
         let answer = client.send(&outgoing(&token_path, "grant_type=client_credentials"))?;
-        let token = answer.expect(200)?.json()?["access_token"].as_str().unwrap_or_default().to_owned();
+        let token = answer.expect(200)?.json()?["access_token"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         if number % REVOKED == 0 {
-            let form = Serializer::new(String::new()).append_pair("token", &token).finish();
-            client.send(&outgoing(&revocation_path, &form))?.expect(200)?;
+            let form = Serializer::new(String::new())
+                .append_pair("token", &token)
+                .finish();
+            client
+                .send(&outgoing(&revocation_path, &form))?
+                .expect(200)?;
         }
     }
     Ok(())
 }
 
-/// Looks after partitions as of a day on which everything written so far is over; answers how many went.
+/// Looks after partitions as of a day on which everything written so far is over; answers how many
+/// went.
 fn expire(url: &str) -> Result<usize, String> {
     let store = Store::open(&DatabaseSettings {
         url: SecretText::new(url),
@@ -100,11 +133,14 @@ fn expire(url: &str) -> Result<usize, String> {
     let store = store.map_err(|error| error.to_string())?;
     let mut client = postgres::Client::connect(url, NoTls).map_err(|error| error.to_string())?;
     let today = "SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4";
-    let today: i32 = client.query_one(today, &[]).map_err(|error| error.to_string())?.get(0);
+    let today: i32 = client
+        .query_one(today, &[])
+        .map_err(|error| error.to_string())?
+        .get(0);
     // The server looks after them once a minute as well: one of the two has the lead.
     for _ in 0..100 {
-        let maintained =
-            partitions::maintain(&store, &HORIZONS, Day(today + LATER)).map_err(|error| error.to_string())?;
+        let maintained = partitions::maintain(&store, &HORIZONS, Day(today + LATER))
+            .map_err(|error| error.to_string())?;
         if !maintained.left_to_another && maintained.postponed.is_empty() {
             return Ok(maintained.dropped.len());
         }
@@ -120,5 +156,8 @@ fn sizes(url: &str) -> Result<Sizes, String> {
                FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent
                WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1";
     let rows = client.query(sql, &[]).map_err(|error| error.to_string())?;
-    Ok(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect())
+    Ok(rows
+        .iter()
+        .map(|row| (row.get(0), (row.get(1), row.get(2))))
+        .collect())
 }

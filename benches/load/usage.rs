@@ -56,11 +56,18 @@ impl Watched {
     pub fn new(server: Option<u32>, database_url: Option<String>) -> Watched {
         let postmaster = database_url.as_deref().and_then(|url| {
             let mut client = Client::connect(url, NoTls).ok()?;
-            let backend = client.query_one("SELECT pg_backend_pid()", &[]).ok()?.get::<_, i32>(0);
+            let backend = client
+                .query_one("SELECT pg_backend_pid()", &[])
+                .ok()?
+                .get::<_, i32>(0);
             // While the connection lives, and with it the backend.
             parents().get(&u32::try_from(backend).ok()?).copied()
         });
-        Watched { server, postmaster, database_url }
+        Watched {
+            server,
+            postmaster,
+            database_url,
+        }
     }
 
     /// Everything up to now.
@@ -77,7 +84,8 @@ impl Watched {
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();
         for pid in self.server.map(tree).unwrap_or_default() {
-            let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+            let rollup =
+                fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
             memory.rss += kib(&rollup, "Rss:");
             memory.pss += kib(&rollup, "Pss:");
         }
@@ -87,7 +95,9 @@ impl Watched {
     /// Transactions that wrote. Asking is one of them, so a difference is one too high.
     fn transactions(&self) -> Option<u64> {
         let mut client = Client::connect(self.database_url.as_deref()?, NoTls).ok()?;
-        let row = client.query_one("SELECT pg_current_xact_id()::text::int8", &[]).ok()?;
+        let row = client
+            .query_one("SELECT pg_current_xact_id()::text::int8", &[])
+            .ok()?;
         u64::try_from(row.get::<_, i64>(0)).ok()
     }
 }
@@ -110,7 +120,12 @@ fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
-        found.extend(parents.iter().filter(|(_, of)| **of == parent).map(|(pid, _)| *pid));
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, of)| **of == parent)
+                .map(|(pid, _)| *pid),
+        );
         next += 1;
     }
     found
@@ -119,22 +134,43 @@ fn tree(root: u32) -> Vec<u32> {
 fn parents() -> HashMap<u32, u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, fields(pid)?.get(1)?.parse().ok()?))).collect()
+    pids.filter_map(|pid| Some((pid, fields(pid)?.get(1)?.parse().ok()?)))
+        .collect()
 }
 
 fn ticks(pid: u32) -> Option<Ticks> {
     let fields = fields(pid)?;
-    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    Some(Ticks { own: number(11) + number(12), ended: number(13) + number(14) })
+    let number = |index: usize| {
+        fields
+            .get(index)
+            .and_then(|field| field.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
+    Some(Ticks {
+        own: number(11) + number(12),
+        ended: number(13) + number(14),
+    })
 }
 
 /// `/proc/PID/stat` after the name, which may hold anything: state, parent, ...
 fn fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+    Some(
+        stat.rsplit_once(") ")?
+            .1
+            .split(' ')
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
 fn kib(rollup: &str, name: &str) -> u64 {
-    let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }

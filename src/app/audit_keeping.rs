@@ -1,5 +1,5 @@
-//! What the audit log needs beside the requests: failures, written together soon after, so that failing costs the database
-//! nothing by itself; and the heads of the chains, told to the log.
+//! What the audit log needs beside the requests: failures, written together soon after, so that
+//! failing costs the database nothing by itself; and the heads of the chains, told to the log.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,9 +21,11 @@ use crate::store::audit_events::{self, AuditEvent};
 
 /// Written at once.
 const BATCH: usize = 500;
-/// A look for chains of commands begins so long before the one before it, so that none falls between two.
+/// A look for chains of commands begins so long before the one before it, so that none falls
+/// between two.
 const TOLD_AGAIN: Duration = Duration::from_secs(120);
-/// Chains of commands are not looked for again so soon, as between two last looks of a process that ends.
+/// Chains of commands are not looked for again so soon, as between two last looks of a process that
+/// ends.
 const A_MOMENT: Duration = Duration::from_secs(10);
 /// How often heads and counts are looked at when nothing fails.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,7 +45,13 @@ impl AuditFailures {
 }
 
 impl App {
-    pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
+    pub fn note_failure(
+        &self,
+        event: &'static str,
+        request: &Request,
+        client_id: Option<&ClientId>,
+        reason: Reason,
+    ) {
         self.note_failure_of(event, request, client_id, None, reason);
     }
 
@@ -90,21 +98,34 @@ impl App {
         detail: Value,
     ) {
         let (client_id, sub, source) = (client_id.cloned(), sub.cloned(), request.source);
-        let attempt = FailedAttempt { event, client_id, sub, source, request_id: request.id.clone(), detail };
-        self.audit_failures.lock().note(attempt, Source::of(source).address(), self.now());
+        let attempt = FailedAttempt {
+            event,
+            client_id,
+            sub,
+            source,
+            request_id: request.id.clone(),
+            detail,
+        };
+        self.audit_failures
+            .lock()
+            .note(attempt, Source::of(source).address(), self.now());
         self.audit_failures.noted.notify_one();
     }
 
     pub fn note_factor(&self, kind: FactorKind) {
         let counters = FactorKind::ALL.iter().zip(&self.factors_used);
-        counters.filter(|(one, _)| **one == kind).for_each(|(_, counter)| {
-            counter.fetch_add(1, Ordering::Relaxed);
-        });
+        counters
+            .filter(|(one, _)| **one == kind)
+            .for_each(|(_, counter)| {
+                counter.fetch_add(1, Ordering::Relaxed);
+            });
     }
 
     /// Has the audit log count an attempt that was not looked at, for too many had failed before.
     pub fn note_turned_away(&self, request: &Request) {
-        self.audit_failures.lock().note_turned_away(Source::of(request.source).address(), self.now());
+        self.audit_failures
+            .lock()
+            .note_turned_away(Source::of(request.source).address(), self.now());
     }
 
     /// Waits until something failed, a second at most.
@@ -138,34 +159,53 @@ impl App {
         }
     }
 
-    /// Logs how far the chains have come that have moved since the time before, of this process and of commands; at first all
-    /// that no server may have told. With that kept elsewhere, rows cut off an end are missed.
+    /// Logs how far the chains have come that have moved since the time before, of this process and
+    /// of commands; at first all that no server may have told. With that kept elsewhere, rows cut
+    /// off an end are missed.
     pub fn tell_audit_heads(&self) {
         let mut heads = self.store.moved_audit_heads();
         match self.command_heads() {
             Ok(of_commands) => heads.extend(of_commands),
-            Err(error) => log::warn!("the audit chains of commands could not be looked up: {error}"),
+            Err(error) => {
+                log::warn!("the audit chains of commands could not be looked up: {error}")
+            }
         }
         heads_lines(&heads).for_each(|line| log::info!(target: HEADS_TARGET, "{line}"));
     }
 
     /// A command has no log to tell it to. What cannot be looked up is looked up the next time.
     fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
-        let mut told = self.audit_failures.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self
+            .audit_failures
+            .told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
         let (heads, before) = match told.as_ref() {
             Some((since, _)) if now < since.plus(A_MOMENT) => return Ok(Vec::new()),
-            Some((since, before)) => {
-                (audit_events::command_heads(&self.store, since.minus(TOLD_AGAIN))?, before.as_slice())
-            }
-            None => (untold(audit_events::chain_ends(&self.store)?, self.store.audit_process()), [].as_slice()),
+            Some((since, before)) => (
+                audit_events::command_heads(&self.store, since.minus(TOLD_AGAIN))?,
+                before.as_slice(),
+            ),
+            None => (
+                untold(
+                    audit_events::chain_ends(&self.store)?,
+                    self.store.audit_process(),
+                ),
+                [].as_slice(),
+            ),
         };
-        let moved = heads.iter().filter(|head| !before.contains(head)).cloned().collect();
+        let moved = heads
+            .iter()
+            .filter(|head| !before.contains(head))
+            .cloned()
+            .collect();
         *told = Some((now, heads));
         Ok(moved)
     }
 
-    /// Writes and tells what is left. Again a moment later it asks the database for nothing unless something failed meanwhile.
+    /// Writes and tells what is left. Again a moment later it asks the database for nothing unless
+    /// something failed meanwhile.
     pub fn close_audit(&self) {
         let rows = self.audit_failures.lock().take_all();
         self.write_rows(rows);

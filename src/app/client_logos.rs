@@ -1,5 +1,6 @@
-//! Logos of clients: fetched from where they are registered, when somebody first looks, and then kept in memory for a while,
-//! as what was not to be had is. Never more than a few, and never the same one twice at once.
+//! Logos of clients: fetched from where they are registered, when somebody first looks, and then
+//! kept in memory for a while, as what was not to be had is. Never more than a few, and never the
+//! same one twice at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +56,14 @@ impl ClientLogos {
         }
         // One alone fetches; others make do with what there was.
         let before = entry.and_then(|entry| entry.logo.clone());
-        keep(&mut kept, logo_uri, Kept { logo: before.clone(), until: now.plus(FETCHING) });
+        keep(
+            &mut kept,
+            logo_uri,
+            Kept {
+                logo: before.clone(),
+                until: now.plus(FETCHING),
+            },
+        );
         drop(kept);
         let (logo, until) = match fetch() {
             Ok(Some(logo)) => (Some(logo), now.plus(KEPT)),
@@ -63,11 +71,21 @@ impl ClientLogos {
             // Nothing is wrong with the picture: the next look may have more luck.
             Err(OutboundError::Busy) => (before, now),
             Err(error) => {
-                log::info!("the logo at {} cannot be had: {error}", logo_uri.escape_debug());
+                log::info!(
+                    "the logo at {} cannot be had: {error}",
+                    logo_uri.escape_debug()
+                );
                 (before, now.plus(FAILURE_KEPT))
             }
         };
-        keep(&mut self.lock(), logo_uri, Kept { logo: logo.clone(), until });
+        keep(
+            &mut self.lock(),
+            logo_uri,
+            Kept {
+                logo: logo.clone(),
+                until,
+            },
+        );
         logo
     }
 
@@ -79,20 +97,31 @@ impl ClientLogos {
 /// Whatever is to be looked at again first gives way.
 fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
     if kept.len() >= MOST_KEPT && !kept.contains_key(logo_uri) {
-        let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(uri, _)| uri.clone());
+        let first = kept
+            .iter()
+            .min_by_key(|(_, entry)| entry.until)
+            .map(|(uri, _)| uri.clone());
         first.and_then(|first| kept.remove(&first));
     }
     kept.insert(logo_uri.to_owned(), entry);
 }
 
 fn fetch(outbound: &Outbound, logo_uri: &str) -> Result<Option<Logo>, OutboundError> {
-    let request = OutboundRequest::get(logo_uri).header("Accept", "image/png, image/jpeg, image/webp, image/gif");
+    let request = OutboundRequest::get(logo_uri)
+        .header("Accept", "image/png, image/jpeg, image/webp, image/gif");
     let answer = outbound.send(&request.within(WITHIN).at_most(MOST_BYTES))?;
     let media_type = user::media_type(&answer.body).filter(|_| answer.status == 200);
     if media_type.is_none() {
-        log::info!("there is no raster image at {} (status {})", logo_uri.escape_debug(), answer.status);
+        log::info!(
+            "there is no raster image at {} (status {})",
+            logo_uri.escape_debug(),
+            answer.status
+        );
     }
-    Ok(media_type.map(|media_type| Logo { media_type, bytes: answer.body.into() }))
+    Ok(media_type.map(|media_type| Logo {
+        media_type,
+        bytes: answer.body.into(),
+    }))
 }
 
 #[cfg(test)]
@@ -102,7 +131,10 @@ mod tests {
     const NOW: Instant = Instant::from_seconds(1_000_000);
 
     fn logo(byte: u8) -> Logo {
-        Logo { media_type: "image/png", bytes: Arc::from([byte]) }
+        Logo {
+            media_type: "image/png",
+            bytes: Arc::from([byte]),
+        }
     }
 
     fn never() -> Result<Option<Logo>, OutboundError> {
@@ -113,8 +145,14 @@ mod tests {
     fn a_picture_is_fetched_once_and_then_kept_for_a_day() {
         let logos = ClientLogos::default();
         assert_eq!(logos.find_by("a", NOW, || Ok(Some(logo(1)))), Some(logo(1)));
-        assert_eq!(logos.find_by("a", NOW.plus(KEPT).minus(Duration::from_secs(1)), never), Some(logo(1)));
-        assert_eq!(logos.find_by("a", NOW.plus(KEPT), || Ok(Some(logo(2)))), Some(logo(2)));
+        assert_eq!(
+            logos.find_by("a", NOW.plus(KEPT).minus(Duration::from_secs(1)), never),
+            Some(logo(1))
+        );
+        assert_eq!(
+            logos.find_by("a", NOW.plus(KEPT), || Ok(Some(logo(2)))),
+            Some(logo(2))
+        );
         assert_eq!(logos.find_by("b", NOW, || Ok(Some(logo(3)))), Some(logo(3)));
     }
 
@@ -123,9 +161,18 @@ mod tests {
         let logos = ClientLogos::default();
         logos.find_by("a", NOW, || Ok(Some(logo(1))));
         let later = NOW.plus(KEPT);
-        assert_eq!(logos.find_by("a", later, || Err(OutboundError::TooSlow)), Some(logo(1)));
-        assert_eq!(logos.find_by("a", later.plus(Duration::from_secs(599)), never), Some(logo(1)));
-        assert_eq!(logos.find_by("a", later.plus(FAILURE_KEPT), || Ok(None)), None);
+        assert_eq!(
+            logos.find_by("a", later, || Err(OutboundError::TooSlow)),
+            Some(logo(1))
+        );
+        assert_eq!(
+            logos.find_by("a", later.plus(Duration::from_secs(599)), never),
+            Some(logo(1))
+        );
+        assert_eq!(
+            logos.find_by("a", later.plus(FAILURE_KEPT), || Ok(None)),
+            None
+        );
     }
 
     #[test]
@@ -147,14 +194,21 @@ mod tests {
         let lost = std::panic::AssertUnwindSafe(|| logos.find_by("b", NOW, || panic!("lost")));
         std::panic::catch_unwind(lost).unwrap_err();
         assert_eq!(logos.find_by("b", NOW, never), None);
-        assert_eq!(logos.find_by("b", NOW.plus(FETCHING), || Ok(Some(logo(2)))), Some(logo(2)));
+        assert_eq!(
+            logos.find_by("b", NOW.plus(FETCHING), || Ok(Some(logo(2)))),
+            Some(logo(2))
+        );
     }
 
     #[test]
     fn memory_is_bounded() {
         let logos = ClientLogos::default();
         for number in 0..1_000 {
-            logos.find_by(&number.to_string(), NOW.plus(Duration::from_secs(number)), || Ok(Some(logo(0))));
+            logos.find_by(
+                &number.to_string(),
+                NOW.plus(Duration::from_secs(number)),
+                || Ok(Some(logo(0))),
+            );
         }
         assert_eq!(logos.kept.lock().unwrap().len(), MOST_KEPT);
         assert!(logos.kept.lock().unwrap().contains_key("999"));

@@ -21,11 +21,12 @@ pub struct GrantContext<'a> {
     pub now: Instant,
 }
 
-/// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A [`Failure`] is for what the
-/// client can do nothing about.
+/// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A
+/// [`Failure`] is for what the client can do nothing about.
 pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<Answer, Failure>;
 
-/// A grant type and its handler: one line of the table that a binary of one's own gives to `gatepost::cli::run_with`.
+/// A grant type and its handler: one line of the table that a binary of one's own gives to
+/// `gatepost::cli::run_with`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionGrant {
     /// `grant_type`; by custom a URI. No built-in name.
@@ -40,33 +41,51 @@ pub struct Extensions {
     pub functions: Store,
 }
 
-/// Says what is wrong with a table of grants: names that are built in, that no grant can have, or that stand there twice.
+/// Says what is wrong with a table of grants: names that are built in, that no grant can have, or
+/// that stand there twice.
 pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
     for (index, grant) in grants.iter().enumerate() {
         let name = grant.name;
         if !matches!(GrantType::from_name(name), GrantType::Extension(_)) {
-            return Err(format!("the extension grant \"{name}\" has the name of a built-in grant"));
+            return Err(format!(
+                "the extension grant \"{name}\" has the name of a built-in grant"
+            ));
         }
-        let sound = (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let sound =
+            (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
         if !sound {
-            return Err(format!("\"{}\" cannot be the name of an extension grant", name.escape_debug()));
+            return Err(format!(
+                "\"{}\" cannot be the name of an extension grant",
+                name.escape_debug()
+            ));
         }
-        if grants.iter().skip(index + 1).any(|other| other.name == name) {
+        if grants
+            .iter()
+            .skip(index + 1)
+            .any(|other| other.name == name)
+        {
             return Err(format!("there are two extension grants \"{name}\""));
         }
     }
     Ok(())
 }
 
-/// Says at start what would only show when somebody asks. One broken grant does not keep the others from being served.
+/// Says at start what would only show when somebody asks. One broken grant does not keep the others
+/// from being served.
 pub(super) fn look_up_functions(functions: &Store, registry: &Registry) {
     for (name, grant) in &registry.snapshot().catalogue.extension_grants {
         let function = format!("{}.{}", grant.schema, grant.function);
         match look_up_function(functions, grant) {
             Ok(FoundFunction::Callable) => {}
-            Ok(FoundFunction::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
-            Ok(FoundFunction::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
-            Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
+            Ok(FoundFunction::Forbidden) => {
+                log::error!("extension grant {name}: the role may not execute {function}")
+            }
+            Ok(FoundFunction::Missing) => {
+                log::error!("extension grant {name}: no function {function} (jsonb, jsonb)")
+            }
+            Err(error) => {
+                log::error!("extension grant {name}: {function} cannot be looked up: {error}")
+            }
         }
     }
 }
@@ -77,17 +96,26 @@ mod tests {
     use crate::protocol::token::extension_grant::Proposal;
 
     fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
-        Ok(Answer::Propose(Box::new(Proposal { claims: request.to_json(), ..Proposal::default() })))
+        Ok(Answer::Propose(Box::new(Proposal {
+            claims: request.to_json(),
+            ..Proposal::default()
+        })))
     }
 
     fn grant(name: &'static str) -> ExtensionGrant {
-        ExtensionGrant { name, handle: anybody }
+        ExtensionGrant {
+            name,
+            handle: anybody,
+        }
     }
 
     #[test]
     fn a_table_without_built_in_or_repeated_names_holds() {
         assert_eq!(check_table(&[]), Ok(()));
-        assert_eq!(check_table(&[grant("urn:example:a"), grant("urn:example:b")]), Ok(()));
+        assert_eq!(
+            check_table(&[grant("urn:example:a"), grant("urn:example:b")]),
+            Ok(())
+        );
         for table in [
             vec![grant("password")],
             vec![grant("urn:ietf:params:oauth:grant-type:token-exchange")],

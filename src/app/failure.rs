@@ -8,7 +8,8 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::store::StoreError;
 
-/// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it, and the log line.
+/// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it,
+/// and the log line.
 #[derive(Debug)]
 pub enum Failure {
     Refused(Refusal),
@@ -23,7 +24,8 @@ pub enum Failure {
     },
     /// The database cannot be asked right now, or the lane to it is full.
     Unavailable(StoreError),
-    /// A revocation could not be stored, whatever the cause: the client must come again, so 503 (RFC 7009 §2.2.1).
+    /// A revocation could not be stored, whatever the cause: the client must come again, so 503
+    /// (RFC 7009 §2.2.1).
     NotRevoked(StoreError),
     Busy,
     /// Something that must not happen did; the cause is for the log.
@@ -54,15 +56,26 @@ pub struct Refusal {
 }
 
 impl Failure {
-    /// A refusal of a malformed or disallowed request: 400 `invalid_request` unless `error` says more.
+    /// A refusal of a malformed or disallowed request: 400 `invalid_request` unless `error` says
+    /// more.
     pub fn refused(status: u16, error: TokenErrorCode, reason: Reason) -> Failure {
-        Failure::Refused(Refusal { status, error, reason, detail: None, challenge: None })
+        Failure::Refused(Refusal {
+            status,
+            error,
+            reason,
+            detail: None,
+            challenge: None,
+        })
     }
 
     /// The same failure, with what its log line and its answer must say about the request.
     #[must_use]
     pub fn about(self, client_id: &ClientId, grant: Option<&str>) -> Failure {
-        Failure::About { client_id: client_id.clone(), grant: grant.map(str::to_owned), failure: Box::new(self) }
+        Failure::About {
+            client_id: client_id.clone(),
+            grant: grant.map(str::to_owned),
+            failure: Box::new(self),
+        }
     }
 
     /// 400 `invalid_request`, or the page of that status.
@@ -74,8 +87,18 @@ impl Failure {
 impl From<TokenError> for Failure {
     /// Token errors are 400 (RFC 6749 §5.2); client authentication sets its own status.
     fn from(error: TokenError) -> Failure {
-        let TokenError { code, reason, detail } = error;
-        Failure::Refused(Refusal { status: 400, error: code, reason, detail, challenge: None })
+        let TokenError {
+            code,
+            reason,
+            detail,
+        } = error;
+        Failure::Refused(Refusal {
+            status: 400,
+            error: code,
+            reason,
+            detail,
+            challenge: None,
+        })
     }
 }
 

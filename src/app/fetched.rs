@@ -1,5 +1,5 @@
-//! Documents of other servers, fetched and held. One request at a time fetches a document, and not again too soon: neither
-//! strangers nor a broken server can make us call it more often.
+//! Documents of other servers, fetched and held. One request at a time fetches a document, and not
+//! again too soon: neither strangers nor a broken server can make us call it more often.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,17 @@ pub struct Shelf {
     stale: Duration,
 }
 
-pub const KEY_SETS: Shelf = Shelf { fresh: Duration::from_secs(600), stale: Duration::from_secs(3_600) };
-pub const METADATA: Shelf = Shelf { fresh: Duration::from_secs(3_600), stale: Duration::from_secs(86_400) };
+pub const KEY_SETS: Shelf = Shelf {
+    fresh: Duration::from_secs(600),
+    stale: Duration::from_secs(3_600),
+};
+pub const METADATA: Shelf = Shelf {
+    fresh: Duration::from_secs(3_600),
+    stale: Duration::from_secs(86_400),
+};
 
-/// Where that came from which names something that is not in the document. Each kind has its own budget for looking again:
-/// what anybody can send must not use up what a sign-in needs.
+/// Where that came from which names something that is not in the document. Each kind has its own
+/// budget for looking again: what anybody can send must not use up what a sign-in needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provenance {
     /// A request to us, which anybody can make.
@@ -63,14 +69,26 @@ enum Step<T> {
 impl<T> Default for Held<T> {
     fn default() -> Held<T> {
         let (document, fetched_at, tried_at, problem) = (None, None, None, None);
-        Held { document, fetched_at, tried_at, problem, searched_at: HashMap::new(), is_fetching: false }
+        Held {
+            document,
+            fetched_at,
+            tried_at,
+            problem,
+            searched_at: HashMap::new(),
+            is_fetching: false,
+        }
     }
 }
 
 impl<T> Held<T> {
     /// For someone who would take any current document.
     fn step(&self, shelf: Shelf, now: Monotonic) -> Step<T> {
-        let usable = |within| self.document.as_ref().filter(|_| is_within(self.fetched_at, within, now)).cloned();
+        let usable = |within| {
+            self.document
+                .as_ref()
+                .filter(|_| is_within(self.fetched_at, within, now))
+                .cloned()
+        };
         if let Some(document) = usable(shelf.fresh) {
             return Step::Use(document);
         }
@@ -84,10 +102,18 @@ impl<T> Held<T> {
 
     /// For someone who looked in vain in `seen`.
     fn step_beyond(&self, seen: &Arc<T>, provenance: Provenance, now: Monotonic) -> Step<T> {
-        if let Some(document) = self.document.as_ref().filter(|document| !Arc::ptr_eq(document, seen)) {
+        if let Some(document) = self
+            .document
+            .as_ref()
+            .filter(|document| !Arc::ptr_eq(document, seen))
+        {
             return Step::Use(Arc::clone(document));
         }
-        let too_early = is_within(self.searched_at.get(&provenance).copied(), SEARCH_AGAIN, now);
+        let too_early = is_within(
+            self.searched_at.get(&provenance).copied(),
+            SEARCH_AGAIN,
+            now,
+        );
         match (self.is_fetching, too_early) {
             (true, _) => Step::Wait,
             (false, true) => Step::Nothing,
@@ -96,7 +122,9 @@ impl<T> Held<T> {
     }
 
     fn problem(&self) -> OutboundError {
-        self.problem.clone().unwrap_or_else(|| OutboundError::Failed(String::from("there is no newer one")))
+        self.problem
+            .clone()
+            .unwrap_or_else(|| OutboundError::Failed(String::from("there is no newer one")))
     }
 }
 
@@ -106,7 +134,11 @@ fn is_within(instant: Option<Monotonic>, span: Duration, now: Monotonic) -> bool
 
 impl<T> Fetched<T> {
     pub fn new(shelf: Shelf) -> Fetched<T> {
-        Fetched { shelf, held: Mutex::default(), returned: Condvar::new() }
+        Fetched {
+            shelf,
+            held: Mutex::default(),
+            returned: Condvar::new(),
+        }
     }
 
     /// The document there, held or by `fetch`; why there is none.
@@ -139,8 +171,9 @@ impl<T> Fetched<T> {
 
     /// Takes one step, and after a fetch, one's own or another's, what it brought.
     ///
-    /// Whoever fetches has its place among those that wait for other servers before anybody waits for it: those who wait
-    /// for the document have places, too, and could have taken all there are.
+    /// Whoever fetches has its place among those that wait for other servers before anybody waits
+    /// for it: those who wait for the document have places, too, and could have taken all there
+    /// are.
     fn go(
         &self,
         asker: Asker<'_>,
@@ -166,14 +199,23 @@ impl<T> Fetched<T> {
             Step::Nothing => return Err(entry.problem()),
             Step::Wait => {
                 drop(held);
-                let waits = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);
-                drop(self.returned.wait_timeout_while(self.lock(), deadline.remaining(), waits));
+                let waits = |held: &mut HashMap<String, Held<T>>| {
+                    held.get(url).is_some_and(|held| held.is_fetching)
+                };
+                drop(
+                    self.returned
+                        .wait_timeout_while(self.lock(), deadline.remaining(), waits),
+                );
             }
             Step::Fetch => {
                 entry.is_fetching = true;
                 begin(entry);
                 drop(held);
-                let mut fetching = Fetching { documents: self, url, outcome: None };
+                let mut fetching = Fetching {
+                    documents: self,
+                    url,
+                    outcome: None,
+                };
                 let fetched = fetch(asker);
                 match &fetched {
                     Err(OutboundError::Busy) => return Err(OutboundError::Busy),
@@ -249,8 +291,21 @@ mod tests {
         let ago = |seconds: Option<u64>| seconds.map(|seconds| now - Duration::from_secs(seconds));
         let document = fetched.map(|_| Arc::new(7));
         let (fetched_at, tried_at) = (ago(fetched), ago(tried));
-        let searched_at = ago(searched).map(|at| (Provenance::Presented, at)).into_iter().collect();
-        (Held { document, fetched_at, tried_at, problem: None, searched_at, is_fetching }, now)
+        let searched_at = ago(searched)
+            .map(|at| (Provenance::Presented, at))
+            .into_iter()
+            .collect();
+        (
+            Held {
+                document,
+                fetched_at,
+                tried_at,
+                problem: None,
+                searched_at,
+                is_fetching,
+            },
+            now,
+        )
     }
 
     fn word(step: &Step<u8>) -> &'static str {
@@ -278,7 +333,11 @@ mod tests {
             (Some(3_600), Some(5), true, "wait"),
         ] {
             let (held, now) = held(fetched, tried, None, is_fetching);
-            assert_eq!(word(&held.step(KEY_SETS, now)), expected, "{fetched:?} {tried:?} {is_fetching}");
+            assert_eq!(
+                word(&held.step(KEY_SETS, now)),
+                expected,
+                "{fetched:?} {tried:?} {is_fetching}"
+            );
         }
     }
 
@@ -305,16 +364,28 @@ mod tests {
     fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let (url, deadline) = ("https://a.example/", Deadline::usual());
-        let seen = documents.find(Asker::Worker(&outbound), url, deadline, |_| Ok(1)).unwrap();
+        let seen = documents
+            .find(Asker::Worker(&outbound), url, deadline, |_| Ok(1))
+            .unwrap();
         let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
-            documents.find_newer(Asker::Worker(&outbound), url, deadline, (seen, provenance), |_| Ok(fetched))
+            documents.find_newer(
+                Asker::Worker(&outbound),
+                url,
+                deadline,
+                (seen, provenance),
+                |_| Ok(fetched),
+            )
         };
         let second = newer(&seen, Provenance::Presented, 2).unwrap();
         newer(&second, Provenance::Presented, 3).unwrap_err();
         let third = newer(&second, Provenance::Answered, 3).unwrap();
         for provenance in [Provenance::Presented, Provenance::Answered] {
             newer(&third, provenance, 4).unwrap_err();
-            assert_eq!(newer(&seen, provenance, 4).map(|found| *found), Ok(3), "who has seen an older one");
+            assert_eq!(
+                newer(&seen, provenance, 4).map(|found| *found),
+                Ok(3),
+                "who has seen an older one"
+            );
         }
     }
 
@@ -323,10 +394,16 @@ mod tests {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
             documents
-                .find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), |_| fetch())
+                .find(
+                    Asker::Worker(&outbound),
+                    "https://a.example/",
+                    Deadline::usual(),
+                    |_| fetch(),
+                )
                 .map(|found| *found)
         };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away")))).unwrap_err();
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away"))))
+            .unwrap_err();
         assert_eq!(find(|| Ok(1)), Ok(1));
     }
 
@@ -335,16 +412,36 @@ mod tests {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
             documents
-                .find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), |_| fetch())
+                .find(
+                    Asker::Worker(&outbound),
+                    "https://a.example/",
+                    Deadline::usual(),
+                    |_| fetch(),
+                )
                 .map(|found| *found)
         };
         assert_eq!(find(|| Err(OutboundError::Busy)), Err(OutboundError::Busy));
-        assert_eq!(find(|| Err(OutboundError::NameNotFound)), Err(OutboundError::NameNotFound));
-        assert_eq!(find(|| panic!("asked again")), Err(OutboundError::NameNotFound));
-        let elsewhere = documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), |_| Ok(1));
+        assert_eq!(
+            find(|| Err(OutboundError::NameNotFound)),
+            Err(OutboundError::NameNotFound)
+        );
+        assert_eq!(
+            find(|| panic!("asked again")),
+            Err(OutboundError::NameNotFound)
+        );
+        let elsewhere = documents.find(
+            Asker::Worker(&outbound),
+            "https://b.example/",
+            Deadline::usual(),
+            |_| Ok(1),
+        );
         assert_eq!(elsewhere.map(|found| *found), Ok(1));
-        let held = documents
-            .find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), |_| panic!("asked again"));
+        let held = documents.find(
+            Asker::Worker(&outbound),
+            "https://b.example/",
+            Deadline::usual(),
+            |_| panic!("asked again"),
+        );
         assert_eq!(held.map(|found| *found), Ok(1));
     }
 }

@@ -1,6 +1,6 @@
-//! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets and of user codes, and
-//! device authorizations. Only wrong guesses count. Beyond the limit none is looked at, not even a
-//! right one, so an address that guesses learns nothing.
+//! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets
+//! and of user codes, and device authorizations. Only wrong guesses count. Beyond the limit none is
+//! looked at, not even a right one, so an address that guesses learns nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,8 @@ use crate::protocol::words::instant::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Where guesses come from: an IPv4 address, or an IPv6 /64, since one machine can use all addresses of it.
+/// Where guesses come from: an IPv4 address, or an IPv6 /64, since one machine can use all
+/// addresses of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 
@@ -55,7 +56,11 @@ pub struct Guesses<K> {
 impl<K: Eq + Hash> Guesses<K> {
     /// Allows `per_minute` wrong guesses, and remembers `tracked` guessers at most.
     pub fn new(per_minute: u32, tracked: usize) -> Guesses<K> {
-        Guesses { per_minute, tracked, counts: Mutex::new(HashMap::new()) }
+        Guesses {
+            per_minute,
+            tracked,
+            counts: Mutex::new(HashMap::new()),
+        }
     }
 
     /// How long this guesser must wait before so many guesses; `None` when it may try them.
@@ -70,19 +75,28 @@ impl<K: Eq + Hash> Guesses<K> {
         (too_many && now < ends).then(|| ends.since(now))
     }
 
-    /// Counts a guess, or says how long the guesser must wait. Of many at once no more are counted than the limit allows, so
-    /// the answer must not tell that an uncounted guess was wrong.
+    /// Counts a guess, or says how long the guesser must wait. Of many at once no more are counted
+    /// than the limit allows, so the answer must not tell that an uncounted guess was wrong.
     pub fn count(&self, guesser: K, now: Instant) -> Result<(), Duration> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = counts.get(&guesser).and_then(|count| self.wait_of(count, 1, now)) {
+        if let Some(wait) = counts
+            .get(&guesser)
+            .and_then(|count| self.wait_of(count, 1, now))
+        {
             return Err(wait);
         }
         if counts.len() >= self.tracked && !counts.contains_key(&guesser) {
             make_room(&mut counts, self.tracked, now);
         }
-        let count = counts.entry(guesser).or_insert(Count { since: now, failures: 0 });
+        let count = counts.entry(guesser).or_insert(Count {
+            since: now,
+            failures: 0,
+        });
         if now >= count.since.plus(WINDOW) {
-            *count = Count { since: now, failures: 0 };
+            *count = Count {
+                since: now,
+                failures: 0,
+            };
         }
         count.failures = count.failures.saturating_add(1);
         Ok(())
@@ -106,7 +120,10 @@ fn make_room<K: Eq + Hash>(counts: &mut HashMap<K, Count>, tracked: usize, now: 
     let mut beginnings: Vec<Instant> = counts.values().map(|count| count.since).collect();
     beginnings.sort_unstable();
     let mut surplus = counts.len().saturating_sub(tracked / 2);
-    let youngest_to_go = beginnings.get(surplus.saturating_sub(1)).copied().unwrap_or(now);
+    let youngest_to_go = beginnings
+        .get(surplus.saturating_sub(1))
+        .copied()
+        .unwrap_or(now);
     counts.retain(|_, count| {
         let goes = surplus > 0 && count.since <= youngest_to_go;
         surplus -= usize::from(goes);
@@ -127,12 +144,21 @@ mod tests {
     fn of_many_at_once_no_more_are_counted_than_may_be() {
         let guesses = Guesses::new(10, 100);
         let counted = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..150).map(|_| scope.spawn(|| guesses.count(1, at(0)).is_ok())).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|counted| *counted).count()
+            let threads: Vec<_> = (0..150)
+                .map(|_| scope.spawn(|| guesses.count(1, at(0)).is_ok()))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .filter(|counted| *counted)
+                .count()
         });
         assert_eq!(counted, 10);
         guesses.take_back(&1);
-        assert_eq!((guesses.count(1, at(1)), guesses.wait(&1, 1, at(1))), (Ok(()), Some(Duration::from_secs(59))));
+        assert_eq!(
+            (guesses.count(1, at(1)), guesses.wait(&1, 1, at(1))),
+            (Ok(()), Some(Duration::from_secs(59)))
+        );
     }
 
     #[test]
@@ -148,11 +174,21 @@ mod tests {
         let (guesses, client) = (Guesses::new(1, 10), ClientId::new("web"));
         let source = |number: u8| Source::of([192, 0, 2, number].into());
         for number in 0..11 {
-            guesses.count((client.clone(), source(number)), at(i64::from(number))).unwrap();
+            guesses
+                .count((client.clone(), source(number)), at(i64::from(number)))
+                .unwrap();
         }
         assert_eq!(guesses.wait(&(client.clone(), source(0)), 1, at(12)), None);
-        assert!(guesses.wait(&(client.clone(), source(9)), 1, at(12)).is_some());
-        assert!(guesses.wait(&(client.clone(), source(10)), 1, at(12)).is_some());
+        assert!(
+            guesses
+                .wait(&(client.clone(), source(9)), 1, at(12))
+                .is_some()
+        );
+        assert!(
+            guesses
+                .wait(&(client.clone(), source(10)), 1, at(12))
+                .is_some()
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Turns to hash a password: as many at once as there are cores. Those who wait for one stand in a line that strangers cannot
-//! fill for others.
+//! Turns to hash a password: as many at once as there are cores. Those who wait for one stand in a
+//! line that strangers cannot fill for others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,14 @@ use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::secret::SecretText;
 
-/// Requests that wait for their turn. Each has a thread that is none of the workers: otherwise a few dozen strangers at once
-/// would keep all workers from everybody else, or be so many that most people were turned away.
+/// Requests that wait for their turn. Each has a thread that is none of the workers: otherwise a
+/// few dozen strangers at once would keep all workers from everybody else, or be so many that most
+/// people were turned away.
 pub const PLACES_IN_LINE: usize = STRANGERS_IN_LINE + ACCOUNTS_IN_LINE;
 const STRANGERS_IN_LINE: usize = 40;
 const ACCOUNTS_IN_LINE: usize = 16;
-/// How long a request waits in line; a hash takes some 20 ms. What is left of its time is for the database.
+/// How long a request waits in line; a hash takes some 20 ms. What is left of its time is for the
+/// database.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// So many hashes after the last request for a token, about a second, all cores hash again.
 const MOST_TOKENS_AHEAD: u64 = 64;
@@ -52,7 +54,11 @@ struct Origin {
 impl Hashing {
     pub(super) fn new(config: &Config) -> Result<Hashing, String> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let limits = LineLimits { at_once: cores, strangers: STRANGERS_IN_LINE, accounts: ACCOUNTS_IN_LINE };
+        let limits = LineLimits {
+            at_once: cores,
+            strangers: STRANGERS_IN_LINE,
+            accounts: ACCOUNTS_IN_LINE,
+        };
         Ok(Hashing {
             passwords: PasswordHashing::new(cost(config))?,
             line: Mutex::new(Line::new(limits)),
@@ -76,7 +82,11 @@ impl Hashing {
                 line.leave(number);
                 return None;
             }
-            line = self.moved.wait_timeout(line, left).unwrap_or_else(PoisonError::into_inner).0;
+            line = self
+                .moved
+                .wait_timeout(line, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         Some(number)
     }
@@ -98,11 +108,19 @@ pub struct HashingTurn<'a> {
 impl HashingTurn<'_> {
     /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
     pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
-        self.hashing.passwords.verify(stored.map(SecretText::expose), self.imported.as_ref(), password)
+        self.hashing.passwords.verify(
+            stored.map(SecretText::expose),
+            self.imported.as_ref(),
+            password,
+        )
     }
 
     pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
-        self.hashing.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
+        self.hashing
+            .passwords
+            .hash(password)
+            .map(SecretText::new)
+            .map_err(Failure::Internal)
     }
 }
 
@@ -120,15 +138,20 @@ impl App {
         self.hashing.line().room() as u64
     }
 
-    /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a core. Such a request wakes
-    /// this process and Postgres in turn, and each waits for the end of a time slice where all cores hash.
+    /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a
+    /// core. Such a request wakes this process and Postgres in turn, and each waits for the end of
+    /// a time slice where all cores hash.
     pub fn token_is_asked_for(&self) {
         let one_more = |ahead: u64| Some((ahead + 1).min(MOST_TOKENS_AHEAD));
-        let _ = self.hashing.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let _ =
+            self.hashing
+                .tokens_ahead
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
     }
 
-    /// A turn to hash: as many at once as there are cores, or one less beside tokens. Who asks waits by `account`, if the
-    /// browser vouches for one, otherwise by source, and by the client that brings the password.
+    /// A turn to hash: as many at once as there are cores, or one less beside tokens. Who asks
+    /// waits by `account`, if the browser vouches for one, otherwise by source, and by the client
+    /// that brings the password.
     pub fn take_hashing_turn(
         &self,
         request: &Request,
@@ -136,13 +159,28 @@ impl App {
         account: Option<Account>,
     ) -> Result<HashingTurn<'_>, Failure> {
         let begun = Instant::now();
-        let origin = Origin { source: Source::of(request.source), client_id: client_id.cloned() };
-        let number = self.hashing.await_turn(account, origin).ok_or(Failure::Busy)?;
+        let origin = Origin {
+            source: Source::of(request.source),
+            client_id: client_id.cloned(),
+        };
+        let number = self
+            .hashing
+            .await_turn(account, origin)
+            .ok_or(Failure::Busy)?;
         deadline::spend(begun.elapsed());
         let (hashing, imported) = (&self.hashing, self.registry.snapshot().usual_pbkdf2.clone());
-        let mut turn = HashingTurn { hashing, number, imported, beside_tokens: None };
+        let mut turn = HashingTurn {
+            hashing,
+            number,
+            imported,
+            beside_tokens: None,
+        };
         let one_less = |ahead: u64| ahead.checked_sub(1);
-        if hashing.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
+        if hashing
+            .tokens_ahead
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
+        {
             turn.beside_tokens = Some(hashing.beside_tokens.take(PATIENCE).ok_or(Failure::Busy)?);
         }
         Ok(turn)
@@ -154,5 +192,9 @@ impl App {
 }
 
 pub fn cost(config: &Config) -> Cost {
-    Cost { memory_kib: config.argon2.memory_kib, passes: config.argon2.passes, lanes: config.argon2.lanes }
+    Cost {
+        memory_kib: config.argon2.memory_kib,
+        passes: config.argon2.passes,
+        lanes: config.argon2.lanes,
+    }
 }

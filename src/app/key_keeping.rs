@@ -1,4 +1,5 @@
-//! Signing keys made, announced, erased and forgotten in time: by whichever process leads, and by commands.
+//! Signing keys made, announced, erased and forgotten in time: by whichever process leads, and by
+//! commands.
 
 use std::time::Duration;
 
@@ -30,7 +31,11 @@ pub fn seasons(config: &Config) -> KeySeasons {
 }
 
 /// A new key with its private part wrapped, ready to be stored.
-pub fn new_key(algorithm: SigningAlgorithm, times: KeyTimes, sealer: &Sealer) -> Result<SigningKeyRow, StoreError> {
+pub fn new_key(
+    algorithm: SigningAlgorithm,
+    times: KeyTimes,
+    sealer: &Sealer,
+) -> Result<SigningKeyRow, StoreError> {
     let pkcs8 = generate(algorithm).map_err(StoreError::Refused)?;
     key_of(algorithm, &pkcs8, times, sealer)
 }
@@ -56,8 +61,14 @@ pub fn scheduled(keys: &[SigningKeyRow]) -> Vec<ScheduledKey> {
     keys.iter().map(SigningKeyRow::to_core).collect()
 }
 
-/// Does what is due, one process at a time; a line for each thing done. Mostly one read that finds nothing.
-pub fn keep(store: &Store, sealer: &Sealer, seasons: &KeySeasons, now: Instant) -> Result<Vec<String>, StoreError> {
+/// Does what is due, one process at a time; a line for each thing done. Mostly one read that finds
+/// nothing.
+pub fn keep(
+    store: &Store,
+    sealer: &Sealer,
+    seasons: &KeySeasons,
+    now: Instant,
+) -> Result<Vec<String>, StoreError> {
     if due(&scheduled(&signing_keys::load(store)?.value), seasons, now).is_empty() {
         return Ok(Vec::new());
     }
@@ -68,7 +79,10 @@ pub fn keep(store: &Store, sealer: &Sealer, seasons: &KeySeasons, now: Instant) 
         // Another process may have done it in between.
         let keys = writer.signing_keys()?;
         let steps = due(&scheduled(&keys), seasons, now);
-        steps.iter().map(|step| perform(writer, step, &keys, sealer)).collect()
+        steps
+            .iter()
+            .map(|step| perform(writer, step, &keys, sealer))
+            .collect()
     })
 }
 
@@ -85,21 +99,37 @@ pub fn perform(
             let key = new_key(*algorithm, *times, sealer)?;
             writer.insert_signing_key(&key)?;
             let from = timestamp::format(times.activates_at);
-            let line = format!("made {} key {}, which signs from {from}", algorithm.as_str(), key.kid);
+            let line = format!(
+                "made {} key {}, which signs from {from}",
+                algorithm.as_str(),
+                key.kid
+            );
             ("signing_key_made", key.kid, line)
         }
         KeyStep::Reschedule { kid, times } => {
             writer.reschedule_signing_key(kid, times)?;
             let until = timestamp::format(times.retires_at);
-            ("signing_key_rescheduled", kid.clone(), format!("signing key {kid} signs until {until}"))
+            (
+                "signing_key_rescheduled",
+                kid.clone(),
+                format!("signing key {kid} signs until {until}"),
+            )
         }
         KeyStep::Erase { kid } => {
             writer.rewrap_signing_key(kid, None)?;
-            ("signing_key_erased", kid.clone(), format!("erased the private part of signing key {kid}"))
+            (
+                "signing_key_erased",
+                kid.clone(),
+                format!("erased the private part of signing key {kid}"),
+            )
         }
         KeyStep::Forget { kid } => {
             writer.remove_signing_key(kid)?;
-            ("signing_key_forgotten", kid.clone(), format!("forgot signing key {kid}"))
+            (
+                "signing_key_forgotten",
+                kid.clone(),
+                format!("forgot signing key {kid}"),
+            )
         }
     };
     let old = known(&kid).map(times_of);
@@ -109,7 +139,11 @@ pub fn perform(
         KeyStep::Forget { .. } => None,
     };
     let detail = json!({"kid": kid, "old": old, "new": new});
-    writer.audit(&AuditEvent { event, detail, ..AuditEvent::default() })?;
+    writer.audit(&AuditEvent {
+        event,
+        detail,
+        ..AuditEvent::default()
+    })?;
     Ok(line)
 }
 

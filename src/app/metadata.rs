@@ -1,5 +1,5 @@
-//! The two documents that everybody fetches, rendered once per change: of the registry, or of the set of published keys,
-//! which also changes with time.
+//! The two documents that everybody fetches, rendered once per change: of the registry, or of the
+//! set of published keys, which also changes with time.
 
 use std::sync::{Arc, PoisonError};
 
@@ -31,9 +31,16 @@ impl App {
         let snapshot = self.registry.snapshot();
         let keys = snapshot.keys.published(self.now());
         let is_current = |held: &&Arc<Rendered>| {
-            held.registry_version == snapshot.version && keys.iter().map(|(kid, _)| *kid).eq(&held.kids)
+            held.registry_version == snapshot.version
+                && keys.iter().map(|(kid, _)| *kid).eq(&held.kids)
         };
-        let held = self.rendered.read().unwrap_or_else(PoisonError::into_inner).as_ref().filter(is_current).cloned();
+        let held = self
+            .rendered
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .filter(is_current)
+            .cloned();
         if let Some(held) = held {
             return held;
         }
@@ -51,17 +58,27 @@ impl App {
             discovery: discovery.to_string().into_bytes().into(),
             jwks: jwt::document(keys).to_string().into_bytes().into(),
         });
-        *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
+        *self
+            .rendered
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered
     }
 }
 
 /// Built-in ones, then those of this binary and of the operator.
 fn grant_types(app: &App, catalogue: &Catalogue) -> Vec<GrantType> {
-    let compiled_in = app.extensions.table.iter().map(|grant| grant.name.to_owned());
+    let compiled_in = app
+        .extensions
+        .table
+        .iter()
+        .map(|grant| grant.name.to_owned());
     let registered = catalogue.extension_grants.keys().cloned();
     let mut names: Vec<String> = compiled_in.chain(registered).collect();
     names.sort_unstable();
     names.dedup();
-    SERVED_GRANT_TYPES.into_iter().chain(names.into_iter().map(GrantType::Extension)).collect()
+    SERVED_GRANT_TYPES
+        .into_iter()
+        .chain(names.into_iter().map(GrantType::Extension))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
+//! What a handler may touch: settings, clock, store, registry and keys, handed down by reference.
+//! There is nothing global.
 
 mod audit_keeping;
 pub mod client_logos;
@@ -79,7 +80,8 @@ pub struct App {
     audit_failures: AuditFailures,
     pub client_logos: ClientLogos,
     pub client_failures: Guesses<(ClientId, Source)>,
-    /// Attempts under names that nothing has, together: made-up names have room of their own, and push no other counter out.
+    /// Attempts under names that nothing has, together: made-up names have room of their own, and
+    /// push no other counter out.
     pub made_up_failures: Guesses<Source>,
     /// Device authorizations: not guesses, but limited like them.
     pub device_authorizations: Guesses<(ClientId, Source)>,
@@ -107,7 +109,8 @@ pub struct App {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Ready,
-    /// The registry cannot be read for the moment. Metadata and keys go on; everything that needs the database does not.
+    /// The registry cannot be read for the moment. Metadata and keys go on; everything that needs
+    /// the database does not.
     Degraded(Trouble),
     NotReady(&'static str),
 }
@@ -123,8 +126,12 @@ pub struct LogoutCalls {
 
 impl LogoutCalls {
     pub fn by_outcome(&self) -> [(&'static str, u64); 3] {
-        [("told", &self.told), ("failed", &self.failed), ("given_up", &self.given_up)]
-            .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
+        [
+            ("told", &self.told),
+            ("failed", &self.failed),
+            ("given_up", &self.given_up),
+        ]
+        .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
     }
 }
 
@@ -140,7 +147,8 @@ impl From<StoreError> for LoadError {
     fn from(error: StoreError) -> LoadError {
         match error {
             StoreError::Refused(problem) => LoadError::Unfit(problem),
-            // A right that is missing, a pooler in between, a row that does not read: somebody may mend it meanwhile.
+            // A right that is missing, a pooler in between, a row that does not read: somebody may
+            // mend it meanwhile.
             StoreError::Unavailable(_)
             | StoreError::Severed(_)
             | StoreError::Busy
@@ -154,7 +162,8 @@ impl From<StoreError> for LoadError {
 }
 
 impl App {
-    /// Does every start-up check and reads everything for the first time. `ui_locales` are the languages of the pages.
+    /// Does every start-up check and reads everything for the first time. `ui_locales` are the
+    /// languages of the pages.
     pub fn load(
         config: Arc<Config>,
         store: Store,
@@ -164,14 +173,23 @@ impl App {
     ) -> Result<App, LoadError> {
         extension_grant::check_table(extensions.table).map_err(LoadError::Unfit)?;
         migrate::check_level(&store)?;
-        let installation = installation::find(&store)?
-            .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
+        let installation = installation::find(&store)?.ok_or_else(|| {
+            LoadError::Unfit(String::from(
+                "the database is empty: run `gatepost migrate`",
+            ))
+        })?;
         installation::check_issuer(&installation, config.base_url.as_str())?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
         let clock = Arc::clone(store.clock());
         let (defaults, sealers) = (config.client_defaults.clone(), Sealers::new(&derived));
         let cache_bytes = config.client_cache_mib as usize * 1_024 * 1_024;
-        let registry = Registry::load(store.clone(), Arc::clone(&clock), defaults, sealers, cache_bytes)?;
+        let registry = Registry::load(
+            store.clone(),
+            Arc::clone(&clock),
+            defaults,
+            sealers,
+            cache_bytes,
+        )?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
@@ -182,7 +200,10 @@ impl App {
             made_up_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
-            user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
+            user_code_failures_overall: Guesses::new(
+                limits.user_code_failures_per_minute_overall,
+                1,
+            ),
             extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
             logout_token_failures: Guesses::new(limits.logout_token_failures_per_minute, tracked),
             extensions,
@@ -190,8 +211,12 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
-            outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), config.upstream_places as usize)
-                .map_err(LoadError::Unfit)?,
+            outbound: Outbound::new(
+                &config.outbound_allow,
+                config.ca_file.as_deref(),
+                config.upstream_places as usize,
+            )
+            .map_err(LoadError::Unfit)?,
             key_sets: Fetched::new(fetched::KEY_SETS),
             upstream_documents: Fetched::new(fetched::METADATA),
             ui_locales,
@@ -206,7 +231,12 @@ impl App {
 
     pub fn has_grant(&self, name: &str) -> bool {
         self.extensions.table.iter().any(|grant| grant.name == name)
-            || self.registry.snapshot().catalogue.extension_grants.contains_key(name)
+            || self
+                .registry
+                .snapshot()
+                .catalogue
+                .extension_grants
+                .contains_key(name)
     }
 
     pub fn now(&self) -> Instant {
@@ -220,13 +250,23 @@ impl App {
 
     /// Refuses to issue by a registry that the database has not confirmed for too long.
     pub fn require_fresh_registry(&self) -> Result<(), Failure> {
-        if self.registry.age() > OLDEST_REGISTRY { Err(Failure::Busy) } else { Ok(()) }
+        if self.registry.age() > OLDEST_REGISTRY {
+            Err(Failure::Busy)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Does what is due about signing keys, unless another process is at it; a line for each thing done.
+    /// Does what is due about signing keys, unless another process is at it; a line for each thing
+    /// done.
     pub fn keep_keys(&self) -> Result<Vec<String>, StoreError> {
         let seasons = key_keeping::seasons(&self.config);
-        key_keeping::keep(&self.store, self.registry.signing_key_sealer(), &seasons, self.now())
+        key_keeping::keep(
+            &self.store,
+            self.registry.signing_key_sealer(),
+            &seasons,
+            self.now(),
+        )
     }
 
     /// For how long rows can stay needed, by what is configured and registered.
@@ -235,7 +275,12 @@ impl App {
     }
 
     pub fn longest_access_token_lifetime(&self) -> Duration {
-        let registered = self.registry.snapshot().longest_lifetimes.access_token.unwrap_or_default();
+        let registered = self
+            .registry
+            .snapshot()
+            .longest_lifetimes
+            .access_token
+            .unwrap_or_default();
         registered.max(self.config.client_defaults.access_token_lifetime)
     }
 
@@ -244,17 +289,23 @@ impl App {
         if self.registry.age() > OLDEST_REGISTRY {
             return Standing::NotReady(match self.registry.trouble() {
                 Trouble::Silence => "the database has not answered for 30 seconds",
-                trouble @ (Trouble::ForeignKey | Trouble::Unfit | Trouble::Denial) => trouble.words(),
+                trouble @ (Trouble::ForeignKey | Trouble::Unfit | Trouble::Denial) => {
+                    trouble.words()
+                }
             });
         }
         if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
-            return Standing::NotReady("this machine's clock is more than 30 seconds off the database's");
+            return Standing::NotReady(
+                "this machine's clock is more than 30 seconds off the database's",
+            );
         }
         if !self.hears_the_database() {
             return Standing::Degraded(self.registry.trouble());
         }
         match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
-            Ok(true) if !self.store.denied_lately().is_empty() => Standing::Degraded(Trouble::Denial),
+            Ok(true) if !self.store.denied_lately().is_empty() => {
+                Standing::Degraded(Trouble::Denial)
+            }
             Ok(true) => Standing::Ready,
             Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
             Err(error) => Standing::Degraded(Trouble::of(&error)),
@@ -294,14 +345,24 @@ const LONGEST_CODE: Duration = Duration::from_secs(600);
 /// The longest assertion accepted ends ten minutes ahead; a day leaves room for clocks.
 const LONGEST_ASSERTION: Duration = Duration::from_secs(86_400);
 
-/// For how long rows can stay needed: a client that registers no lifetime of its own has the configured one.
+/// For how long rows can stay needed: a client that registers no lifetime of its own has the
+/// configured one.
 pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
     let defaults = &config.client_defaults;
-    let access_token = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
-    let refresh_token = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
+    let access_token = registered
+        .access_token
+        .unwrap_or_default()
+        .max(defaults.access_token_lifetime);
+    let refresh_token = registered
+        .refresh_token
+        .unwrap_or_default()
+        .max(defaults.refresh_token_lifetime);
     Horizons {
         grants: refresh_token.max(access_token + LONGEST_CODE),
-        sessions: config.remember_session_lifetime.unwrap_or(config.session_lifetime) + access_token,
+        sessions: config
+            .remember_session_lifetime
+            .unwrap_or(config.session_lifetime)
+            + access_token,
         revoked_tokens: access_token,
         used_assertions: LONGEST_ASSERTION,
         audit_events: Duration::from_secs(u64::from(config.audit_days) * 86_400),

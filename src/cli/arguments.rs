@@ -34,14 +34,20 @@ pub(super) enum Wanted {
 
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     let mut parser = lexopt::Parser::from_args(arguments.clone());
-    let (mut words, mut options, mut settings) = (Vec::new(), BTreeMap::<String, Vec<String>>::new(), Vec::new());
+    let (mut words, mut options, mut settings) = (
+        Vec::new(),
+        BTreeMap::<String, Vec<String>>::new(),
+        Vec::new(),
+    );
     let (mut env_file, mut help, mut version) = (None, false, false);
     loop {
         if let Some(word) = dashed_kid(&words, &mut parser) {
             words.push(text(word)?);
             continue;
         }
-        let Some(argument) = parser.next().map_err(usage)? else { break };
+        let Some(argument) = parser.next().map_err(usage)? else {
+            break;
+        };
         let name = match argument {
             Arg::Value(word) => {
                 words.push(text(word)?);
@@ -58,8 +64,16 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
             version = true;
         } else if name == "--env-file" {
             env_file = Some(PathBuf::from(parser.value().map_err(usage)?));
-        } else if let Some(option) = COMMANDS.iter().flat_map(|command| &command.options).find(|one| one.name == name) {
-            let value = if option.value.is_some() { text(parser.value().map_err(usage)?)? } else { String::new() };
+        } else if let Some(option) = COMMANDS
+            .iter()
+            .flat_map(|command| &command.options)
+            .find(|one| one.name == name)
+        {
+            let value = if option.value.is_some() {
+                text(parser.value().map_err(usage)?)?
+            } else {
+                String::new()
+            };
             options.entry(name).or_default().push(value);
         } else if let Some(setting) = by_flag(&name) {
             settings.push((setting.name, text(parser.value().map_err(usage)?)?));
@@ -79,7 +93,15 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     }
     let command = named(&words).ok_or_else(|| no_command(&words))?;
     let values = words.split_off(command.name.split(' ').count());
-    let invocation = Invocation { command, values, options, env_file, settings, arguments, extension_grants: &[] };
+    let invocation = Invocation {
+        command,
+        values,
+        options,
+        env_file,
+        settings,
+        arguments,
+        extension_grants: &[],
+    };
     invocation.check()?;
     Ok(Wanted::Command(invocation))
 }
@@ -90,11 +112,15 @@ pub(super) fn named(words: &[String]) -> Option<&'static Command> {
         let name: Vec<&str> = command.name.split(' ').collect();
         name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
     };
-    COMMANDS.iter().filter(|command| begins(command)).max_by_key(|command| command.name.len())
+    COMMANDS
+        .iter()
+        .filter(|command| begins(command))
+        .max_by_key(|command| command.name.len())
 }
 
-/// The next word, where the command awaits a key's name and this is one: the thumbprint of one key in sixty-four
-/// (43 characters) begins with a dash. Any other value that does goes behind `--`, as a flag mistyped must name nothing.
+/// The next word, where the command awaits a key's name and this is one: the thumbprint of one key
+/// in sixty-four (43 characters) begins with a dash. Any other value that does goes behind `--`, as
+/// a flag mistyped must name nothing.
 fn dashed_kid(words: &[String], parser: &mut lexopt::Parser) -> Option<OsString> {
     let command = named(words)?;
     let typed = words.len() - command.name.split(' ').count();
@@ -114,10 +140,22 @@ const MOST: usize = 100_000;
 
 impl Invocation {
     fn check(&self) -> Result<(), Failure> {
-        let Command { name, values, options, .. } = self.command;
-        let refused = |rule: String| Err(Failure::Usage(format!("`gatepost {name}` {rule}; try --help")));
+        let Command {
+            name,
+            values,
+            options,
+            ..
+        } = self.command;
+        let refused = |rule: String| {
+            Err(Failure::Usage(format!(
+                "`gatepost {name}` {rule}; try --help"
+            )))
+        };
         let expected: Vec<&str> = expected_values(self.command).collect();
-        if let Some(missing) = expected.get(self.values.len()).filter(|value| **value != WORD) {
+        if let Some(missing) = expected
+            .get(self.values.len())
+            .filter(|value| **value != WORD)
+        {
             return refused(format!("needs {missing}"));
         }
         let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
@@ -125,10 +163,17 @@ impl Invocation {
             return refused(format!("does not take \"{}\"", surplus.escape_debug()));
         }
         let known: Vec<&str> = options.iter().map(|option| option.name).collect();
-        if let Some(option) = self.options.keys().find(|option| !known.contains(&option.as_str())) {
+        if let Some(option) = self
+            .options
+            .keys()
+            .find(|option| !known.contains(&option.as_str()))
+        {
             return refused(format!("has no option {option}{}", hint(option, known)));
         }
-        match values.iter().find(|value| value.starts_with("--") && !self.has(value)) {
+        match values
+            .iter()
+            .find(|value| value.starts_with("--") && !self.has(value))
+        {
             Some(needed) => refused(format!("needs {needed}")),
             None => Ok(()),
         }
@@ -136,7 +181,10 @@ impl Invocation {
 
     /// `check` has seen that it is there.
     pub(super) fn value(&self, index: usize) -> &str {
-        self.values.get(index).map(String::as_str).unwrap_or_default()
+        self.values
+            .get(index)
+            .map(String::as_str)
+            .unwrap_or_default()
     }
 
     pub(super) fn values_from(&self, index: usize) -> Vec<&str> {
@@ -149,19 +197,34 @@ impl Invocation {
     }
 
     pub(super) fn every(&self, name: &str) -> Vec<&str> {
-        self.options.get(name).into_iter().flatten().map(String::as_str).collect()
+        self.options
+            .get(name)
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect()
     }
 
     /// What a list is searched for.
     pub(super) fn word(&self) -> Option<&str> {
-        self.values.first().filter(|_| self.command.values.contains(&WORD)).map(String::as_str)
+        self.values
+            .first()
+            .filter(|_| self.command.values.contains(&WORD))
+            .map(String::as_str)
     }
 
     /// How much of a list is asked for.
     pub(super) fn limit(&self) -> Result<Option<usize>, Failure> {
-        let Some(text) = self.option("--limit") else { return Ok(None) };
-        let limit = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-        limit.map(Some).ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))
+        let Some(text) = self.option("--limit") else {
+            return Ok(None);
+        };
+        let limit = text
+            .parse()
+            .ok()
+            .filter(|number| (1..=MOST).contains(number));
+        limit
+            .map(Some)
+            .ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -170,12 +233,18 @@ impl Invocation {
 
     /// The settings of the installation on this machine, unless others are given.
     pub(super) fn source(&self) -> Result<Source, Failure> {
-        Ok(Source::for_command(self.env_file.as_deref(), &self.settings)?)
+        Ok(Source::for_command(
+            self.env_file.as_deref(),
+            &self.settings,
+        )?)
     }
 
     /// Only the settings that are given.
     pub(super) fn given_source(&self) -> Result<Source, Failure> {
-        Ok(Source::from_environment(self.env_file.as_deref(), &self.settings)?)
+        Ok(Source::from_environment(
+            self.env_file.as_deref(),
+            &self.settings,
+        )?)
     }
 
     pub(super) fn config(&self) -> Result<Config, Failure> {
@@ -184,10 +253,15 @@ impl Invocation {
 }
 
 fn expected_values(command: &Command) -> impl Iterator<Item = &'static str> {
-    command.values.iter().copied().filter(|value| !value.starts_with("--"))
+    command
+        .values
+        .iter()
+        .copied()
+        .filter(|value| !value.starts_with("--"))
 }
 
-/// What other programs call what a command of ours does: no spelling leads from the one to the other.
+/// What other programs call what a command of ours does: no spelling leads from the one to the
+/// other.
 const OTHER_WORDS: [(&str, &str); 10] = [
     ("block", "disable"),
     ("create", "add"),
@@ -203,40 +277,90 @@ const OTHER_WORDS: [(&str, &str); 10] = [
 
 fn no_command(words: &[String]) -> Failure {
     if words.is_empty() {
-        return Failure::Usage(String::from("no command given; `gatepost --help` lists them"));
+        return Failure::Usage(String::from(
+            "no command given; `gatepost --help` lists them",
+        ));
     }
-    let in_group = |command: &&Command| command.name.split(' ').next() == words.first().map(String::as_str);
-    let group: Vec<String> =
-        COMMANDS.iter().filter(in_group).map(|command| format!("`gatepost {}`", command.name)).collect();
+    let in_group =
+        |command: &&Command| command.name.split(' ').next() == words.first().map(String::as_str);
+    let group: Vec<String> = COMMANDS
+        .iter()
+        .filter(in_group)
+        .map(|command| format!("`gatepost {}`", command.name))
+        .collect();
     if words.len() == 1 && !group.is_empty() {
         return Failure::Usage(format!("there is {}", group.join(", ")));
     }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-    let groups = || COMMANDS.iter().filter_map(|command| command.name.split(' ').next());
+    let groups = || {
+        COMMANDS
+            .iter()
+            .filter_map(|command| command.name.split(' ').next())
+    };
     let names = || COMMANDS.iter().map(|command| command.name).chain(groups());
-    let ours = |word: &&str| OTHER_WORDS.iter().find(|(theirs, _)| theirs == word).map(|(_, ours)| *ours);
-    let meant: Vec<String> = typed.iter().map(|word| ours(word).unwrap_or(word).to_owned()).collect();
-    let whole = hint(named(&meant).map_or(&typed.join(" "), |command| command.name), names());
+    let ours = |word: &&str| {
+        OTHER_WORDS
+            .iter()
+            .find(|(theirs, _)| theirs == word)
+            .map(|(_, ours)| *ours)
+    };
+    let meant: Vec<String> = typed
+        .iter()
+        .map(|word| ours(word).unwrap_or(word).to_owned())
+        .collect();
+    let whole = hint(
+        named(&meant).map_or(&typed.join(" "), |command| command.name),
+        names(),
+    );
     // Without its values: `aply x.json`.
-    let hint = if whole.is_empty() { hint(words.first().map_or("", String::as_str), names()) } else { whole };
+    let hint = if whole.is_empty() {
+        hint(words.first().map_or("", String::as_str), names())
+    } else {
+        whole
+    };
     let shown = typed.join(" ").escape_debug().to_string();
-    Failure::Usage(format!("\"{shown}\" is not a command{hint}; `gatepost --help` lists all"))
+    Failure::Usage(format!(
+        "\"{shown}\" is not a command{hint}; `gatepost --help` lists all"
+    ))
 }
 
 /// Behind a command its own options are meant, not another's.
 fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
     let secret = SETTINGS.iter().find(|setting| {
-        setting.flag().is_none() && setting.name.replace("GATEPOST_", "--").to_lowercase().replace('_', "-") == name
+        setting.flag().is_none()
+            && setting
+                .name
+                .replace("GATEPOST_", "--")
+                .to_lowercase()
+                .replace('_', "-")
+                == name
     });
     if let Some(secret) = secret {
         let reason = "a secret, and arguments can be read by every user of this machine";
-        return Failure::Usage(format!("{name} is not a flag: it would be {reason}; set {}", secret.name));
+        return Failure::Usage(format!(
+            "{name} is not a flag: it would be {reason}; set {}",
+            secret.name
+        ));
     }
-    let flags: Vec<String> = SETTINGS.iter().filter_map(|setting| setting.flag()).collect();
-    let meant = COMMANDS.iter().filter(|one| command.is_none_or(|command| command.name == one.name));
-    let options = meant.flat_map(|command| &command.options).map(|option| option.name);
+    let flags: Vec<String> = SETTINGS
+        .iter()
+        .filter_map(|setting| setting.flag())
+        .collect();
+    let meant = COMMANDS
+        .iter()
+        .filter(|one| command.is_none_or(|command| command.name == one.name));
+    let options = meant
+        .flat_map(|command| &command.options)
+        .map(|option| option.name);
     let general = ["--help", "--version", "--env-file"].into_iter();
-    let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general));
+    let known = nearest(
+        name,
+        flags
+            .iter()
+            .map(String::as_str)
+            .chain(options)
+            .chain(general),
+    );
     let hint = known.map_or_else(
         || String::from("; try --help, and -- before a value like that"),
         |known| format!("; the nearest is {known}"),
@@ -245,7 +369,9 @@ fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
 }
 
 fn text(value: OsString) -> Result<String, Failure> {
-    value.into_string().map_err(|_| Failure::Usage(String::from("arguments must be valid UTF-8")))
+    value
+        .into_string()
+        .map_err(|_| Failure::Usage(String::from("arguments must be valid UTF-8")))
 }
 
 fn usage(error: lexopt::Error) -> Failure {
@@ -272,17 +398,30 @@ mod tests {
         for (words, rule) in [
             (&["user", "ad"][..], "the nearest is \"user add\""),
             (&["keys", "list"], "the nearest is \"key list\""),
-            (&["user", "lock", "alice"], "\"user lock\" is not a command; the nearest is \"user disable\""),
+            (
+                &["user", "lock", "alice"],
+                "\"user lock\" is not a command; the nearest is \"user disable\"",
+            ),
             (&["migrate", "--lisen", "x"], "the nearest is --listen"),
-            (&["client"], "there is `gatepost client list`, `gatepost client show`"),
+            (
+                &["client"],
+                "there is `gatepost client list`, `gatepost client show`",
+            ),
             (&["apply"], "needs FILE"),
             (&["apply", "a", "b"], "does not take \"b\""),
             (&["secret", "--json"], "has no option --json"),
             (&["user", "add", "alice", "--tenant"], "missing argument"),
             (&["migrate", "--check=yes"], "unexpected argument"),
-            (&["user", "link", "alice", "--issuer", "https://a.example"], "needs --subject"),
+            (
+                &["user", "link", "alice", "--issuer", "https://a.example"],
+                "needs --subject",
+            ),
         ] {
-            assert!(usage_error(words).contains(rule), "{words:?}: {}", usage_error(words));
+            assert!(
+                usage_error(words).contains(rule),
+                "{words:?}: {}",
+                usage_error(words)
+            );
         }
     }
 
@@ -295,10 +434,16 @@ mod tests {
             (&["user", "remove", "--", "-x"], "-x"),
             (&["apply", "-"], "-"),
         ] {
-            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+            let Ok(Wanted::Command(invocation)) = wanted(words) else {
+                panic!("{words:?} is refused")
+            };
             assert_eq!(invocation.value(0), value);
         }
-        for words in [&["key", "retire", kid, kid][..], &["user", "remove", kid], &[kid, "key", "retire"]] {
+        for words in [
+            &["key", "retire", kid, kid][..],
+            &["user", "remove", kid],
+            &[kid, "key", "retire"],
+        ] {
             assert!(usage_error(words).contains("is not a flag"), "{words:?}");
         }
         assert!(usage_error(&["key", "retire", "-x"]).contains("-- before a value"));
@@ -308,19 +453,36 @@ mod tests {
     fn secrets_are_not_taken_from_the_command_line() {
         for flag in ["--database-url", "--grants-database-url"] {
             let text = usage_error(&["migrate", flag, "postgres://u:hunter2@db"]);
-            assert!(text.contains("can be read by every user") && !text.contains("hunter2"), "{text}");
+            assert!(
+                text.contains("can be read by every user") && !text.contains("hunter2"),
+                "{text}"
+            );
         }
-        assert!(usage_error(&["user", "add", "alice", "--password", "hunter2"]).contains("is not a flag"));
+        assert!(
+            usage_error(&["user", "add", "alice", "--password", "hunter2"])
+                .contains("is not a flag")
+        );
     }
 
     #[test]
     fn help_is_a_word_too_and_flags_stand_before_or_behind_the_command() {
-        for words in [&["help"][..], &["help", "client", "secret"], &["help", "nothing"]] {
-            let Ok(Wanted::About(asked)) = wanted(words) else { panic!("{words:?} is refused") };
+        for words in [
+            &["help"][..],
+            &["help", "client", "secret"],
+            &["help", "nothing"],
+        ] {
+            let Ok(Wanted::About(asked)) = wanted(words) else {
+                panic!("{words:?} is refused")
+            };
             assert_eq!(asked, words[1..]);
         }
-        for words in [&["--listen", "x", "user", "list", "--json"][..], &["user", "list", "--json", "--listen=x"]] {
-            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+        for words in [
+            &["--listen", "x", "user", "list", "--json"][..],
+            &["user", "list", "--json", "--listen=x"],
+        ] {
+            let Ok(Wanted::Command(invocation)) = wanted(words) else {
+                panic!("{words:?} is refused")
+            };
             assert!(invocation.command.name == "user list" && invocation.has("--json"));
         }
     }

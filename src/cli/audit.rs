@@ -26,7 +26,9 @@ const LIMIT: i64 = 100;
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--sub") && invocation.has("--user") {
-        return Err(Failure::Usage(String::from("--user and --sub both name whom it is about: give one of them")));
+        return Err(Failure::Usage(String::from(
+            "--user and --sub both name whom it is about: give one of them",
+        )));
     }
     let mut filter = EventFilter {
         event: name(invocation, "--event")?,
@@ -38,15 +40,31 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         word: invocation.word().map(str::to_lowercase),
     };
     // What is no name of an event would find nothing for ever.
-    if let Some(event) = filter.event.as_deref().filter(|event| !EVENTS.contains(event)) {
+    if let Some(event) = filter
+        .event
+        .as_deref()
+        .filter(|event| !EVENTS.contains(event))
+    {
         let (shown, hint) = (event.escape_debug(), hint(event, EVENTS));
-        let rule = format!("--event \"{shown}\" is no name of an event{hint}; there are {}", EVENTS.join(", "));
+        let rule = format!(
+            "--event \"{shown}\" is no name of an event{hint}; there are {}",
+            EVENTS.join(", ")
+        );
         return Err(Failure::Usage(rule));
     }
-    if filter.since.zip(filter.until).is_some_and(|(since, until)| since >= until) {
-        return Err(Failure::Usage(String::from("--since must be before --until: nothing lies between")));
+    if filter
+        .since
+        .zip(filter.until)
+        .is_some_and(|(since, until)| since >= until)
+    {
+        return Err(Failure::Usage(String::from(
+            "--since must be before --until: nothing lies between",
+        )));
     }
-    let limit = invocation.limit()?.and_then(|limit| limit.try_into().ok()).unwrap_or(LIMIT);
+    let limit = invocation
+        .limit()?
+        .and_then(|limit| limit.try_into().ok())
+        .unwrap_or(LIMIT);
     let (operator, _) = Operator::open_installed(invocation)?;
     if let Some(subject) = user::chosen(&operator, invocation)? {
         filter.sub = Some(subject.to_string());
@@ -64,31 +82,48 @@ pub(super) fn show(found: &[AuditRow], json: bool) -> Result<(), Failure> {
     if json {
         return output::line(&output::pretty(&found.iter().map(value).collect())?);
     }
-    let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"].map(String::from).to_vec();
+    let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"]
+        .map(String::from)
+        .to_vec();
     output::table(headings, found.iter().map(cells).collect())
 }
 
 fn name(invocation: &Invocation, option: &str) -> Result<Option<String>, Failure> {
     match invocation.option(option) {
-        Some("") => Err(Failure::Usage(format!("{option} is empty; leave it out for all"))),
+        Some("") => Err(Failure::Usage(format!(
+            "{option} is empty; leave it out for all"
+        ))),
         given => Ok(given.map(str::to_owned)),
     }
 }
 
 /// Somebody's, or one that only events know any longer: any other would find nothing for ever.
 fn check_subject(operator: &Operator, sub: &str) -> Result<(), Failure> {
-    let of_subject = EventFilter { sub: Some(sub.to_owned()), ..EventFilter::default() };
+    let of_subject = EventFilter {
+        sub: Some(sub.to_owned()),
+        ..EventFilter::default()
+    };
     let is_known = users::find(&operator.store, &Subject::new(sub))?.is_some()
         || !audit_events::list(&operator.store, &of_subject, 1)?.is_empty();
     let sub = sub.escape_debug();
     let unknown = format!("no user and no event has the sub \"{sub}\"; --user takes a user name");
-    if is_known { Ok(()) } else { Err(Failure::Refused(unknown)) }
+    if is_known {
+        Ok(())
+    } else {
+        Err(Failure::Refused(unknown))
+    }
 }
 
 fn time(invocation: &Invocation, name: &str) -> Result<Option<Instant>, Failure> {
-    let Some(text) = invocation.option(name) else { return Ok(None) };
+    let Some(text) = invocation.option(name) else {
+        return Ok(None);
+    };
     let read = timestamp::parse(text).or_else(|| timestamp::parse(&format!("{text}T00:00:00Z")));
-    let unread = || Failure::Usage(format!("{name} must be a time as 2027-01-31T08:00:00Z, or a day as 2027-01-31"));
+    let unread = || {
+        Failure::Usage(format!(
+            "{name} must be a time as 2027-01-31T08:00:00Z, or a day as 2027-01-31"
+        ))
+    };
     read.map(Some).ok_or_else(unread)
 }
 
@@ -148,10 +183,17 @@ impl Follower<'_> {
 
     /// What is there by now and was not seen before, the earliest first.
     fn look(&mut self) -> Result<Vec<AuditRow>, StoreError> {
-        // Asked before the rows are: whatever shows after them was under way by then, or began later.
+        // Asked before the rows are: whatever shows after them was under way by then, or began
+        // later.
         let since = open_since(self.store)?.max(self.since);
-        let asked = self.filter.since.map_or(self.since, |asked| asked.max(self.since));
-        let window = EventFilter { since: Some(asked), ..self.filter.clone() };
+        let asked = self
+            .filter
+            .since
+            .map_or(self.since, |asked| asked.max(self.since));
+        let window = EventFilter {
+            since: Some(asked),
+            ..self.filter.clone()
+        };
         let mut rows = audit_events::list(self.store, &window, i64::MAX)?;
         rows.retain(|event| self.see(event));
         self.since = since;
@@ -166,11 +208,21 @@ fn open_since(store: &Store) -> Result<Instant, StoreError> {
     Ok(installation::read(store)?.now.minus(under_way + LATE))
 }
 
-/// Prints the latest, `limit` at most, then what comes, until nobody reads it or the command is ended. While the database
-/// is away it waits, and says so.
-fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> Result<(), Failure> {
+/// Prints the latest, `limit` at most, then what comes, until nobody reads it or the command is
+/// ended. While the database is away it waits, and says so.
+fn follow(
+    operator: &Operator,
+    filter: &EventFilter,
+    limit: i64,
+    json: bool,
+) -> Result<(), Failure> {
     let store = &operator.store;
-    let mut follower = Follower { store, filter, since: open_since(store)?, seen: BTreeSet::new() };
+    let mut follower = Follower {
+        store,
+        filter,
+        since: open_since(store)?,
+        seen: BTreeSet::new(),
+    };
     // What is there before the first is printed does not come any more, printed or not.
     follower.look()?;
     for event in audit_events::list(store, filter, limit)? {
@@ -205,8 +257,14 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let is_held = heads.is_some();
     let mut verification = Verification::new(heads.unwrap_or_default(), operator.now()?.day());
-    audit_events::read_through(&operator.store, |(row, hash, after)| verification.row(&row, hash, after))?;
-    let Verdict { rows, chains, findings } = verification.finish();
+    audit_events::read_through(&operator.store, |(row, hash, after)| {
+        verification.row(&row, hash, after)
+    })?;
+    let Verdict {
+        rows,
+        chains,
+        findings,
+    } = verification.finish();
     for finding in &findings {
         output::line(&sentence(finding))?;
     }
@@ -216,8 +274,11 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
         )));
     }
-    let ends =
-        if is_held { "and so are the ends that the heads name" } else { "as far as chains tell; ends need --heads" };
+    let ends = if is_held {
+        "and so are the ends that the heads name"
+    } else {
+        "as far as chains tell; ends need --heads"
+    };
     let empty = if is_held {
         "the audit log is empty, and the heads name no row that should be there"
     } else {
@@ -234,7 +295,11 @@ fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
         "-" => heads_of(io::stdin().lock()),
         path => File::open(path).and_then(|file| heads_of(BufReader::new(file))),
     };
-    let name = if path == "-" { String::from("standard input") } else { printable(path) };
+    let name = if path == "-" {
+        String::from("standard input")
+    } else {
+        printable(path)
+    };
     let heads = read.map_err(|error| unread(&name, &error))?;
     if heads.is_empty() {
         return Err(Failure::Refused(format!(
@@ -254,17 +319,26 @@ fn heads_of(log: impl BufRead) -> io::Result<Vec<Head>> {
 }
 
 fn sentence(finding: &Finding) -> String {
-    let Finding { wrong, chain, seq, at } = finding;
+    let Finding {
+        wrong,
+        chain,
+        seq,
+        at,
+    } = finding;
     let what = match wrong {
         Wrong::Changed => format!("row {seq} is not what was written there"),
         Wrong::Inserted => format!("row {seq} was put in"),
         Wrong::Removed { to } if to == seq => format!("row {seq} was removed"),
         Wrong::Removed { to } => format!("rows {seq} to {to} were removed"),
         Wrong::ChainRemoved => format!("the whole chain was removed, rows 0 to {seq}"),
-        Wrong::HeadsDiffer => format!("heads contradict one another at row {seq}: not all of them are the server's"),
+        Wrong::HeadsDiffer => {
+            format!("heads contradict one another at row {seq}: not all of them are the server's")
+        }
     };
     let when = match (at, wrong) {
-        (Some(at), Wrong::Changed | Wrong::Inserted) => format!(", at {}", timestamp::format_to_the_microsecond(*at)),
+        (Some(at), Wrong::Changed | Wrong::Inserted) => {
+            format!(", at {}", timestamp::format_to_the_microsecond(*at))
+        }
         (Some(at), Wrong::Removed { .. } | Wrong::ChainRemoved | Wrong::HeadsDiffer) => {
             format!(", after {}", timestamp::format_to_the_microsecond(*at))
         }

@@ -18,7 +18,9 @@ use crate::protocol::registration::{self, Kind, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
 use crate::protocol::upstream::outbound_address::may_be_dialled;
-use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use crate::protocol::words::client::{
+    Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm,
+};
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
@@ -29,12 +31,17 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys;
 
 pub(super) fn named(operator: &Operator, client_id: &ClientId) -> Result<ClientRow, Failure> {
-    clients::find(&operator.store, client_id)?.value.ok_or_else(|| missing(client_id))
+    clients::find(&operator.store, client_id)?
+        .value
+        .ok_or_else(|| missing(client_id))
 }
 
 /// Names are what somebody typed.
 fn missing(client_id: &ClientId) -> Failure {
-    Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug()))
+    Failure::Refused(format!(
+        "there is no client \"{}\"",
+        client_id.as_str().escape_debug()
+    ))
 }
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
@@ -43,11 +50,16 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
-        // The table tells those in force, said or not; of a registration that is not served, those it says.
+        // The table tells those in force, said or not; of a registration that is not served, those
+        // it says.
         let metadata = parse_own(&row.metadata);
         let read = registration::client::from_json(&metadata, "", &operator.config.client_defaults);
         if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let said = metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
+            let said = metadata
+                .get("grant_types")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let names: Vec<&str> = match &read {
                 Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
                 Err(_) => said.filter_map(Value::as_str).collect(),
@@ -88,37 +100,61 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
-    operator.store.change_registry(|writer| match writer.revoke_client(&client_id, &event)? {
-        true => Ok(()),
-        false => Err(missing(&client_id)),
-    })?;
+    operator
+        .store
+        .change_registry(|writer| match writer.revoke_client(&client_id, &event)? {
+            true => Ok(()),
+            false => Err(missing(&client_id)),
+        })?;
     output::line(&format!("grants and tokens of {client_id} are over"))
 }
 
 pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
-    let unread = || Failure::Usage(String::from("--expires-at must be a time as 2027-01-31T00:00:00Z"));
-    let expires_at =
-        invocation.option("--expires-at").map(|text| timestamp::parse(text).ok_or_else(unread)).transpose()?;
+    let unread = || {
+        Failure::Usage(String::from(
+            "--expires-at must be a time as 2027-01-31T00:00:00Z",
+        ))
+    };
+    let expires_at = invocation
+        .option("--expires-at")
+        .map(|text| timestamp::parse(text).ok_or_else(unread))
+        .transpose()?;
     let description = invocation.option("--description").unwrap_or_default();
-    registration::names::display_text(description).map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
+    registration::names::display_text(description)
+        .map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let now = operator.now()?;
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Failure::Refused(String::from("--expires-at is in the past: the secret would never be good")));
+        return Err(Failure::Refused(String::from(
+            "--expires-at is in the past: the secret would never be good",
+        )));
     }
     let sealer = operator.sealers(&installation)?.client_secrets;
     let client_id = ClientId::new(invocation.value(0));
-    let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
+    let text = SecretText::new(format!(
+        "gps_{}",
+        BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())
+    ));
     let new = registry::sealed_text(&text, description, expires_at, &sealer);
     if invocation.has("--replace") {
-        input::confirm(invocation, &format!("This removes all other secrets of {client_id}."))?;
+        input::confirm(
+            invocation,
+            &format!("This removes all other secrets of {client_id}."),
+        )?;
     }
     operator.store.change_registry(|writer| {
-        let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
+        let row = writer
+            .client(&client_id)?
+            .ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
         let is_replaced = invocation.has("--replace");
         let old = if is_replaced { row.secrets } else { Vec::new() };
-        writer.remove_secrets(true, &old.iter().map(|old| (client_id.as_str(), old.id)).collect::<Vec<_>>())?;
+        writer.remove_secrets(
+            true,
+            &old.iter()
+                .map(|old| (client_id.as_str(), old.id))
+                .collect::<Vec<_>>(),
+        )?;
         writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
         let old: Vec<Value> = old.iter().map(told_secret).collect();
         let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(&new)});
@@ -129,8 +165,12 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
-    let client = registration::client::from_json(&parse_own(&row.metadata), "", &operator.config.client_defaults)
-        .map_err(|problems| Failure::of_document(&problems))?;
+    let client = registration::client::from_json(
+        &parse_own(&row.metadata),
+        "",
+        &operator.config.client_defaults,
+    )
+    .map_err(|problems| Failure::of_document(&problems))?;
     match client.authentication {
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
@@ -138,9 +178,9 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failu
         ClientAuthenticationMethod::None => Err(Failure::Refused(String::from(
             "this client is public: register token_endpoint_auth_method client_secret_basic or client_secret_post first",
         ))),
-        ClientAuthenticationMethod::PrivateKeyJwt => {
-            Err(Failure::Refused(String::from("this client authenticates with its own key (private_key_jwt)")))
-        }
+        ClientAuthenticationMethod::PrivateKeyJwt => Err(Failure::Refused(String::from(
+            "this client authenticates with its own key (private_key_jwt)",
+        ))),
     }
 }
 
@@ -148,36 +188,72 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = operator.sealers(&installation)?.client_secrets;
     let row = named(&operator, &ClientId::new(invocation.value(0)))?;
-    let client = registration::client::from_json(&parse_own(&row.metadata), "", &operator.config.client_defaults);
-    let client = client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
+    let client = registration::client::from_json(
+        &parse_own(&row.metadata),
+        "",
+        &operator.config.client_defaults,
+    );
+    let client =
+        client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let now = operator.now()?;
-    let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| registry::opened(row, &sealer)).collect();
-    let mut findings = examine(&client, &digests, &signing(&operator, now)?, &idp::known(&operator)?, now);
+    let digests: Vec<Option<SecretDigest>> = row
+        .secrets
+        .iter()
+        .map(|row| registry::opened(row, &sealer))
+        .collect();
+    let mut findings = examine(
+        &client,
+        &digests,
+        &signing(&operator, now)?,
+        &idp::known(&operator)?,
+        now,
+    );
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
     findings.extend(addresses(&client, &operator.config.outbound_allow));
-    findings
-        .push(Finding::fine(format!("the issuer to copy into its settings: {}", operator.config.base_url.as_str())));
+    findings.push(Finding::fine(format!(
+        "the issuer to copy into its settings: {}",
+        operator.config.base_url.as_str()
+    )));
     let tries = tries(operator.config.base_url.as_str(), &client);
     let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
-    output::findings(invocation.has("--json"), row.client_id.as_str(), &findings, &text, ("try", json!(tries)))
+    output::findings(
+        invocation.has("--json"),
+        row.client_id.as_str(),
+        &findings,
+        &text,
+        ("try", json!(tries)),
+    )
 }
 
 /// The algorithms that there is a signing key for.
 pub(super) fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
     let keys = signing_keys::load(&operator.store)?.value;
-    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
+    let able = keys
+        .iter()
+        .filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
     Ok(able.map(|key| key.algorithm).collect())
 }
 
-fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant) -> Result<Finding, Failure> {
+fn shown_secret(
+    row: &ClientRow,
+    digests: &[Option<SecretDigest>],
+    now: Instant,
+) -> Result<Finding, Failure> {
     let shown = input::secret("Client secret: ")?;
-    let is_shown = |digest: &Option<SecretDigest>| matches_any(Some(&shown), digest.as_slice(), now);
-    let found = row.secrets.iter().zip(digests).find(|(_, digest)| is_shown(digest));
+    let is_shown =
+        |digest: &Option<SecretDigest>| matches_any(Some(&shown), digest.as_slice(), now);
+    let found = row
+        .secrets
+        .iter()
+        .zip(digests)
+        .find(|(_, digest)| is_shown(digest));
     Ok(match found {
         Some((secret, _)) if secret.description.is_empty() => Finding::fine("that secret is right"),
-        Some((secret, _)) => Finding::fine(format!("that secret is right: \"{}\"", secret.description)),
+        Some((secret, _)) => {
+            Finding::fine(format!("that secret is right: \"{}\"", secret.description))
+        }
         None => Finding::broken("that secret is wrong, or has expired"),
     })
 }
@@ -192,14 +268,25 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
     ];
     let judged = named.into_iter().filter_map(|(key, url)| {
         let url = WebUrl::parse(url?).ok()?;
-        let (host, port) = (url.host.trim_matches(['[', ']']), url.port.unwrap_or(if url.https { 443 } else { 80 }));
+        let (host, port) = (
+            url.host.trim_matches(['[', ']']),
+            url.port.unwrap_or(if url.https { 443 } else { 80 }),
+        );
         let Ok(found) = (host, port).to_socket_addrs() else {
-            return Some(Finding::weak(format!("{key}: no address is found here for {host}")));
+            return Some(Finding::weak(format!(
+                "{key}: no address is found here for {host}"
+            )));
         };
         let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-        let address = found.first().filter(|_| !found.iter().any(|one| may_be_dialled(*one, url.https, allowed)))?;
+        let address = found.first().filter(|_| {
+            !found
+                .iter()
+                .any(|one| may_be_dialled(*one, url.https, allowed))
+        })?;
         let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
-        Some(Finding::weak(format!("{key}: {host} is {address}, which is private: {remedy}")))
+        Some(Finding::weak(format!(
+            "{key}: {host} is {address}, which is private: {remedy}"
+        )))
     });
     judged.collect()
 }
@@ -207,9 +294,16 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.
 fn tries(issuer: &str, client: &Client) -> Vec<String> {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let (client_id, scope) = (encode(client.client_id.as_str()), encode(&client.scope.to_string()));
+    let (client_id, scope) = (
+        encode(client.client_id.as_str()),
+        encode(&client.scope.to_string()),
+    );
     let mut tries = Vec::new();
-    if let Some(uri) = client.redirect_uris.first().filter(|_| client.allows_grant(&GrantType::AuthorizationCode)) {
+    if let Some(uri) = client
+        .redirect_uris
+        .first()
+        .filter(|_| client.allows_grant(&GrantType::AuthorizationCode))
+    {
         // The challenge of RFC 7636 appendix B.
         tries.push(format!(
             "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}&redirect_uri={}\
@@ -219,7 +313,9 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
     }
     let shown = credentials(client, &client_id);
     if client.allows_grant(&GrantType::ClientCredentials) {
-        tries.push(format!("curl {shown} -d grant_type=client_credentials {issuer}/connect/token"));
+        tries.push(format!(
+            "curl {shown} -d grant_type=client_credentials {issuer}/connect/token"
+        ));
     }
     if client.allows_grant(&GrantType::DeviceCode) {
         tries.push(format!("curl {shown} {issuer}/connect/deviceauthorization"));
@@ -234,7 +330,9 @@ fn credentials(client: &Client, client_id: &str) -> String {
         ClientAuthenticationMethod::AnySecret | ClientAuthenticationMethod::ClientSecretBasic => {
             format!("-u '{client_id}'")
         }
-        ClientAuthenticationMethod::ClientSecretPost => format!("-d client_id={client_id} -d client_secret=SECRET"),
+        ClientAuthenticationMethod::ClientSecretPost => {
+            format!("-d client_id={client_id} -d client_secret=SECRET")
+        }
         ClientAuthenticationMethod::PrivateKeyJwt => {
             format!("-d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT")
         }
@@ -245,11 +343,18 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
     operator.confirmed(named(&operator, &client_id))?;
-    input::confirm(invocation, &format!("This removes {client_id} for good, with its secrets and consents."))?;
+    input::confirm(
+        invocation,
+        &format!("This removes {client_id} for good, with its secrets and consents."),
+    )?;
     operator.store.change_registry(|writer| {
-        writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
+        writer
+            .client(&client_id)?
+            .ok_or_else(|| missing(&client_id))?;
         if let Some(who) = who_names(writer, &client_id)? {
-            return Err(Failure::Refused(format!("{client_id} is still named by {who}: apply that without it first")));
+            return Err(Failure::Refused(format!(
+                "{client_id} is still named by {who}: apply that without it first"
+            )));
         }
         registry::remove_clients(writer, &[&client_id])
     })?;
@@ -257,17 +362,27 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// A registration that would be left pointing at nothing.
-fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<Option<String>, Failure> {
+fn who_names(
+    writer: &mut RegistryWriter<'_>,
+    client_id: &ClientId,
+) -> Result<Option<String>, Failure> {
     let names_it = |kind: Kind, document: &Value| {
         let mut mentions = kind.mentions(document).into_iter();
-        mentions.any(|mention| mention.called == Kind::Client.called() && mention.name == client_id.as_str())
+        mentions.any(|mention| {
+            mention.called == Kind::Client.called() && mention.name == client_id.as_str()
+        })
     };
     for entry in writer.catalogue()?.entries {
         if names_it(entry.kind, &entry.document) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
         }
     }
-    let others = writer.clients()?.into_iter().filter(|other| other.client_id != *client_id);
+    let others = writer
+        .clients()?
+        .into_iter()
+        .filter(|other| other.client_id != *client_id);
     let mut naming = others.filter(|other| names_it(Kind::Client, &parse_own(&other.metadata)));
-    Ok(naming.next().map(|other| format!("client {}", other.client_id)))
+    Ok(naming
+        .next()
+        .map(|other| format!("client {}", other.client_id)))
 }

@@ -11,8 +11,8 @@ use crate::config::settings::SETTINGS;
 pub(super) struct Command {
     /// As typed: `user add`.
     pub(super) name: &'static str,
-    /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without. The last may end in
-    /// `...`: one or more of them.
+    /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do
+    /// without. The last may end in `...`: one or more of them.
     pub(super) values: Vec<&'static str>,
     pub(super) options: Vec<CommandOption>,
     pub(super) summary: &'static str,
@@ -37,8 +37,12 @@ pub(super) struct CommandOption {
 }
 
 /// In the order of `--help`.
-pub(super) static COMMANDS: LazyLock<Vec<Command>> =
-    LazyLock::new(|| include_str!("commands.txt").split("\n\n").filter_map(Command::read).collect());
+pub(super) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
+    include_str!("commands.txt")
+        .split("\n\n")
+        .filter_map(Command::read)
+        .collect()
+});
 
 const SETTINGS_HINT: &str = "\
 Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
@@ -46,8 +50,7 @@ the same names, as --base-url; `gatepost --help` lists them. Where there is no
 such variable and no such file, /etc/gatepost/env is read. What counts seconds
 takes 90s, 15m, 12h and 30d, too.";
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
 
 impl Command {
     fn read(entry: &'static str) -> Option<Command> {
@@ -60,8 +63,15 @@ impl Command {
         let (_, run) = super::RUN.iter().find(|(run, _)| *run == name.trim_end())?;
         let option = |line: &'static str| {
             let (usage, meaning) = line.split_once(": ").unwrap_or((line, ""));
-            let (name, value) = usage.split_once(' ').map_or((usage, None), |(name, value)| (name, Some(value)));
-            CommandOption { name, value, usage, meaning }
+            let (name, value) = usage
+                .split_once(' ')
+                .map_or((usage, None), |(name, value)| (name, Some(value)));
+            CommandOption {
+                name,
+                value,
+                usage,
+                meaning,
+            }
         };
         let values = values.split_whitespace().collect();
         Some(Command {
@@ -75,43 +85,76 @@ impl Command {
     }
 
     pub(super) fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
-        self.options.iter().filter(|option| !option.meaning.is_empty())
+        self.options
+            .iter()
+            .filter(|option| !option.meaning.is_empty())
     }
 
-    /// `gatepost user link USERNAME`, `--issuer ISSUER`, `--subject SUB`, `[--tenant NAME]`: what is needed without brackets.
+    /// `gatepost user link USERNAME`, `--issuer ISSUER`, `--subject SUB`, `[--tenant NAME]`: what
+    /// is needed without brackets.
     fn usage(&self) -> Vec<String> {
         let of_name = |value: &str| self.options.iter().find(|option| option.name == value);
-        let needed = self.values.iter().map(|value| of_name(value).map_or(*value, |option| option.usage).to_owned());
-        let others = self.shown_options().filter(|option| !self.values.contains(&option.name));
+        let needed = self.values.iter().map(|value| {
+            of_name(value)
+                .map_or(*value, |option| option.usage)
+                .to_owned()
+        });
+        let others = self
+            .shown_options()
+            .filter(|option| !self.values.contains(&option.name));
         let others = others.map(|option| format!("[{}]", option.usage));
-        [format!("gatepost {}", self.name)].into_iter().chain(needed).chain(others).collect()
+        [format!("gatepost {}", self.name)]
+            .into_iter()
+            .chain(needed)
+            .chain(others)
+            .collect()
     }
 
     fn help(&self) -> String {
         let usage = self.usage();
-        let usage = fill("Usage: ", usage.iter().map(String::as_str), "Usage: gatepost ".len());
+        let usage = fill(
+            "Usage: ",
+            usage.iter().map(String::as_str),
+            "Usage: gatepost ".len(),
+        );
         let mut text = format!("{usage}\n\n{}\n", fill("", self.summary.split(' '), 0));
         if self.shown_options().next().is_some() {
             text.push_str("\nOptions:\n");
         }
         for option in self.shown_options() {
-            text.push_str(&fill(&format!("  {:<24} ", option.usage), option.meaning.split(' '), 27));
+            text.push_str(&fill(
+                &format!("  {:<24} ", option.usage),
+                option.meaning.split(' '),
+                27,
+            ));
             text.push('\n');
         }
-        text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));
+        text.push_str(&format!(
+            "\nExample:\n  {}\n\n{SETTINGS_HINT}",
+            self.example
+        ));
         text
     }
 }
 
 /// On a command, a group of them, or all: no help is refused.
 pub(super) fn help(words: &[String]) -> Result<(), Failure> {
-    let Some(first) = words.first() else { return output::line(&overview()) };
+    let Some(first) = words.first() else {
+        return output::line(&overview());
+    };
     let beginning = format!("{first} ");
-    let in_group: Vec<&Command> = COMMANDS.iter().filter(|command| command.name.starts_with(&beginning)).collect();
+    let in_group: Vec<&Command> = COMMANDS
+        .iter()
+        .filter(|command| command.name.starts_with(&beginning))
+        .collect();
     output::line(&match named(words) {
         // `secret` is a command and the beginning of another.
         Some(command) if command.name == first && !in_group.is_empty() => {
-            format!("{}\n\nSee also:\n{}", command.help(), group(first, &in_group))
+            format!(
+                "{}\n\nSee also:\n{}",
+                command.help(),
+                group(first, &in_group)
+            )
         }
         Some(command) => command.help(),
         None if in_group.is_empty() => overview(),
@@ -120,7 +163,9 @@ pub(super) fn help(words: &[String]) -> Result<(), Failure> {
 }
 
 fn overview() -> String {
-    let mut text = String::from("Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n");
+    let mut text = String::from(
+        "Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n",
+    );
     text.extend(COMMANDS.iter().map(listed));
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
@@ -128,8 +173,14 @@ fn overview() -> String {
     text.push_str(&fill("", EXIT_CODES.split(' '), 0));
     text.push_str("\n\nSettings:\n");
     for setting in SETTINGS {
-        let flag = setting.flag().unwrap_or_else(|| String::from("(no flag: it is a secret)"));
-        text.push_str(&fill("  ", [format!("{:<31}", setting.name).as_str(), &flag], 34));
+        let flag = setting
+            .flag()
+            .unwrap_or_else(|| String::from("(no flag: it is a secret)"));
+        text.push_str(&fill(
+            "  ",
+            [format!("{:<31}", setting.name).as_str(), &flag],
+            34,
+        ));
         text.push('\n');
     }
     text
@@ -145,12 +196,20 @@ fn group(word: &str, commands: &[&Command]) -> String {
 }
 
 fn listed(command: &Command) -> String {
-    fill(&format!("  {:<21} ", command.name), command.summary.split(' '), 24) + "\n"
+    fill(
+        &format!("  {:<21} ", command.name),
+        command.summary.split(' '),
+        24,
+    ) + "\n"
 }
 
-/// `first`, and the words behind it with a space between two. What does not fit on a line of 80 columns goes on in the next,
-/// behind `indent` spaces; a word is never broken.
-pub(super) fn fill<'a>(first: &str, words: impl IntoIterator<Item = &'a str>, indent: usize) -> String {
+/// `first`, and the words behind it with a space between two. What does not fit on a line of 80
+/// columns goes on in the next, behind `indent` spaces; a word is never broken.
+pub(super) fn fill<'a>(
+    first: &str,
+    words: impl IntoIterator<Item = &'a str>,
+    indent: usize,
+) -> String {
     let (mut text, mut column) = (first.to_owned(), first.chars().count());
     for (index, word) in words.into_iter().enumerate() {
         let width = word.chars().count();
@@ -177,28 +236,55 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
         env!("CARGO_PKG_VERSION")
     );
     for command in COMMANDS.iter() {
-        page.push_str(&format!(".SS {}\n{}\n", roff(&command.usage().join(" ")), roff(command.summary)));
+        page.push_str(&format!(
+            ".SS {}\n{}\n",
+            roff(&command.usage().join(" ")),
+            roff(command.summary)
+        ));
         for option in command.shown_options() {
-            page.push_str(&format!(".TP\n.B {}\n{}\n", roff(option.usage), roff(option.meaning)));
+            page.push_str(&format!(
+                ".TP\n.B {}\n{}\n",
+                roff(option.usage),
+                roff(option.meaning)
+            ));
         }
-        page.push_str(&format!(".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n", roff(command.example)));
+        page.push_str(&format!(
+            ".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n",
+            roff(command.example)
+        ));
     }
     page.push_str(
         ".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from flags.\nWhere there is \
          no variable and no such file, /etc/gatepost/env is read.\n",
     );
     for setting in SETTINGS {
-        let flag = setting.flag().map(|flag| format!(", {flag}")).unwrap_or_default();
-        let meaning = format!("{} (default: {})", setting.meaning, setting.default_text()).replace('°', "");
-        page.push_str(&format!(".TP\n.B {}{}\n{}\n", setting.name, roff(&flag), roff(&meaning)));
+        let flag = setting
+            .flag()
+            .map(|flag| format!(", {flag}"))
+            .unwrap_or_default();
+        let meaning =
+            format!("{} (default: {})", setting.meaning, setting.default_text()).replace('°', "");
+        page.push_str(&format!(
+            ".TP\n.B {}{}\n{}\n",
+            setting.name,
+            roff(&flag),
+            roff(&meaning)
+        ));
     }
     output::line(&format!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES)))
 }
 
 /// A line of text: hyphens as typed, nothing taken for a request or an escape.
 fn roff(line: &str) -> String {
-    let escaped = line.replace('`', "").replace('\\', "\\e").replace('-', "\\-");
-    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+    let escaped = line
+        .replace('`', "")
+        .replace('\\', "\\e")
+        .replace('-', "\\-");
+    if escaped.starts_with(['.', '\'']) {
+        format!("\\&{escaped}")
+    } else {
+        escaped
+    }
 }
 
 #[cfg(test)]
@@ -212,9 +298,17 @@ mod tests {
         assert_eq!(told, run);
         for command in COMMANDS.iter() {
             let example = command.example.strip_prefix("gatepost ").unwrap();
-            let typed = example.split(['<', '>', '|']).next().unwrap().split_whitespace();
+            let typed = example
+                .split(['<', '>', '|'])
+                .next()
+                .unwrap()
+                .split_whitespace();
             let parsed = crate::cli::arguments::parse(typed.map(Into::into).collect()).map(drop);
-            assert!(command.summary.ends_with('.') && parsed.is_ok(), "{}", command.example);
+            assert!(
+                command.summary.ends_with('.') && parsed.is_ok(),
+                "{}",
+                command.example
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `gatepost doctor`: looks at the whole installation, from its settings to what visitors see of it. It tells each fault once:
-//! checks that a fault makes impossible are left out.
+//! `gatepost doctor`: looks at the whole installation, from its settings to what visitors see of
+//! it. It tells each fault once: checks that a fault makes impossible are left out.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,8 @@ use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
 use crate::store::{clients, examination, partitions, signing_keys};
 
-/// The faults of a part: those whose condition holds. Without any, one line says that the part is sound.
+/// The faults of a part: those whose condition holds. Without any, one line says that the part is
+/// sound.
 macro_rules! judge {
     ($findings:expr, $part:literal, { $($is_so:expr => $verdict:ident $fault:literal,)+ } else $sound:literal) => {
         let before = $findings.len();
@@ -45,17 +46,32 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         findings.extend(failure.to_string().lines().map(Finding::broken));
     }
     let version = json!(env!("CARGO_PKG_VERSION"));
-    output::findings(invocation.has("--json"), "this installation", &findings, "", ("version", version))
+    output::findings(
+        invocation.has("--json"),
+        "this installation",
+        &findings,
+        "",
+        ("version", version),
+    )
 }
 
 fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let (source, config) = (invocation.source()?, invocation.config()?);
     // Reading the master secret checks the mode of its file.
-    let holds_it = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="));
+    let holds_it =
+        |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="));
     let env_file = source.file.clone().filter(holds_it);
-    let mut files = source.given("GATEPOST_DATABASE_URL_FILE").map(PathBuf::from).into_iter().chain(env_file);
-    let open = files.find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0));
-    let place = open.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+    let mut files = source
+        .given("GATEPOST_DATABASE_URL_FILE")
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(env_file);
+    let open = files
+        .find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0));
+    let place = open
+        .as_ref()
+        .map(|file| file.display().to_string())
+        .unwrap_or_default();
     let logo = static_files::logo_fault(&config.brand);
     let no_logo = logo.as_deref().unwrap_or_default();
     judge!(findings, "settings", {
@@ -82,11 +98,21 @@ impl Nonces {
     }
 }
 
-/// The database and what is in it. Returns nonces that the server will believe; `None` after a fault that was told.
-fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<Option<Nonces>, Failure> {
+/// The database and what is in it. Returns nonces that the server will believe; `None` after a
+/// fault that was told.
+fn installed(
+    invocation: &Invocation,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Nonces>, Failure> {
     let operator = Operator::open(invocation)?;
-    findings.extend(examination::examine(&operator.store, operator.config.database_connections)?);
-    if findings.iter().any(|finding| finding.verdict == Verdict::Broken) {
+    findings.extend(examination::examine(
+        &operator.store,
+        operator.config.database_connections,
+    )?);
+    if findings
+        .iter()
+        .any(|finding| finding.verdict == Verdict::Broken)
+    {
         return Ok(None);
     }
     examination::keeps_statements(&operator.store)?;
@@ -102,7 +128,9 @@ fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<Opt
         skew > far => broken "{off} ms off the database's, and above 30 s Gatepost is not ready: have both follow NTP",
         (2_000_000..=far).contains(&skew) => weak "{off} ms off the database's: have both follow NTP",
     } else "{off} ms off the database's");
-    let derived = operator.master_secret()?.derive(&installation.id, &installation.issuer);
+    let derived = operator
+        .master_secret()?
+        .derive(&installation.id, &installation.issuer);
     let sealers = Sealers::new(&derived);
     let lost = some(&sealed::lost(&operator, &sealers)?);
     judge!(findings, "secret", {
@@ -111,7 +139,9 @@ fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<Opt
     let keys = key_keeping::scheduled(&signing_keys::load(store)?.value);
     for algorithm in SigningAlgorithm::ALL {
         let (name, key) = (algorithm.as_str(), current(&keys, algorithm, now));
-        let since = key.map(|key| time(key.times.activates_at)).unwrap_or_default();
+        let since = key
+            .map(|key| time(key.times.activates_at))
+            .unwrap_or_default();
         judge!(findings, "keys", {
             key.is_none() => broken "none signs with {name}: `gatepost key rotate` makes one",
             key.is_some_and(|key| key.times.retires_at <= now) && announced(&keys, algorithm, now).is_none()
@@ -123,34 +153,69 @@ fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<Opt
         !broken.is_empty() => broken "these say what fails: {broken}",
         !weak.is_empty() => weak "these say what could be stronger: {weak}",
     } else "every client and identity provider is in order");
-    Ok(Some(Nonces { sealer: Sealer::new(&derived, Purpose::Doctor), latest: now }))
+    Ok(Some(Nonces {
+        sealer: Sealer::new(&derived, Purpose::Doctor),
+        latest: now,
+    }))
 }
 
 fn some(names: &[String]) -> String {
-    let others = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
+    let others = if names.len() > 5 {
+        format!(" and {} more", names.len() - 5)
+    } else {
+        String::new()
+    };
     names.get(..5).unwrap_or(names).join(", ") + &others
 }
 
-/// Sums up what `client test` and `idp test` say: which of them find something broken, and which something weak.
+/// Sums up what `client test` and `idp test` say: which of them find something broken, and which
+/// something weak.
 fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
-    let (config, signing, providers) = (&operator.config, client::signing(operator, now)?, idp::known(operator)?);
-    let outbound =
-        Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), 1).map_err(Failure::Configuration)?;
+    let (config, signing, providers) = (
+        &operator.config,
+        client::signing(operator, now)?,
+        idp::known(operator)?,
+    );
+    let outbound = Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), 1)
+        .map_err(Failure::Configuration)?;
     let (mut all, unread) = (Vec::new(), || vec![Finding::broken("it is not served")]);
-    for row in clients::list(&operator.store)?.iter().filter(|row| row.enabled) {
-        let secrets: Vec<_> = row.secrets.iter().map(|one| registry::opened(one, sealer)).collect();
-        let client = registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
+    for row in clients::list(&operator.store)?
+        .iter()
+        .filter(|row| row.enabled)
+    {
+        let secrets: Vec<_> = row
+            .secrets
+            .iter()
+            .map(|one| registry::opened(one, sealer))
+            .collect();
+        let client =
+            registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
         let judge = |client| client_checkup::examine(&client, &secrets, &signing, &providers, now);
-        all.push((format!("`gatepost client test {}`", row.client_id), client.map_or_else(|_| unread(), judge)));
+        all.push((
+            format!("`gatepost client test {}`", row.client_id),
+            client.map_or_else(|_| unread(), judge),
+        ));
     }
     for row in &idp::registered(operator)? {
         let tried = |provider: &IdentityProvider| idp::tried(&outbound, sealer, row, provider);
-        let judge =
-            |provider: IdentityProvider| Some(&provider).filter(|one| one.enabled).map(tried).unwrap_or_default();
-        all.push((format!("`gatepost idp test {}`", row.name), idp::read(row).map_or_else(|_| unread(), judge)));
+        let judge = |provider: IdentityProvider| {
+            Some(&provider)
+                .filter(|one| one.enabled)
+                .map(tried)
+                .unwrap_or_default()
+        };
+        all.push((
+            format!("`gatepost idp test {}`", row.name),
+            idp::read(row).map_or_else(|_| unread(), judge),
+        ));
     }
     Ok([Verdict::Broken, Verdict::Weak].map(|verdict| {
         let has = |found: &[Finding]| found.iter().any(|finding| finding.verdict == verdict);
-        some(&all.iter().filter(|(_, found)| has(found)).map(|(name, _)| name.clone()).collect::<Vec<_>>())
+        some(
+            &all.iter()
+                .filter(|(_, found)| has(found))
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>(),
+        )
     }))
 }

@@ -1,5 +1,5 @@
-//! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks the same judges as the server
-//! does, reads only, and shows neither secrets nor values of claims.
+//! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks
+//! the same judges as the server does, reads only, and shows neither secrets nor values of claims.
 
 mod token;
 
@@ -39,16 +39,24 @@ const LONGEST: u64 = 128 * 1_024;
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let what = invocation.value(0).trim();
-    let is_code = what.len() == 6 && what.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("GP"));
+    let is_code = what.len() == 6
+        && what
+            .get(..2)
+            .is_some_and(|start| start.eq_ignore_ascii_case("GP"));
     if is_code {
         return reference::help(&[what.to_uppercase()]);
     }
     let ((findings, about), name) = match what {
         "-" => {
             let mut text = String::new();
-            let length = io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)?;
-            if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
-                let rule = "standard input must hold a token or a token request, of 128 KiB at most";
+            let length = io::stdin()
+                .lock()
+                .take(LONGEST + 1)
+                .read_to_string(&mut text)?;
+            if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST)
+            {
+                let rule =
+                    "standard input must hold a token or a token request, of 128 KiB at most";
                 return Err(Failure::Refused(String::from(rule)));
             }
             let (text, app) = (SecretText::new(text.trim()), app(invocation)?);
@@ -57,48 +65,76 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
                 false => (token::token(&app, &text)?, "the token"),
             }
         }
-        _ if ["gpa_", "gpr_", "gpc_", "eyJ"].iter().any(|prefix| what.starts_with(prefix)) => {
+        _ if ["gpa_", "gpr_", "gpc_", "eyJ"]
+            .iter()
+            .any(|prefix| what.starts_with(prefix)) =>
+        {
             return Err(Failure::Usage(String::from(
                 "write it to standard input, as `gatepost explain - < FILE`: others may read a command line",
             )));
         }
-        _ if what.contains('=') => {
-            (authorization_request(&app(invocation)?, what, invocation.has("--all"))?, "the request")
-        }
+        _ if what.contains('=') => (
+            authorization_request(&app(invocation)?, what, invocation.has("--all"))?,
+            "the request",
+        ),
         _ => {
-            let rule = "WHAT must be a code as GP1105, the address of an authorization request, or -";
+            let rule =
+                "WHAT must be a code as GP1105, the address of an authorization request, or -";
             return Err(Failure::Usage(String::from(rule)));
         }
     };
     let (is_empty, about) = (about.is_empty(), Value::Object(about));
-    let text = if is_empty { String::new() } else { format!("\n\n{}", output::members_of(&about)) };
-    output::findings(invocation.has("--json"), name, &findings, &text, ("about", about))
+    let text = if is_empty {
+        String::new()
+    } else {
+        format!("\n\n{}", output::members_of(&about))
+    };
+    output::findings(
+        invocation.has("--json"),
+        name,
+        &findings,
+        &text,
+        ("about", about),
+    )
 }
 
 /// `gatepost explain request ID`
 pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
     let id = invocation.value(0);
     if !is_harmless(id) {
-        return Err(Failure::Usage(String::from("ID must be what X-Request-Id of the answer was")));
+        return Err(Failure::Usage(String::from(
+            "ID must be what X-Request-Id of the answer was",
+        )));
     }
     let (operator, _) = Operator::open_installed(invocation)?;
-    let filter = EventFilter { request_id: Some(id.to_owned()), ..EventFilter::default() };
+    let filter = EventFilter {
+        request_id: Some(id.to_owned()),
+        ..EventFilter::default()
+    };
     let found = audit_events::list(&operator.store, &filter, 1_000)?;
     let none = "No audit event has this id: requests that change nothing write none.";
     output::note(if found.is_empty() { none } else { "" });
-    output::note(&format!("The log has the rest: journalctl -u gatepost --grep 'id={id}'"));
+    output::note(&format!(
+        "The log has the rest: journalctl -u gatepost --grep 'id={id}'"
+    ));
     audit::show(&found, invocation.has("--json"))
 }
 
-/// What the server would judge by. Extension grants in Rust are those of another binary: they count as unknown.
+/// What the server would judge by. Extension grants in Rust are those of another binary: they count
+/// as unknown.
 fn app(invocation: &Invocation) -> Result<App, Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let master = operator.master_secret()?;
     let Operator { config, store } = operator;
-    let extensions = Extensions { table: &[], functions: store.clone() };
-    App::load(Arc::new(config), store, &master, Language::TAGS, extensions).map_err(|error| match error {
-        LoadError::Unfit(problem) => Failure::Configuration(problem),
-        LoadError::NotYet(error) => error.into(),
+    let extensions = Extensions {
+        table: &[],
+        functions: store.clone(),
+    };
+    App::load(Arc::new(config), store, &master, Language::TAGS, extensions).map_err(|error| {
+        match error {
+            LoadError::Unfit(problem) => Failure::Configuration(problem),
+            LoadError::NotYet(error) => error.into(),
+        }
     })
 }
 
@@ -107,18 +143,31 @@ fn refused(reason: Reason, detail: Option<&str>) -> Explained {
 }
 
 fn told(reason: Reason, detail: Option<&str>) -> String {
-    let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
-    format!("{}: {}{detail} {}", reason.code(), reason.description(), reason.remedy())
+    let detail = detail
+        .map(|detail| format!(" ({detail})"))
+        .unwrap_or_default();
+    format!(
+        "{}: {}{detail} {}",
+        reason.code(),
+        reason.description(),
+        reason.remedy()
+    )
 }
 
-/// What stands behind the address of the authorization endpoint, or alone. Other addresses are judged by other rules.
+/// What stands behind the address of the authorization endpoint, or alone. Other addresses are
+/// judged by other rules.
 fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Failure> {
     let what = what.split('#').next().unwrap_or_default();
-    let Some((address, query)) = what.split_once('?').filter(|(address, _)| !address.contains('=')) else {
+    let Some((address, query)) = what
+        .split_once('?')
+        .filter(|(address, _)| !address.contains('='))
+    else {
         return Ok(what);
     };
     let base = config.base_url.as_str();
-    let below = address.strip_prefix(base).or_else(|| address.strip_prefix(config.base_url.path()));
+    let below = address
+        .strip_prefix(base)
+        .or_else(|| address.strip_prefix(config.base_url.path()));
     if below == Some(AUTHORIZE_PATH) {
         return Ok(query);
     }
@@ -127,7 +176,9 @@ fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Failure> {
     } else {
         "this is an address of sign-out or of a page, which is not judged here"
     };
-    Err(Failure::Usage(format!("{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?...")))
+    Err(Failure::Usage(format!(
+        "{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?..."
+    )))
 }
 
 /// What becomes of a request that is good.
@@ -140,7 +191,10 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
         None => (String::from("whoever signs in"), ""),
         Some(roles) => {
             let roles = roles.iter().cloned().collect::<Vec<_>>().join(" or ");
-            (format!("whoever signs in and has the role {roles}"), ", nobody else (GP1139)")
+            (
+                format!("whoever signs in and has the role {roles}"),
+                ", nobody else (GP1139)",
+            )
         }
     };
     let silently = if request.prompt.none {
@@ -152,7 +206,8 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
     format!("{who} is sent to {to}{others}{silently}")
 }
 
-/// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that is plain.
+/// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
+/// is plain.
 fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
     let query = query_of(&app.config, what)?;
     let mut parameters = match Parameters::parse(query.as_bytes()) {
@@ -161,33 +216,61 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
     };
     let named = match client_id(&parameters) {
         Ok(client_id) => client_id,
-        Err(AuthorizeError::Page { reason, .. } | AuthorizeError::Redirect(_, Refusal { reason, .. })) => {
+        Err(
+            AuthorizeError::Page { reason, .. }
+            | AuthorizeError::Redirect(_, Refusal { reason, .. }),
+        ) => {
             return Ok(refused(reason, None));
         }
     };
     let snapshot = app.registry.snapshot();
     let Some(registered) = app.registry.client(&named)? else {
-        let near = hint(named.as_str(), snapshot.client_ids.iter().map(ClientId::as_str));
-        return Ok(refused(Reason::UnknownClient, Some(&format!("{named}{near}"))));
+        let near = hint(
+            named.as_str(),
+            snapshot.client_ids.iter().map(ClientId::as_str),
+        );
+        return Ok(refused(
+            Reason::UnknownClient,
+            Some(&format!("{named}{near}")),
+        ));
     };
     let (client, sent) = (&registered.client, parameters.clone());
     let mut findings = Vec::new();
     loop {
-        let (reason, detail, answer) = match validate(&parameters, client, &snapshot.catalogue, app.now()) {
-            Ok(request) => {
-                let otherwise = if findings.is_empty() { "it is good" } else { "the rest is good" };
-                findings.push(Finding::fine(format!("{otherwise}: {}", outcome(&request, client))));
-                break;
-            }
-            Err(AuthorizeError::Page { reason, detail, .. }) => (reason, detail, String::from("an error page")),
-            Err(AuthorizeError::Redirect(path, refusal)) => {
-                let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
-                (refusal.reason, refusal.detail, answer)
-            }
+        let (reason, detail, answer) =
+            match validate(&parameters, client, &snapshot.catalogue, app.now()) {
+                Ok(request) => {
+                    let otherwise = if findings.is_empty() {
+                        "it is good"
+                    } else {
+                        "the rest is good"
+                    };
+                    findings.push(Finding::fine(format!(
+                        "{otherwise}: {}",
+                        outcome(&request, client)
+                    )));
+                    break;
+                }
+                Err(AuthorizeError::Page { reason, detail, .. }) => {
+                    (reason, detail, String::from("an error page"))
+                }
+                Err(AuthorizeError::Redirect(path, refusal)) => {
+                    let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
+                    (refusal.reason, refusal.detail, answer)
+                }
+            };
+        let near = detail
+            .as_deref()
+            .map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
+        findings.push(Finding::broken(format!(
+            "{} The answer is {answer}",
+            told(reason, near.as_deref())
+        )));
+        let Some(repaired) =
+            repaired(reason, detail.as_deref(), &parameters, client).filter(|_| all)
+        else {
+            break;
         };
-        let near = detail.as_deref().map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
-        findings.push(Finding::broken(format!("{} The answer is {answer}", told(reason, near.as_deref()))));
-        let Some(repaired) = repaired(reason, detail.as_deref(), &parameters, client).filter(|_| all) else { break };
         if repaired == parameters {
             break;
         }
@@ -197,13 +280,26 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
 }
 
 /// What was sent beside what is registered; with `all` also where nothing was sent.
-fn compared(sent: &Parameters, client: &Client, catalogue: &Catalogue, all: bool) -> Map<String, Value> {
+fn compared(
+    sent: &Parameters,
+    client: &Client,
+    catalogue: &Catalogue,
+    all: bool,
+) -> Map<String, Value> {
     let both = |name: &str, registered: String| {
         let received: Vec<&str> = sent.all(name).collect();
-        (!received.is_empty() || all)
-            .then(|| (name.to_owned(), json!({"received": received.join(" "), "registered": registered})))
+        (!received.is_empty() || all).then(|| {
+            (
+                name.to_owned(),
+                json!({"received": received.join(" "), "registered": registered}),
+            )
+        })
     };
-    let types: Vec<String> = client.response_types.iter().map(ToString::to_string).collect();
+    let types: Vec<String> = client
+        .response_types
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let binding = match client.code_binding() {
         CodeBinding::Pkce => "PKCE is required",
         CodeBinding::PkceOrNonce => "PKCE or a nonce is required",
@@ -214,7 +310,10 @@ fn compared(sent: &Parameters, client: &Client, catalogue: &Catalogue, all: bool
         both("response_type", types.join(", ")),
         both("scope", client.scope.to_string()),
         both("code_challenge", String::from(binding)),
-        both("resource", resources_behind(&client.scope, catalogue).join(" ")),
+        both(
+            "resource",
+            resources_behind(&client.scope, catalogue).join(" "),
+        ),
     ];
     compared.into_iter().flatten().collect()
 }
@@ -224,22 +323,42 @@ fn nearest(reason: Reason, detail: &str, parameters: &Parameters, client: &Clien
     if reason == Reason::UnknownScope {
         return hint(detail, client.scope.iter());
     }
-    let sent = parameters.all("redirect_uri").next().filter(|_| reason == Reason::UnregisteredRedirectUri);
-    let Some((uri, sent)) = most_alike(parameters, client).zip(sent) else { return String::new() };
-    format!("; the nearest is {uri}, and they differ from byte {} on", alike(sent, uri) + 1)
+    let sent = parameters
+        .all("redirect_uri")
+        .next()
+        .filter(|_| reason == Reason::UnregisteredRedirectUri);
+    let Some((uri, sent)) = most_alike(parameters, client).zip(sent) else {
+        return String::new();
+    };
+    format!(
+        "; the nearest is {uri}, and they differ from byte {} on",
+        alike(sent, uri) + 1
+    )
 }
 
 fn alike(sent: &str, registered: &str) -> usize {
-    sent.bytes().zip(registered.bytes()).take_while(|(left, right)| left == right).count()
+    sent.bytes()
+        .zip(registered.bytes())
+        .take_while(|(left, right)| left == right)
+        .count()
 }
 
 fn most_alike<'a>(parameters: &Parameters, client: &'a Client) -> Option<&'a str> {
     let sent = parameters.all("redirect_uri").next().unwrap_or_default();
-    client.redirect_uris.iter().map(String::as_str).max_by_key(|uri| alike(sent, uri))
+    client
+        .redirect_uris
+        .iter()
+        .map(String::as_str)
+        .max_by_key(|uri| alike(sent, uri))
 }
 
 /// The request without what was refused; `None` where there are several ways to mend it.
-fn repaired(reason: Reason, detail: Option<&str>, parameters: &Parameters, client: &Client) -> Option<Parameters> {
+fn repaired(
+    reason: Reason,
+    detail: Option<&str>,
+    parameters: &Parameters,
+    client: &Client,
+) -> Option<Parameters> {
     let with = |name: &str, value: Option<&str>| {
         let others = parameters.iter().filter(|(other, _)| *other != name);
         Parameters::from_pairs(others.chain(value.map(|value| (name, value))))
@@ -250,7 +369,13 @@ fn repaired(reason: Reason, detail: Option<&str>, parameters: &Parameters, clien
     if [Reason::UnknownResponseMode, Reason::IllegalResponseMode].contains(&reason) {
         return Some(with("response_mode", None));
     }
-    let scope = parameters.all("scope").next().filter(|_| reason == Reason::UnknownScope)?;
-    let left: Vec<&str> = scope.split(' ').filter(|name| Some(*name) != detail).collect();
+    let scope = parameters
+        .all("scope")
+        .next()
+        .filter(|_| reason == Reason::UnknownScope)?;
+    let left: Vec<&str> = scope
+        .split(' ')
+        .filter(|name| Some(*name) != detail)
+        .collect();
     Some(with("scope", Some(&left.join(" "))))
 }

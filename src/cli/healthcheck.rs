@@ -14,28 +14,42 @@ use super::output::{self, Failure};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
-    // It also runs where the installation is not root's, and asks the usual address without any settings.
+    // It also runs where the installation is not root's, and asks the usual address without any
+    // settings.
     let listeners = Listeners::load(&invocation.given_source()?)?;
     let (answer, word, place) = match (listeners.admin, listeners.main) {
-        (Some(address), _) => {
-            (over_tcp(address, "localhost", "/readyz"), "ready", format!("http://{}/readyz", reachable(address)))
-        }
-        (None, ListenAddress::Tcp(address)) => {
-            (over_tcp(address, "localhost", "/healthz"), "alive", format!("http://{}/healthz", reachable(address)))
-        }
-        (None, ListenAddress::Unix(path)) => {
-            (over_unix(&path, "/healthz"), "alive", format!("/healthz over unix:{}", path.display()))
-        }
+        (Some(address), _) => (
+            over_tcp(address, "localhost", "/readyz"),
+            "ready",
+            format!("http://{}/readyz", reachable(address)),
+        ),
+        (None, ListenAddress::Tcp(address)) => (
+            over_tcp(address, "localhost", "/healthz"),
+            "alive",
+            format!("http://{}/healthz", reachable(address)),
+        ),
+        (None, ListenAddress::Unix(path)) => (
+            over_unix(&path, "/healthz"),
+            "alive",
+            format!("/healthz over unix:{}", path.display()),
+        ),
     };
     match answer {
-        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => output::line(&answer.said(word)),
+        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => {
+            output::line(&answer.said(word))
+        }
         Ok(answer) => {
             let status = answer.status.escape_debug();
-            Err(Failure::Refused(format!("{}: {place} answers \"{status}\"", answer.said(&format!("not {word}")))))
+            Err(Failure::Refused(format!(
+                "{}: {place} answers \"{status}\"",
+                answer.said(&format!("not {word}"))
+            )))
         }
         Err(error) => {
             let cause = cause(&error);
-            Err(Failure::Refused(format!("not {word}: {place}: {cause}: is `gatepost serve` running?")))
+            Err(Failure::Refused(format!(
+                "not {word}: {place}: {cause}: is `gatepost serve` running?"
+            )))
         }
     }
 }
@@ -46,10 +60,17 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Its own words where they are about `word`: `degraded` is neither that nor its contrary, and says why.
+    /// Its own words where they are about `word`: `degraded` is neither that nor its contrary, and
+    /// says why.
     fn said(&self, word: &str) -> String {
-        let tells = [word, "degraded: "].iter().any(|beginning| self.said.starts_with(beginning));
-        if tells { output::printable(&self.said) } else { word.to_owned() }
+        let tells = [word, "degraded: "]
+            .iter()
+            .any(|beginning| self.said.starts_with(beginning));
+        if tells {
+            output::printable(&self.said)
+        } else {
+            word.to_owned()
+        }
     }
 }
 
@@ -90,8 +111,17 @@ fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result
     }
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let first = |text: &str| text.lines().next().unwrap_or_default().trim_end().to_owned();
-    Ok(Answer { status: first(head), said: first(body) })
+    let first = |text: &str| {
+        text.lines()
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned()
+    };
+    Ok(Answer {
+        status: first(head),
+        said: first(body),
+    })
 }
 
 #[cfg(test)]
@@ -100,9 +130,11 @@ mod tests {
 
     #[test]
     fn a_listener_on_every_address_is_asked_on_loopback() {
-        for (listens, asked) in
-            [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("192.0.2.1:80", "192.0.2.1:80")]
-        {
+        for (listens, asked) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+        ] {
             assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
         }
     }

@@ -51,16 +51,23 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
-    Ok(registered(operator)?.iter().filter_map(|row| read(row).ok()).collect())
+    Ok(registered(operator)?
+        .iter()
+        .filter_map(|row| read(row).ok())
+        .collect())
 }
 
 pub(super) fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
-    Ok(entries.into_iter().filter(|entry| entry.kind == Kind::IdentityProvider).collect())
+    Ok(entries
+        .into_iter()
+        .filter(|entry| entry.kind == Kind::IdentityProvider)
+        .collect())
 }
 
 pub(super) fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
-    provider::from_json(&row.document, "").map_err(|problems| output::not_served(&row.name, &problems))
+    provider::from_json(&row.document, "")
+        .map_err(|problems| output::not_served(&row.name, &problems))
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
@@ -69,18 +76,28 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (name, all) = (invocation.value(0), registered(&operator)?);
     let row = all.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
-        Failure::Refused(format!("there is no identity provider {}{nearest}", name.escape_debug()))
+        Failure::Refused(format!(
+            "there is no identity provider {}{nearest}",
+            name.escape_debug()
+        ))
     })?;
     let provider = read(row)?;
     let sealers = operator.unchecked_sealers(&installation)?;
-    let (allow, ca_file) = (&operator.config.outbound_allow, operator.config.ca_file.as_deref());
+    let (allow, ca_file) = (
+        &operator.config.outbound_allow,
+        operator.config.ca_file.as_deref(),
+    );
     let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
     let findings = tried(&outbound, &sealers.client_secrets, row, &provider);
     // Our addresses that the provider must know, each with what the pages of providers call it.
     let mut addresses = vec![("redirect_uri", "redirect URI", "callback")];
     if let ProviderKind::OpenId { .. } = provider.kind {
         if provider.sign_out {
-            addresses.push(("post_logout_redirect_uri", "post-logout redirect URI", "signed-out"));
+            addresses.push((
+                "post_logout_redirect_uri",
+                "post-logout redirect URI",
+                "signed-out",
+            ));
         }
         let words = "back-channel logout URI, where it has such a field";
         addresses.push(("backchannel_logout_uri", words, "logout"));
@@ -91,10 +108,21 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         text.push_str(&format!("\n  {words}: {url}"));
         register.insert(String::from(member), Value::from(url));
     }
-    output::findings(invocation.has("--json"), name, &findings, &text, ("register_there", Value::Object(register)))
+    output::findings(
+        invocation.has("--json"),
+        name,
+        &findings,
+        &text,
+        ("register_there", Value::Object(register)),
+    )
 }
 
-pub(super) fn tried(outbound: &Outbound, sealer: &Sealer, row: &CatalogueRow, of: &IdentityProvider) -> Vec<Finding> {
+pub(super) fn tried(
+    outbound: &Outbound,
+    sealer: &Sealer,
+    row: &CatalogueRow,
+    of: &IdentityProvider,
+) -> Vec<Finding> {
     let sealed = row.sealed_secret.as_ref();
     let secret = match sealed.map(|sealed| sealer.open(sealed.expose()).is_some()) {
         None => SecretStanding::Absent,
@@ -109,13 +137,20 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
     match &provider.kind {
         ProviderKind::OpenId { issuer } => {
             let asker = Asker::Worker(outbound);
-            let metadata = fetch_metadata(asker, issuer, Deadline::usual()).map_err(|error| error.to_string());
+            let metadata =
+                fetch_metadata(asker, issuer, Deadline::usual()).map_err(|error| error.to_string());
             let keys = metadata.as_ref().ok().map(|metadata| {
-                fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual()).map_err(|error| error.to_string())
+                fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual())
+                    .map_err(|error| error.to_string())
             });
             Asked::OpenId { metadata, keys }
         }
-        ProviderKind::OAuth { token_endpoint, userinfo_endpoint, emails_endpoint, .. } => Asked::OAuth {
+        ProviderKind::OAuth {
+            token_endpoint,
+            userinfo_endpoint,
+            emails_endpoint,
+            ..
+        } => Asked::OAuth {
             token: knock(outbound, token_endpoint),
             userinfo: knock(outbound, userinfo_endpoint),
             emails: emails_endpoint.as_deref().map(|url| knock(outbound, url)),
@@ -124,5 +159,8 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
 }
 
 fn knock(outbound: &Outbound, url: &str) -> Result<u16, String> {
-    outbound.send(&OutboundRequest::get(url)).map(|answer| answer.status).map_err(|error| error.to_string())
+    outbound
+        .send(&OutboundRequest::get(url))
+        .map(|answer| answer.status)
+        .map_err(|error| error.to_string())
 }

@@ -1,5 +1,5 @@
-//! `gatepost import`: what another provider has, as a document for `gatepost apply`. Opens nothing and needs no settings; what
-//! was left out goes to standard error.
+//! `gatepost import`: what another provider has, as a document for `gatepost apply`. Opens nothing
+//! and needs no settings; what was left out goes to standard error.
 
 use serde_json::Value;
 
@@ -11,23 +11,38 @@ use crate::protocol::registration::import::{Import, identity_server, keycloak};
 
 pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failure> {
     let issuer = |typed: &str| {
-        let pair = typed.split_once('=').filter(|(scheme, issuer)| !scheme.is_empty() && !issuer.is_empty());
-        let rule = || format!("--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com");
-        pair.map(|(scheme, issuer)| (scheme.to_owned(), issuer.to_owned())).ok_or_else(|| Failure::Usage(rule()))
+        let pair = typed
+            .split_once('=')
+            .filter(|(scheme, issuer)| !scheme.is_empty() && !issuer.is_empty());
+        let rule =
+            || format!("--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com");
+        pair.map(|(scheme, issuer)| (scheme.to_owned(), issuer.to_owned()))
+            .ok_or_else(|| Failure::Usage(rule()))
     };
-    let issuers = invocation.every("--issuer").into_iter().map(issuer).collect::<Result<_, _>>()?;
-    print(invocation, |dump| identity_server::read(dump, issuers, time_of_day()))
+    let issuers = invocation
+        .every("--issuer")
+        .into_iter()
+        .map(issuer)
+        .collect::<Result<_, _>>()?;
+    print(invocation, |dump| {
+        identity_server::read(dump, issuers, time_of_day())
+    })
 }
 
 pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
     print(invocation, |realm| keycloak::read(&realm))
 }
 
-fn print(invocation: &Invocation, read: impl FnOnce(Value) -> Result<Import, String>) -> Result<(), Failure> {
+fn print(
+    invocation: &Invocation,
+    read: impl FnOnce(Value) -> Result<Import, String>,
+) -> Result<(), Failure> {
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
     output::line(&output::pretty(&document)?)?;
-    notes.iter().for_each(|line| output::note(&format!("note: {}", output::printable(line))));
+    notes
+        .iter()
+        .for_each(|line| output::note(&format!("note: {}", output::printable(line))));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What commands read: files and standard input, passwords, typed without echo or piped in and never from the command line;
-//! and whether something that cannot be undone is meant.
+//! What commands read: files and standard input, passwords, typed without echo or piped in and
+//! never from the command line; and whether something that cannot be undone is meant.
 
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 
@@ -14,7 +14,8 @@ pub(super) fn new_password() -> Result<SecretText, Failure> {
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
         return Err(Failure::Refused(String::from("the two passwords differ")));
     }
-    check_new(password.expose()).map_err(|rule| Failure::Refused(format!("the password {rule}")))?;
+    check_new(password.expose())
+        .map_err(|rule| Failure::Refused(format!("the password {rule}")))?;
     Ok(password)
 }
 
@@ -23,10 +24,16 @@ pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
     if io::stdin().is_terminal() {
         return Ok(SecretText::new(rpassword::prompt_password(question)?));
     }
-    let longest = u64::try_from(LONGEST_PASSWORD).unwrap_or(u64::MAX).saturating_add(2);
+    let longest = u64::try_from(LONGEST_PASSWORD)
+        .unwrap_or(u64::MAX)
+        .saturating_add(2);
     let mut line = Vec::new();
-    io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
-    let text = String::from_utf8(line).map_err(|_| Failure::Refused(String::from("standard input must be UTF-8")))?;
+    io::stdin()
+        .lock()
+        .take(longest)
+        .read_until(b'\n', &mut line)?;
+    let text = String::from_utf8(line)
+        .map_err(|_| Failure::Refused(String::from("standard input must be UTF-8")))?;
     Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
 }
 
@@ -42,7 +49,11 @@ pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Fai
     output::note(&format!("{question} Type yes to go on:"));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    if answer.trim() == "yes" { Ok(()) } else { Err(Failure::Refused(String::from("nothing was changed"))) }
+    if answer.trim() == "yes" {
+        Ok(())
+    } else {
+        Err(Failure::Refused(String::from("nothing was changed")))
+    }
 }
 
 /// Why a file that was named cannot be read.
@@ -50,7 +61,10 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
     let known = [
         (ErrorKind::NotFound, "there is no such file"),
         (ErrorKind::IsADirectory, "it is a directory"),
-        (ErrorKind::PermissionDenied, "whoever runs this command may not"),
+        (
+            ErrorKind::PermissionDenied,
+            "whoever runs this command may not",
+        ),
     ];
     let known = known.iter().find(|(kind, _)| *kind == error.kind());
     let reason = known.map_or_else(|| error.to_string(), |(_, reason)| String::from(*reason));
@@ -60,12 +74,19 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
 /// The failure says where it stops being text.
 pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Failure::Refused(format!("{name} is UTF-16: save it as UTF-8")));
+        return Err(Failure::Refused(format!(
+            "{name} is UTF-16: save it as UTF-8"
+        )));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let sound = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        let sound = error
+            .as_bytes()
+            .iter()
+            .take(error.utf8_error().valid_up_to());
         let line = sound.filter(|byte| **byte == b'\n').count() + 1;
-        Failure::Refused(format!("{name} is not UTF-8, from line {line} on: save it as UTF-8"))
+        Failure::Refused(format!(
+            "{name} is not UTF-8, from line {line} on: save it as UTF-8"
+        ))
     })
 }
 
@@ -77,7 +98,10 @@ mod tests {
     fn what_is_no_text_is_told_with_its_line() {
         assert_eq!(utf8("x", b"{}".to_vec()).unwrap(), "{}");
         let told = |bytes: &[u8]| utf8("x", bytes.to_vec()).unwrap_err().to_string();
-        assert_eq!(told(b"{\n\"caf\xe9\"}"), "x is not UTF-8, from line 2 on: save it as UTF-8");
+        assert_eq!(
+            told(b"{\n\"caf\xe9\"}"),
+            "x is not UTF-8, from line 2 on: save it as UTF-8"
+        );
         assert_eq!(told(b"\xff\xfe{\0"), "x is UTF-16: save it as UTF-8");
     }
 }

@@ -15,7 +15,9 @@ use super::output::{self, Failure, time};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{self, ImportedKey};
-use crate::protocol::keys::key_schedule::{KeySeasons, KeyState, KeyTimes, announced, current, standing};
+use crate::protocol::keys::key_schedule::{
+    KeySeasons, KeyState, KeyTimes, announced, current, standing,
+};
 use crate::protocol::registration::names::hint;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
@@ -66,7 +68,10 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     let algorithms = match invocation.option("--algorithm") {
         None => SigningAlgorithm::ALL.to_vec(),
         Some(name) => vec![SigningAlgorithm::from_name(name).ok_or_else(|| {
-            Failure::Usage(format!("--algorithm must be RS256, ES256 or EdDSA, not \"{}\"", name.escape_debug()))
+            Failure::Usage(format!(
+                "--algorithm must be RS256, ES256 or EdDSA, not \"{}\"",
+                name.escape_debug()
+            ))
         })?],
     };
     if invocation.has("--now") {
@@ -75,7 +80,10 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let rotate = |rotation: &Rotation| {
         operator.store.change_registry(|writer| {
-            algorithms.iter().map(|algorithm| rotation.perform(writer, *algorithm, None)).collect::<Result<Vec<_>, _>>()
+            algorithms
+                .iter()
+                .map(|algorithm| rotation.perform(writer, *algorithm, None))
+                .collect::<Result<Vec<_>, _>>()
         })
     };
     let mut lines = rotate(&rotation)?;
@@ -103,13 +111,23 @@ impl Rotation {
         let (operator, installation) = Operator::open_installed(invocation)?;
         let sealer = operator.sealers(&installation)?.signing_keys;
         let (seasons, now) = (key_keeping::seasons(&operator.config), operator.now()?);
-        Ok((operator, Rotation { seasons, sealer, now, at_once: false }))
+        Ok((
+            operator,
+            Rotation {
+                seasons,
+                sealer,
+                now,
+                at_once: false,
+            },
+        ))
     }
 
-    /// From now on the key that is announced takes over at once. Not before every process publishes it: what one of them signs,
-    /// no key set of another may disown.
+    /// From now on the key that is announced takes over at once. Not before every process publishes
+    /// it: what one of them signs, no key set of another may disown.
     fn hasten(&mut self, operator: &Operator) -> Result<(), Failure> {
-        output::note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
+        output::note(
+            "The new key is announced. In 2 seconds every process publishes it; then it signs.",
+        );
         thread::sleep(EVERYWHERE);
         (self.now, self.at_once) = (operator.now()?, true);
         Ok(())
@@ -123,18 +141,25 @@ impl Rotation {
     ) -> Result<String, Failure> {
         let rows = writer.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
-        let kid = kid.or_else(|| announced(&scheduled, algorithm, self.now).map(|key| key.kid.as_str()));
+        let kid =
+            kid.or_else(|| announced(&scheduled, algorithm, self.now).map(|key| key.kid.as_str()));
         let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
         let successor = match waiting {
             Some(key) if !self.at_once => {
                 let (kid, from) = (&key.kid, time(key.times.activates_at));
-                return Ok(format!("{}: {kid} is announced already and signs from {from}", algorithm.as_str()));
+                return Ok(format!(
+                    "{}: {kid} is announced already and signs from {from}",
+                    algorithm.as_str()
+                ));
             }
             // Some clients know it already: better than a key that nobody does.
             Some(key) => {
                 let times = self.seasons.active_from(key.times.announced_at, self.now);
                 writer.reschedule_signing_key(&key.kid, &times)?;
-                SigningKeyRow { times, ..key.clone() }
+                SigningKeyRow {
+                    times,
+                    ..key.clone()
+                }
             }
             None => {
                 let key = new_key(algorithm, self.times_of_new_key(), &self.sealer)?;
@@ -143,20 +168,32 @@ impl Rotation {
             }
         };
         let replaced = self.take_over(writer, &rows, &successor)?;
-        let old = rows.iter().find(|row| row.kid == successor.kid).map(times_of);
+        let old = rows
+            .iter()
+            .find(|row| row.kid == successor.kid)
+            .map(times_of);
         let detail = json!({
             "kid": successor.kid, "alg": algorithm.as_str(), "old": old, "new": times_of(&successor), "replaced": replaced,
         });
         writer.audit(&audit_event("signing_key_rotated", detail))?;
-        Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.times.activates_at)))
+        Ok(format!(
+            "{}: {} signs from {}",
+            algorithm.as_str(),
+            successor.kid,
+            time(successor.times.activates_at)
+        ))
     }
 
     fn times_of_new_key(&self) -> KeyTimes {
-        if self.at_once { self.seasons.active_at_once(self.now) } else { self.seasons.announced_at(self.now) }
+        if self.at_once {
+            self.seasons.active_at_once(self.now)
+        } else {
+            self.seasons.announced_at(self.now)
+        }
     }
 
-    /// Answers what became of it, for the audit log. The key that signed until now ends when the new one begins; at once means
-    /// that it must never sign again.
+    /// Answers what became of it, for the audit log. The key that signed until now ends when the
+    /// new one begins; at once means that it must never sign again.
     fn take_over(
         &self,
         writer: &mut RegistryWriter<'_>,
@@ -165,16 +202,25 @@ impl Rotation {
     ) -> Result<Option<Value>, Failure> {
         let scheduled = key_keeping::scheduled(rows);
         let old = current(&scheduled, successor.algorithm, self.now);
-        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(None) };
+        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else {
+            return Ok(None);
+        };
         // Of one instant, it never signed.
-        let ends = successor.times.activates_at.max(old.times.activates_at.plus(Duration::from_micros(1)));
-        let times = self.seasons.retiring_at(old.times.announced_at, old.times.activates_at, ends);
+        let ends = successor
+            .times
+            .activates_at
+            .max(old.times.activates_at.plus(Duration::from_micros(1)));
+        let times = self
+            .seasons
+            .retiring_at(old.times.announced_at, old.times.activates_at, ends);
         writer.reschedule_signing_key(&old.kid, &times)?;
         if self.at_once {
             writer.rewrap_signing_key(&old.kid, None)?;
         }
         let (before, after) = (times_of(old), told_times(&times));
-        Ok(Some(json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once})))
+        Ok(Some(
+            json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once}),
+        ))
     }
 }
 
@@ -183,16 +229,26 @@ pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let kid = invocation.value(0);
     operator.confirmed(find(&signing_keys::load(&operator.store)?.value, kid))?;
-    input::confirm(invocation, &format!("This takes {kid} out of the key set for good: what it signed is refused."))?;
-    let change = |rotation: &Rotation| operator.store.change_registry(|writer| succeed(writer, rotation, kid));
+    input::confirm(
+        invocation,
+        &format!("This takes {kid} out of the key set for good: what it signed is refused."),
+    )?;
+    let change = |rotation: &Rotation| {
+        operator
+            .store
+            .change_registry(|writer| succeed(writer, rotation, kid))
+    };
     let signs = change(&rotation)?;
     if signs {
-        // Published everywhere before it signs; and nobody signs with the leaked one any more when that is no longer published.
+        // Published everywhere before it signs; and nobody signs with the leaked one any more when
+        // that is no longer published.
         rotation.hasten(&operator)?;
         change(&rotation)?;
         thread::sleep(EVERYWHERE);
     }
-    let successor = operator.store.change_registry(|writer| remove(writer, &rotation, kid, signs))?;
+    let successor = operator
+        .store
+        .change_registry(|writer| remove(writer, &rotation, kid, signs))?;
     let mut text = String::from(
         "it is out of the key set, and what it signed is refused here; others refuse it once they read the key set anew",
     );
@@ -203,7 +259,11 @@ pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// Has the next key announced, or take over, where this one signs; answers whether it does.
-fn succeed(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> Result<bool, Failure> {
+fn succeed(
+    writer: &mut RegistryWriter<'_>,
+    rotation: &Rotation,
+    kid: &str,
+) -> Result<bool, Failure> {
     let rows = writer.signing_keys()?;
     let algorithm = find(&rows, kid)?.algorithm;
     let signs = signer(&rows, algorithm, rotation).is_some_and(|signer| signer == kid);
@@ -216,11 +276,18 @@ fn succeed(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> R
 fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, Failure> {
     rows.iter().find(|row| row.kid == kid).ok_or_else(|| {
         let hint = hint(kid, rows.iter().map(|row| row.kid.as_str()));
-        Failure::Refused(format!("there is no signing key \"{}\"{hint}", kid.escape_debug()))
+        Failure::Refused(format!(
+            "there is no signing key \"{}\"{hint}",
+            kid.escape_debug()
+        ))
     })
 }
 
-fn signer(rows: &[SigningKeyRow], algorithm: SigningAlgorithm, rotation: &Rotation) -> Option<String> {
+fn signer(
+    rows: &[SigningKeyRow],
+    algorithm: SigningAlgorithm,
+    rotation: &Rotation,
+) -> Option<String> {
     current(&key_keeping::scheduled(rows), algorithm, rotation.now).map(|key| key.kid.clone())
 }
 
@@ -247,18 +314,26 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     let pem = read(invocation.value(0))?;
     let key = signing::import(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
-    let fits = |kid: &str| (1..=200).contains(&kid.len()) && kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let fits = |kid: &str| {
+        (1..=200).contains(&kid.len()) && kid.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    };
     if kid.is_some_and(|kid| !fits(kid)) {
-        return Err(Failure::Usage(String::from("--kid must be 1 to 200 printable ASCII characters")));
+        return Err(Failure::Usage(String::from(
+            "--kid must be 1 to 200 printable ASCII characters",
+        )));
     }
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
     let (operator, mut rotation) = Rotation::open(invocation)?;
-    let (kid, mut line) = operator.store.change_registry(|writer| take_in(writer, &rotation, &key, kid))?;
+    let (kid, mut line) = operator
+        .store
+        .change_registry(|writer| take_in(writer, &rotation, &key, kid))?;
     if invocation.has("--now") {
         rotation.hasten(&operator)?;
-        line = operator.store.change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
+        line = operator
+            .store
+            .change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
     }
     output::line(&line)
 }
@@ -270,28 +345,52 @@ fn take_in(
     kid: Option<&str>,
 ) -> Result<(String, String), Failure> {
     let rows = writer.signing_keys()?;
-    let row = key_of(key.algorithm, &key.pkcs8, rotation.times_of_new_key(), &rotation.sealer)?;
-    let row = SigningKeyRow { kid: kid.map_or(row.kid, str::to_owned), ..row };
-    let is_it = |present: &&SigningKeyRow| present.kid == row.kid || present.public_jwk == row.public_jwk;
+    let row = key_of(
+        key.algorithm,
+        &key.pkcs8,
+        rotation.times_of_new_key(),
+        &rotation.sealer,
+    )?;
+    let row = SigningKeyRow {
+        kid: kid.map_or(row.kid, str::to_owned),
+        ..row
+    };
+    let is_it =
+        |present: &&SigningKeyRow| present.kid == row.kid || present.public_jwk == row.public_jwk;
     if let Some(present) = rows.iter().find(is_it) {
-        return Err(Failure::Refused(format!("signing key {} is there already", present.kid)));
+        return Err(Failure::Refused(format!(
+            "signing key {} is there already",
+            present.kid
+        )));
     }
     writer.insert_signing_key(&row)?;
     let replaced = rotation.take_over(writer, &rows, &row)?;
     let alg = key.algorithm.as_str();
     let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
     writer.audit(&audit_event("signing_key_imported", detail))?;
-    let line = format!("{alg}: {} signs from {}", row.kid, time(row.times.activates_at));
+    let line = format!(
+        "{alg}: {} signs from {}",
+        row.kid,
+        time(row.times.activates_at)
+    );
     Ok((row.kid, line))
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
 fn read(file: &str) -> Result<SecretText, Failure> {
-    let name = if file == "-" { String::from("standard input") } else { file.escape_debug().to_string() };
+    let name = if file == "-" {
+        String::from("standard input")
+    } else {
+        file.escape_debug().to_string()
+    };
     let unread = |error: io::Error| unread(&name, &error);
     let mut bytes = Vec::new();
     if file == "-" {
-        io::stdin().lock().take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+        io::stdin()
+            .lock()
+            .take(LONGEST)
+            .read_to_end(&mut bytes)
+            .map_err(unread)?;
     } else {
         let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
@@ -299,8 +398,13 @@ fn read(file: &str) -> Result<SecretText, Failure> {
             let rule = format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
             return Err(Failure::Refused(rule));
         }
-        fs::File::open(file).map_err(unread)?.take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+        fs::File::open(file)
+            .map_err(unread)?
+            .take(LONGEST)
+            .read_to_end(&mut bytes)
+            .map_err(unread)?;
     }
-    let text = String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
     Ok(SecretText::new(text))
 }

@@ -1,4 +1,5 @@
-//! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first signing keys.
+//! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first
+//! signing keys.
 
 use serde_json::json;
 
@@ -33,7 +34,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         if invocation.has("--rename-issuer") {
             rename_issuer(invocation, &operator)?;
         }
-        let installed = installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
+        let installed =
+            installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
         let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
         partitions::make_missing(client, &horizons, operator.now()?.day())?;
         Ok::<_, Failure>(installed)
@@ -45,10 +47,13 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn rehearse(operator: &Operator) -> Result<(), Failure> {
-    let rehearsed = operator.store.administer(|client| migrate::rehearse(client, MIGRATIONS))?;
+    let rehearsed = operator
+        .store
+        .administer(|client| migrate::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
         output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
-        told.iter().try_for_each(|line| output::line(&format!("  {line}")))?;
+        told.iter()
+            .try_for_each(|line| output::line(&format!("  {line}")))?;
     }
     Ok(())
 }
@@ -56,25 +61,43 @@ fn rehearse(operator: &Operator) -> Result<(), Failure> {
 /// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
 fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Failure> {
     let issuer = operator.config.base_url.as_str();
-    let Some(found) = installation::find(&operator.store)? else { return Ok(()) };
+    let Some(found) = installation::find(&operator.store)? else {
+        return Ok(());
+    };
     if found.issuer == issuer {
         return output::line(&format!("{issuer} is its issuer already"));
     }
-    input::confirm(invocation, &format!("This renames {} to {issuer}: every code and token ends.", found.issuer))?;
+    input::confirm(
+        invocation,
+        &format!(
+            "This renames {} to {issuer}: every code and token ends.",
+            found.issuer
+        ),
+    )?;
     let master = operator.master_secret()?;
     let old = Sealers::new(&master.derive(&found.id, &found.issuer));
     let new = Sealers::new(&master.derive(&found.id, issuer));
     operator.store.change_registry(|writer| {
         reseal(writer, &old, &new)?;
         writer.rename_issuer(issuer)?;
-        Ok::<_, Failure>(writer.audit(&audit_event("issuer_renamed", json!({"old": found.issuer, "new": issuer})))?)
+        Ok::<_, Failure>(writer.audit(&audit_event(
+            "issuer_renamed",
+            json!({"old": found.issuer, "new": issuer}),
+        ))?)
     })?;
-    output::line(&format!("renamed {} to {issuer}; every code and token that was out is over", found.issuer))
+    output::line(&format!(
+        "renamed {} to {issuer}; every code and token that was out is over",
+        found.issuer
+    ))
 }
 
 /// A database of another issuer is a matter of settings.
 fn unless_ours(error: StoreError) -> Failure {
-    if let StoreError::Refused(text) = error { Failure::Configuration(text) } else { Failure::from(error) }
+    if let StoreError::Refused(text) = error {
+        Failure::Configuration(text)
+    } else {
+        Failure::from(error)
+    }
 }
 
 /// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.

@@ -1,5 +1,5 @@
-//! The commands, one file a noun: what an operator types, and what is answered. Results go to standard output, all else to
-//! standard error.
+//! The commands, one file a noun: what an operator types, and what is answered. Results go to
+//! standard output, all else to standard error.
 
 mod arguments;
 mod audit;
@@ -48,13 +48,25 @@ const RUN: &[(&str, Run)] = &[
     ("user list", Once(user::list)),
     ("user show", Once(user::show)),
     ("user password", Once(user::password)),
-    ("user invite", Once(|invocation| user::change::invite(invocation, false))),
-    ("user reset", Once(|invocation| user::change::invite(invocation, true))),
+    (
+        "user invite",
+        Once(|invocation| user::change::invite(invocation, false)),
+    ),
+    (
+        "user reset",
+        Once(|invocation| user::change::invite(invocation, true)),
+    ),
     ("user factors", Once(user::change::factors)),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),
-    ("user disable", Once(|invocation| user::change::enable(invocation, false))),
-    ("user enable", Once(|invocation| user::change::enable(invocation, true))),
+    (
+        "user disable",
+        Once(|invocation| user::change::enable(invocation, false)),
+    ),
+    (
+        "user enable",
+        Once(|invocation| user::change::enable(invocation, true)),
+    ),
     ("user remove", Once(user::change::remove)),
     ("user revoke", Once(user::revoke)),
     ("user link", Once(user::change::link)),
@@ -88,13 +100,14 @@ const RUN: &[(&str, Run)] = &[
     ("reference", Once(reference::write)),
 ];
 
-/// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
+/// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage,
+/// 78 configuration.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     run_with(arguments, &[])
 }
 
-/// The same for a binary of one's own, which brings extension grants along: a `main` of one line and a plain function for
-/// each. docs/operate/own-grants-rust.md has a whole one.
+/// The same for a binary of one's own, which brings extension grants along: a `main` of one line
+/// and a plain function for each. docs/operate/own-grants-rust.md has a whole one.
 pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
     let outcome = dispatch(arguments, extension_grants);
     log::logger().flush();
@@ -105,7 +118,10 @@ pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionG
     })
 }
 
-fn dispatch(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> Result<ExitCode, Failure> {
+fn dispatch(
+    arguments: Vec<OsString>,
+    extension_grants: &'static [ExtensionGrant],
+) -> Result<ExitCode, Failure> {
     extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
     match parse(arguments)? {
         Wanted::Command(mut invocation) => {

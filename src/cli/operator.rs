@@ -1,4 +1,5 @@
-//! What most commands stand on: the settings, the database they name, and the keys of its installation.
+//! What most commands stand on: the settings, the database they name, and the keys of its
+//! installation.
 
 use std::time::Duration;
 
@@ -39,24 +40,39 @@ impl Operator {
             process: format!("{COMMAND}{}", of_server.process),
             ..of_server
         };
-        let store = Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
+        let store =
+            Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
         Ok(Operator { config, store })
     }
 
     /// For a database that this program and these settings fit.
-    pub(super) fn open_installed(invocation: &Invocation) -> Result<(Operator, Installation), Failure> {
+    pub(super) fn open_installed(
+        invocation: &Invocation,
+    ) -> Result<(Operator, Installation), Failure> {
         let operator = Operator::open(invocation)?;
         migrate::check_level(&operator.store)?;
         let found = installation::find(&operator.store)?;
-        let found = found.ok_or_else(|| Failure::Refused(String::from("no installation: run `gatepost migrate`")))?;
+        let found = found.ok_or_else(|| {
+            Failure::Refused(String::from("no installation: run `gatepost migrate`"))
+        })?;
         installation::check_issuer(&found, operator.config.base_url.as_str())
             .map_err(|moved| Failure::Configuration(moved.to_string()))?;
-        operator.store.clock().adjust(operator.now()?, Duration::ZERO);
+        operator
+            .store
+            .clock()
+            .adjust(operator.now()?, Duration::ZERO);
         Ok((operator, found))
     }
 
-    pub(super) fn unchecked_sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
-        Ok(Sealers::new(&self.master_secret()?.derive(&installation.id, &installation.issuer)))
+    pub(super) fn unchecked_sealers(
+        &self,
+        installation: &Installation,
+    ) -> Result<Sealers, Failure> {
+        Ok(Sealers::new(
+            &self
+                .master_secret()?
+                .derive(&installation.id, &installation.issuer),
+        ))
     }
 
     /// By the master secret of this database: the server could not open what another seals.
@@ -64,7 +80,9 @@ impl Operator {
         let sealers = self.unchecked_sealers(installation)?;
         let keys = signing_keys::load(&self.store)?.value;
         let foreign = |key: &&SigningKeyRow| {
-            key.wrapped_private.as_ref().is_some_and(|wrapped| sealers.signing_keys.open(wrapped.expose()).is_none())
+            key.wrapped_private
+                .as_ref()
+                .is_some_and(|wrapped| sealers.signing_keys.open(wrapped.expose()).is_none())
         };
         match keys.iter().find(foreign) {
             None => Ok(sealers),
@@ -77,9 +95,12 @@ impl Operator {
     }
 
     pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {
-        let missing =
-            "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, readable by its owner only";
-        let path = self.config.secret_file.as_ref().ok_or_else(|| Failure::Configuration(String::from(missing)))?;
+        let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, readable by its owner only";
+        let path = self
+            .config
+            .secret_file
+            .as_ref()
+            .ok_or_else(|| Failure::Configuration(String::from(missing)))?;
         MasterSecret::read(path).map_err(Failure::Configuration)
     }
 
@@ -105,12 +126,16 @@ impl Operator {
     }
 }
 
-/// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so many behind the last.
+/// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so
+/// many behind the last.
 pub(super) fn all<T>(
     invocation: &Invocation,
     page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>,
 ) -> Result<Vec<T>, Failure> {
-    let enough = invocation.limit()?.filter(|_| invocation.word().is_none()).unwrap_or(usize::MAX);
+    let enough = invocation
+        .limit()?
+        .filter(|_| invocation.word().is_none())
+        .unwrap_or(usize::MAX);
     let mut found: Vec<T> = Vec::new();
     loop {
         let rows = page(found.last(), 1_000)?;
@@ -124,13 +149,31 @@ pub(super) fn all<T>(
 }
 
 pub(super) fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
-    AuditEvent { event, detail, ..AuditEvent::default() }
+    AuditEvent {
+        event,
+        detail,
+        ..AuditEvent::default()
+    }
 }
 
 pub(super) fn user_event<'a>(event: &'a str, sub: &'a Subject, detail: Value) -> AuditEvent<'a> {
-    AuditEvent { event, detail, sub: Some(sub), ..AuditEvent::default() }
+    AuditEvent {
+        event,
+        detail,
+        sub: Some(sub),
+        ..AuditEvent::default()
+    }
 }
 
-pub(super) fn client_event<'a>(event: &'a str, client_id: &'a ClientId, detail: Value) -> AuditEvent<'a> {
-    AuditEvent { event, detail, client_id: Some(client_id), ..AuditEvent::default() }
+pub(super) fn client_event<'a>(
+    event: &'a str,
+    client_id: &'a ClientId,
+    detail: Value,
+) -> AuditEvent<'a> {
+    AuditEvent {
+        event,
+        detail,
+        client_id: Some(client_id),
+        ..AuditEvent::default()
+    }
 }

@@ -35,7 +35,11 @@ impl Failure {
     }
 
     pub(super) fn of_document(problems: &[Problem]) -> Failure {
-        let mut lines: Vec<String> = problems.iter().take(MOST_SHOWN).map(Problem::to_string).collect();
+        let mut lines: Vec<String> = problems
+            .iter()
+            .take(MOST_SHOWN)
+            .map(Problem::to_string)
+            .collect();
         if problems.len() > MOST_SHOWN {
             lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
         }
@@ -46,7 +50,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Refused(text) | Failure::Usage(text) | Failure::Configuration(text) => formatter.write_str(text),
+            Failure::Refused(text) | Failure::Usage(text) | Failure::Configuration(text) => {
+                formatter.write_str(text)
+            }
         }
     }
 }
@@ -77,8 +83,8 @@ pub(super) fn line(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints what cannot be had again. To be called before the commit of what it belongs to, which a failure undoes: one is
-/// also that the reader is gone.
+/// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
+/// failure undoes: one is also that the reader is gone.
 pub(super) fn only_copy(text: &str) -> Result<(), Failure> {
     write(text).map_err(|error| unwritten(&error))
 }
@@ -90,7 +96,10 @@ fn write(text: &str) -> io::Result<()> {
 }
 
 fn unwritten(error: &io::Error) -> Failure {
-    Failure::Refused(format!("standard output cannot be written: {}", cause(error)))
+    Failure::Refused(format!(
+        "standard output cannot be written: {}",
+        cause(error)
+    ))
 }
 
 /// Prints what is no result: what was done, what to do next.
@@ -103,10 +112,13 @@ pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
 
-/// Whether standard output is a terminal that shows colours, and nobody objects (<https://no-color.org>).
+/// Whether standard output is a terminal that shows colours, and nobody objects
+/// (<https://no-color.org>).
 pub(super) fn wants_colours() -> bool {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stdout().is_terminal() && !objects && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+    io::stdout().is_terminal()
+        && !objects
+        && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
@@ -127,21 +139,33 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
             for (key, member) in object {
-                let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let place = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 members(&place, member, lines);
             }
         }
         Value::String(text) => lines.push(format!("{}: {}", printable(path), printable(text))),
         Value::Null => {}
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            lines.push(format!("{}: {}", printable(path), printable(&value.to_string())));
+            lines.push(format!(
+                "{}: {}",
+                printable(path),
+                printable(&value.to_string())
+            ));
         }
     }
 }
 
-/// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a row for each with what
-/// stands at these places in it (RFC 6901).
-pub(super) fn list(invocation: &Invocation, columns: &[(&str, &str)], mut objects: Vec<Value>) -> Result<(), Failure> {
+/// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a
+/// row for each with what stands at these places in it (RFC 6901).
+pub(super) fn list(
+    invocation: &Invocation,
+    columns: &[(&str, &str)],
+    mut objects: Vec<Value>,
+) -> Result<(), Failure> {
     let word = invocation.word().unwrap_or_default().to_lowercase();
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
@@ -155,8 +179,19 @@ pub(super) fn list(invocation: &Invocation, columns: &[(&str, &str)], mut object
         Some(other @ (Value::Number(_) | Value::Object(_))) => other.to_string(),
         Some(Value::Null) | None => String::new(),
     };
-    let row = |object: &Value| columns.iter().map(|(_, place)| cell(object, place)).collect();
-    table(columns.iter().map(|(heading, _)| (*heading).to_owned()).collect(), objects.iter().map(row).collect())
+    let row = |object: &Value| {
+        columns
+            .iter()
+            .map(|(_, place)| cell(object, place))
+            .collect()
+    };
+    table(
+        columns
+            .iter()
+            .map(|(heading, _)| (*heading).to_owned())
+            .collect(),
+        objects.iter().map(row).collect(),
+    )
 }
 
 /// Whether a text in it has the word, whatever the case; a member's name does not count.
@@ -170,19 +205,42 @@ fn holds(value: &Value, word: &str) -> bool {
 }
 
 pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
-    let printable = |row: Vec<String>| -> Vec<String> { row.iter().map(|cell| printable(cell)).collect() };
+    let printable =
+        |row: Vec<String>| -> Vec<String> { row.iter().map(|cell| printable(cell)).collect() };
     let rows: Vec<Vec<String>> = [headings].into_iter().chain(rows).map(printable).collect();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
     let widths: Vec<usize> = (0..).map_while(width).collect();
     let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
-    let lines = rows.iter().map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  "));
-    line(&lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
+    let lines = rows.iter().map(|row| {
+        row.iter()
+            .zip(&widths)
+            .map(pad)
+            .collect::<Vec<_>>()
+            .join("  ")
+    });
+    line(
+        &lines
+            .map(|line| line.trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    )
 }
 
-/// Names come from documents and other providers: nothing in them may move the cursor, colour the terminal or turn the
-/// order of what follows.
+/// Names come from documents and other providers: nothing in them may move the cursor, colour the
+/// terminal or turn the order of what follows.
 pub(super) fn printable(cell: &str) -> String {
-    let shown = |one: char| if is_invisible(one) { one.escape_default().to_string() } else { one.to_string() };
+    let shown = |one: char| {
+        if is_invisible(one) {
+            one.escape_default().to_string()
+        } else {
+            one.to_string()
+        }
+    };
     cell.chars().map(shown).collect()
 }
 
@@ -196,8 +254,8 @@ pub(super) fn not_served(name: &str, problems: &[Problem]) -> Failure {
     Failure::Refused(format!("{name} is not served: {}", rules.join("; ")))
 }
 
-/// Prints what was found about `name`, and behind it what to do with it: `text` for people, the member for programs. A failure
-/// where it cannot work.
+/// Prints what was found about `name`, and behind it what to do with it: `text` for people, the
+/// member for programs. A failure where it cannot work.
 pub(super) fn findings(
     json: bool,
     name: &str,
@@ -206,14 +264,24 @@ pub(super) fn findings(
     (member, value): (&str, Value),
 ) -> Result<(), Failure> {
     if json {
-        let told = |finding: &Finding| json!({"verdict": finding.verdict.as_str(), "text": finding.text});
+        let told =
+            |finding: &Finding| json!({"verdict": finding.verdict.as_str(), "text": finding.text});
         let told: Vec<Value> = findings.iter().map(told).collect();
         line(&pretty(&json!({"findings": told, member: value}))?)?;
     } else {
-        let told = |finding: &Finding| format!("{:<5} {}", finding.verdict.as_str(), printable(&finding.text));
+        let told = |finding: &Finding| {
+            format!(
+                "{:<5} {}",
+                finding.verdict.as_str(),
+                printable(&finding.text)
+            )
+        };
         line(&(findings.iter().map(told).collect::<Vec<_>>().join("\n") + text))?;
     }
-    match findings.iter().any(|finding| finding.verdict == Verdict::Broken) {
+    match findings
+        .iter()
+        .any(|finding| finding.verdict == Verdict::Broken)
+    {
         true => Err(Failure::Refused(format!("{name} cannot work as it is"))),
         false => Ok(()),
     }
@@ -225,6 +293,9 @@ mod tests {
 
     #[test]
     fn names_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\n\u{9b}\u{202e}é"), "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}é");
+        assert_eq!(
+            printable("a\u{1b}[31mb\n\u{9b}\u{202e}é"),
+            "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}é"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What Gatepost knows of itself, as tables: `gatepost help TOPIC` prints one of them or a row, `gatepost reference` writes all
-//! of them as pages.
+//! What Gatepost knows of itself, as tables: `gatepost help TOPIC` prints one of them or a row,
+//! `gatepost reference` writes all of them as pages.
 
 use std::fs;
 use std::path::Path;
@@ -33,8 +33,20 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 impl Topic {
-    fn new(name: &'static str, intro: &'static str, heads: [&str; 3], rows: Vec<Vec<String>>) -> Topic {
-        Topic { name, page: name, heading: "", intro, heads: heads.map(str::to_owned).to_vec(), rows }
+    fn new(
+        name: &'static str,
+        intro: &'static str,
+        heads: [&str; 3],
+        rows: Vec<Vec<String>>,
+    ) -> Topic {
+        Topic {
+            name,
+            page: name,
+            heading: "",
+            intro,
+            heads: heads.map(str::to_owned).to_vec(),
+            rows,
+        }
     }
 
     /// Reads an entry of `reference.txt`.
@@ -42,21 +54,44 @@ impl Topic {
         let (head, rest) = entry.strip_prefix("= ")?.split_once('\n')?;
         let ((name, head), (intro, table)) = (head.split_once(", ")?, rest.split_once("\n| ")?);
         let (page, heading) = head.split_once(": ")?;
-        let mut lines = table.lines().map(|line| line.split(" | ").map(str::to_owned).collect());
-        Some(Topic { name, page, heading, intro, heads: lines.next()?, rows: lines.collect() })
+        let mut lines = table
+            .lines()
+            .map(|line| line.split(" | ").map(str::to_owned).collect());
+        Some(Topic {
+            name,
+            page,
+            heading,
+            intro,
+            heads: lines.next()?,
+            rows: lines.collect(),
+        })
     }
 
     fn all() -> Vec<Topic> {
-        let settings = SETTINGS.iter().map(|one| vec![code(one.name), one.meaning.to_owned(), one.default_text()]);
+        let settings = SETTINGS
+            .iter()
+            .map(|one| vec![code(one.name), one.meaning.to_owned(), one.default_text()]);
         let mut reasons = Reason::ALL.to_vec();
         reasons.sort_by_key(|reason| reason.code());
-        let codes = reasons.iter().map(|one| [one.code(), one.description(), one.remedy()].map(str::to_owned).to_vec());
-        let commands = COMMANDS.iter().map(|one| {
-            let options = one.shown_options().map(|option| format!("{}: {}", code(option.usage), option.meaning));
-            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
-            vec![code(name.trim_end()), one.summary.to_owned(), options.collect::<Vec<_>>().join("<br>")]
+        let codes = reasons.iter().map(|one| {
+            [one.code(), one.description(), one.remedy()]
+                .map(str::to_owned)
+                .to_vec()
         });
-        let written = include_str!("reference.txt").split("\n\n").filter_map(Topic::read);
+        let commands = COMMANDS.iter().map(|one| {
+            let options = one
+                .shown_options()
+                .map(|option| format!("{}: {}", code(option.usage), option.meaning));
+            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
+            vec![
+                code(name.trim_end()),
+                one.summary.to_owned(),
+                options.collect::<Vec<_>>().join("<br>"),
+            ]
+        });
+        let written = include_str!("reference.txt")
+            .split("\n\n")
+            .filter_map(Topic::read);
         let made = [
             Topic::new(
                 "settings",
@@ -89,18 +124,40 @@ impl Topic {
             let cells: Vec<&str> = (0..self.heads.len()).map(cell).collect();
             format!("| {} |\n", cells.join(" | "))
         };
-        let heading = if self.heading.is_empty() { String::new() } else { format!("## {}\n\n", self.heading) };
+        let heading = if self.heading.is_empty() {
+            String::new()
+        } else {
+            format!("## {}\n\n", self.heading)
+        };
         let rule = "|---".repeat(self.heads.len());
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        format!("{heading}{}\n\n{}{rule}|\n{rows}", self.intro, line(&self.heads))
+        format!(
+            "{heading}{}\n\n{}{rule}|\n{rows}",
+            self.intro,
+            line(&self.heads)
+        )
     }
 
     /// A row for a terminal: what it is about, and below that what there is to say.
     fn row(&self, row: &[String]) -> String {
-        let mut text = fill("", plain(row.first().map_or("", String::as_str)).split(' '), 0);
-        for (head, cell) in self.heads.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty()) {
+        let mut text = fill(
+            "",
+            plain(row.first().map_or("", String::as_str)).split(' '),
+            0,
+        );
+        for (head, cell) in self
+            .heads
+            .iter()
+            .zip(row)
+            .skip(1)
+            .filter(|(_, cell)| !cell.is_empty())
+        {
             for part in plain(cell).split("<br>") {
-                let head = if self.heads.get(1) == Some(head) { String::new() } else { format!("{head}: ") };
+                let head = if self.heads.get(1) == Some(head) {
+                    String::new()
+                } else {
+                    format!("{head}: ")
+                };
                 text += &format!("\n{}", fill(&format!("    {head}"), part.split(' '), 4));
             }
         }
@@ -115,9 +172,14 @@ fn code(text: &str) -> String {
 /// Markdown as people read it: links by their words alone.
 fn plain(markdown: &str) -> String {
     let mut text = markdown.replace(['`'], "").replace("**", "");
-    while let Some((before, rest)) = text.split_once("](").filter(|(before, _)| before.contains('[')) {
+    while let Some((before, rest)) = text
+        .split_once("](")
+        .filter(|(before, _)| before.contains('['))
+    {
         let (words, after) = (before.rsplit_once('['), rest.split_once(')'));
-        let (Some((before, word)), Some((_, after))) = (words, after) else { break };
+        let (Some((before, word)), Some((_, after))) = (words, after) else {
+            break;
+        };
         text = format!("{before}{word}{after}");
     }
     text
@@ -130,35 +192,69 @@ pub(super) fn help(words: &[String]) -> Result<(), Failure> {
         let names: Vec<&str> = topics.iter().map(|topic| topic.name).collect();
         let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
         command::help(words)?;
-        return output::line(&format!("\n{}", fill(about, [""].into_iter().chain(names), 2)));
+        return output::line(&format!(
+            "\n{}",
+            fill(about, [""].into_iter().chain(names), 2)
+        ));
     };
-    let is_command = COMMANDS.iter().any(|command: &Command| command.name.split(' ').next() == Some(word));
+    let is_command = COMMANDS
+        .iter()
+        .any(|command: &Command| command.name.split(' ').next() == Some(word));
     if is_command {
         command::help(words)?;
     }
     let names = |topic: &Topic, row: &[String]| {
-        let first = row.first().map_or("", String::as_str).replace(['{', '#'], "`");
+        let first = row
+            .first()
+            .map_or("", String::as_str)
+            .replace(['{', '#'], "`");
         let is_code = topic.name == "codes" && first.eq_ignore_ascii_case(word);
-        is_code || first.split('`').skip(1).step_by(2).any(|name| name == word && !word.is_empty())
+        is_code
+            || first
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .any(|name| name == word && !word.is_empty())
     };
     let mut found = String::new();
     for topic in topics.iter().filter(|_| words.len() == 1) {
         let is_all = topic.name == word || topic.heading == code(word);
-        let rows: Vec<String> =
-            topic.rows.iter().filter(|row| is_all || names(topic, row)).map(|row| topic.row(row)).collect();
+        let rows: Vec<String> = topic
+            .rows
+            .iter()
+            .filter(|row| is_all || names(topic, row))
+            .map(|row| topic.row(row))
+            .collect();
         if is_all {
-            found += &format!("\n{}\n\n{}", fill("", plain(topic.intro).split_whitespace(), 0), rows.join("\n"));
+            found += &format!(
+                "\n{}\n\n{}",
+                fill("", plain(topic.intro).split_whitespace(), 0),
+                rows.join("\n")
+            );
         } else if !rows.is_empty() {
-            found += &format!("\nFrom `gatepost help {}`:\n\n{}", topic.name, rows.join("\n"));
+            found += &format!(
+                "\nFrom `gatepost help {}`:\n\n{}",
+                topic.name,
+                rows.join("\n")
+            );
         }
     }
-    let known = topics.iter().map(|topic| topic.name).chain(SETTINGS.iter().map(|setting| setting.name));
+    let known = topics
+        .iter()
+        .map(|topic| topic.name)
+        .chain(SETTINGS.iter().map(|setting| setting.name));
     match (found.is_empty(), is_command || named(words).is_some()) {
         (false, _) => output::line(found.trim()),
         (true, true) => Ok(()),
         (true, false) => {
-            let rule = format!("there is no help about \"{}\"{}", word.escape_debug(), hint(word, known));
-            Err(Failure::Usage(format!("{rule}; `gatepost help` lists the topics")))
+            let rule = format!(
+                "there is no help about \"{}\"{}",
+                word.escape_debug(),
+                hint(word, known)
+            );
+            Err(Failure::Usage(format!(
+                "{rule}; `gatepost help` lists the topics"
+            )))
         }
     }
 }
@@ -168,8 +264,9 @@ pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let written = |name: &str, text: String| {
-        fs::write(directory.join(format!("{name}.md")), text)
-            .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
+        fs::write(directory.join(format!("{name}.md")), text).map_err(|error| {
+            Failure::Refused(format!("{}: {error}", directory.join(name).display()))
+        })
     };
     let mut index = String::from(
         "# Reference\n\nMade by `gatepost reference docs/reference`. The binary prints the same.\n\n\
@@ -178,7 +275,10 @@ pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
     for (page, title) in PAGES {
         let of_page: Vec<&Topic> = topics.iter().filter(|topic| topic.page == *page).collect();
         let tables: Vec<String> = of_page.iter().map(|topic| topic.markdown()).collect();
-        let names: Vec<String> = of_page.iter().map(|topic| code(&format!("gatepost help {}", topic.name))).collect();
+        let names: Vec<String> = of_page
+            .iter()
+            .map(|topic| code(&format!("gatepost help {}", topic.name)))
+            .collect();
         written(page, format!("# {title}\n\n{}", tables.join("\n")))?;
         index += &format!("| [{title}]({page}.md) | {} |\n", names.join(", "));
     }

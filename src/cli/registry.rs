@@ -1,5 +1,5 @@
-//! `gatepost plan`, `apply` and `export`: the registry as a document. `apply` makes it what a document says, in one
-//! transaction; applying it again changes nothing.
+//! `gatepost plan`, `apply` and `export`: the registry as a document. `apply` makes it what a
+//! document says, in one transaction; applying it again changes nothing.
 
 mod comparison;
 mod enact;
@@ -32,26 +32,50 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let json = invocation.has("--json");
     // Within a change that writes nothing, so that no other one comes in between.
     let (text, is_empty) = planned(invocation, |_, _, _, plan| {
-        let text = if json { plan_json(plan)? } else { plan_text(invocation, plan) };
+        let text = if json {
+            plan_json(plan)?
+        } else {
+            plan_text(invocation, plan)
+        };
         Ok((text, plan.changes.is_empty()))
     })?;
     output::line(&text)?;
-    Ok(if is_empty { ExitCode::SUCCESS } else { ExitCode::from(EXIT_CHANGES) })
+    Ok(if is_empty {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_CHANGES)
+    })
 }
 
 pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
         let removed = planned(invocation, |_, _, _, plan| {
-            let removed = plan.changes.iter().filter(|change| change.verb == Verb::Remove);
-            let named =
-                removed.map(|change| format!("{} {}", change.step.kind().as_str(), printable(change.step.name())));
+            let removed = plan
+                .changes
+                .iter()
+                .filter(|change| change.verb == Verb::Remove);
+            let named = removed.map(|change| {
+                format!(
+                    "{} {}",
+                    change.step.kind().as_str(),
+                    printable(change.step.name())
+                )
+            });
             Ok(named.collect::<Vec<_>>())
         })?;
         if !removed.is_empty() {
-            let shown = removed.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>().join("\n");
+            let shown = removed
+                .iter()
+                .take(MOST_LISTED)
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join("\n");
             let count = removed.len();
-            confirm(invocation, &format!("{shown}\nThis removes {count} for good, with tokens and secrets."))?;
+            confirm(
+                invocation,
+                &format!("{shown}\nThis removes {count} for good, with tokens and secrets."),
+            )?;
         }
     }
     let (report, store, unlinked) = planned(invocation, |operator, sealers, writer, plan| {
@@ -69,11 +93,19 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
                 Verb::Change => "changed",
                 Verb::Remove => "removed",
             };
-            format!("{done} {} {}\n", step.kind().as_str(), step.name().escape_debug())
+            format!(
+                "{done} {} {}\n",
+                step.kind().as_str(),
+                step.name().escape_debug()
+            )
         })
         .concat();
-        let [added, changed, removed] = [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
-        report.push_str(&format!("{added} added, {changed} changed, {} unchanged", plan.unchanged));
+        let [added, changed, removed] =
+            [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
+        report.push_str(&format!(
+            "{added} added, {changed} changed, {} unchanged",
+            plan.unchanged
+        ));
         if removed > 0 {
             report.push_str(&format!(", {removed} removed"));
         }
@@ -87,7 +119,8 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&report)
 }
 
-/// Reads the document that FILE names and does `act` with what it would change, alone among changes.
+/// Reads the document that FILE names and does `act` with what it would change, alone among
+/// changes.
 fn planned<T>(
     invocation: &Invocation,
     act: impl FnOnce(&Operator, &Sealers, &mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, Failure>,
@@ -96,32 +129,62 @@ fn planned<T>(
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealers = operator.sealers(&installation)?;
     operator.store.change_registry(|writer| {
-        let comparison = comparison::read(invocation, &operator, &sealers.client_secrets, writer, value)?;
+        let comparison = comparison::read(
+            invocation,
+            &operator,
+            &sealers.client_secrets,
+            writer,
+            value,
+        )?;
         let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
         act(&operator, &sealers, writer, &plan)
     })
 }
 
-/// Reads and parses it, unless it has more bytes than that; `-` is standard input. The error says which, what is wrong, and
-/// where.
-pub(super) fn read(file: &str, most: u64, parse: impl FnOnce(&str) -> Result<Value, String>) -> Result<Value, Failure> {
+/// Reads and parses it, unless it has more bytes than that; `-` is standard input. The error says
+/// which, what is wrong, and where.
+pub(super) fn read(
+    file: &str,
+    most: u64,
+    parse: impl FnOnce(&str) -> Result<Value, String>,
+) -> Result<Value, Failure> {
     let (name, source): (String, io::Result<Box<dyn Read>>) = match file {
-        "" => return Err(Failure::Usage(String::from("FILE is an empty name; - is standard input"))),
-        "-" => (String::from("standard input"), Ok(Box::new(io::stdin().lock()))),
-        file => (file.escape_debug().to_string(), fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>)),
+        "" => {
+            return Err(Failure::Usage(String::from(
+                "FILE is an empty name; - is standard input",
+            )));
+        }
+        "-" => (
+            String::from("standard input"),
+            Ok(Box::new(io::stdin().lock())),
+        ),
+        file => (
+            file.escape_debug().to_string(),
+            fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
+        ),
     };
     let mut bytes = Vec::new();
-    let done = source.and_then(|source| source.take(most.saturating_add(1)).read_to_end(&mut bytes));
+    let done =
+        source.and_then(|source| source.take(most.saturating_add(1)).read_to_end(&mut bytes));
     done.map_err(|error| unread(&name, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        return Err(Failure::Refused(format!("{name} has more than {} MiB", most / 1_048_576)));
+        return Err(Failure::Refused(format!(
+            "{name} has more than {} MiB",
+            most / 1_048_576
+        )));
     }
     let text = utf8(&name, bytes)?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
-        return Err(Failure::Refused(format!("{name} is empty, and so is not JSON; {{}} is the smallest document")));
+        return Err(Failure::Refused(format!(
+            "{name} is empty, and so is not JSON; {{}} is the smallest document"
+        )));
     }
-    let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
+    let begins = if text.trim_start().starts_with('{') {
+        ""
+    } else {
+        "; a document is an object, and begins with {"
+    };
     parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
@@ -141,16 +204,39 @@ pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
 
 const MOST_LISTED: usize = 100;
 
-/// What is told of each change; where there are many more, and nobody wants all, of the first, and how many there are by kind.
-fn listing(invocation: &Invocation, plan: &Plan<'_>, told: impl Fn(&Change<'_>) -> String) -> Vec<String> {
+/// What is told of each change; where there are many more, and nobody wants all, of the first, and
+/// how many there are by kind.
+fn listing(
+    invocation: &Invocation,
+    plan: &Plan<'_>,
+    told: impl Fn(&Change<'_>) -> String,
+) -> Vec<String> {
     let all = plan.changes.len();
-    let listed = if invocation.has("--verbose") { all } else { all.min(MOST_LISTED) };
+    let listed = if invocation.has("--verbose") {
+        all
+    } else {
+        all.min(MOST_LISTED)
+    };
     let mut texts: Vec<String> = plan.changes.iter().take(listed).map(told).collect();
     if listed < all {
-        let of_kind = |kind: Kind| plan.changes.iter().filter(|change| change.step.kind() == kind).count();
-        let counts = Kind::ALL.into_iter().map(|kind| (of_kind(kind), kind.list())).filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, list)| format!("{count} in {list}")).collect();
-        texts.push(format!("and {} more (--verbose lists all); {}\n", all - listed, counts.join(", ")));
+        let of_kind = |kind: Kind| {
+            plan.changes
+                .iter()
+                .filter(|change| change.step.kind() == kind)
+                .count()
+        };
+        let counts = Kind::ALL
+            .into_iter()
+            .map(|kind| (of_kind(kind), kind.list()))
+            .filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts
+            .map(|(count, list)| format!("{count} in {list}"))
+            .collect();
+        texts.push(format!(
+            "and {} more (--verbose lists all); {}\n",
+            all - listed,
+            counts.join(", ")
+        ));
     }
     texts
 }
@@ -181,17 +267,31 @@ fn block(change: &Change<'_>, colours: bool) -> String {
         Verb::Change => ("~", "33"),
         Verb::Remove => ("-", "31"),
     };
-    let title = format!("{sign} {} {}", change.step.kind().as_str(), printable(change.step.name()));
+    let title = format!(
+        "{sign} {} {}",
+        change.step.kind().as_str(),
+        printable(change.step.name())
+    );
     // Users can have the names of others in other tenants.
     let title = match &change.step {
-        Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => format!("{title} (sub {subject})"),
+        Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => {
+            format!("{title} (sub {subject})")
+        }
         Step::AddUser { .. } | Step::Put(..) | Step::Remove { .. } => title,
     };
-    let mut lines = vec![if colours { format!("\u{1b}[{colour}m{title}\u{1b}[0m") } else { title }];
+    let mut lines = vec![if colours {
+        format!("\u{1b}[{colour}m{title}\u{1b}[0m")
+    } else {
+        title
+    }];
     lines.extend(change.fields().iter().map(|field| line(field, change.verb)));
     let secrets = &change.secrets;
     if !secrets.added.is_empty() || !secrets.removed.is_empty() {
-        lines.push(format!("    secrets: {} new, {} removed", secrets.added.len(), secrets.removed.len()));
+        lines.push(format!(
+            "    secrets: {} new, {} removed",
+            secrets.added.len(),
+            secrets.removed.len()
+        ));
     }
     if secrets.client_secret.is_some() {
         lines.push(String::from("    client_secret: another one"));
@@ -206,10 +306,23 @@ fn line(field: &FieldChange, verb: Verb) -> String {
     let key = printable(&field.key);
     match (&field.before, &field.after) {
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            let gone = before.iter().filter(|item| !after.contains(item)).map(|item| format!("-{}", shown(item)));
-            let new = after.iter().filter(|item| !before.contains(item)).map(|item| format!("+{}", shown(item)));
+            let gone = before
+                .iter()
+                .filter(|item| !after.contains(item))
+                .map(|item| format!("-{}", shown(item)));
+            let new = after
+                .iter()
+                .filter(|item| !before.contains(item))
+                .map(|item| format!("+{}", shown(item)));
             let items: Vec<String> = gone.chain(new).collect();
-            format!("    {key}: {}", if items.is_empty() { String::from("another order") } else { items.join(" ") })
+            format!(
+                "    {key}: {}",
+                if items.is_empty() {
+                    String::from("another order")
+                } else {
+                    items.join(" ")
+                }
+            )
         }
         (Some(before), Some(after)) => format!("    {key}: {} -> {}", shown(before), shown(after)),
         (None, Some(after)) if verb == Verb::Add => format!("    {key}: {}", shown(after)),

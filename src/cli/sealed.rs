@@ -1,5 +1,6 @@
-//! Everything that stands in the database sealed under the master secret: signing keys, digests of the secrets of clients
-//! and resources, secrets of ours at identity providers. And the commands that make, change or have lost that secret.
+//! Everything that stands in the database sealed under the master secret: signing keys, digests of
+//! the secrets of clients and resources, secrets of ours at identity providers. And the commands
+//! that make, change or have lost that secret.
 
 use serde_json::json;
 
@@ -40,11 +41,19 @@ impl Sealed {
             }
         }
         for row in writer.clients()? {
-            all.extend(row.secrets.into_iter().map(|secret| Sealed::ClientSecret(row.client_id.clone(), secret)));
+            all.extend(
+                row.secrets
+                    .into_iter()
+                    .map(|secret| Sealed::ClientSecret(row.client_id.clone(), secret)),
+            );
         }
         for mut row in writer.catalogue()?.entries {
             let secrets = std::mem::take(&mut row.secrets);
-            all.extend(secrets.into_iter().map(|secret| Sealed::ResourceSecret(row.name.clone(), secret)));
+            all.extend(
+                secrets
+                    .into_iter()
+                    .map(|secret| Sealed::ResourceSecret(row.name.clone(), secret)),
+            );
             if let Some(sealed) = row.sealed_secret.clone() {
                 all.push(Sealed::ProviderSecret(row, sealed));
             }
@@ -62,8 +71,12 @@ impl Sealed {
             Sealed::Key(row, _) => format!("signing key {}", row.kid),
             Sealed::ClientSecret(client_id, _) => format!("a secret of client {client_id}"),
             Sealed::ResourceSecret(name, _) => format!("a secret of resource {name}"),
-            Sealed::ProviderSecret(row, _) => format!("the client_secret of identity provider {}", row.name),
-            Sealed::Factor(sub, row, _) => format!("a second factor ({}) of user {sub}", row.kind.as_str()),
+            Sealed::ProviderSecret(row, _) => {
+                format!("the client_secret of identity provider {}", row.name)
+            }
+            Sealed::Factor(sub, row, _) => {
+                format!("a second factor ({}) of user {sub}", row.kind.as_str())
+            }
         }
     }
 
@@ -79,10 +92,12 @@ impl Sealed {
 
     fn sealed(&self) -> &[u8] {
         match self {
-            Sealed::Key(_, sealed) | Sealed::ProviderSecret(_, sealed) | Sealed::Factor(_, _, sealed) => {
-                sealed.expose()
+            Sealed::Key(_, sealed)
+            | Sealed::ProviderSecret(_, sealed)
+            | Sealed::Factor(_, _, sealed) => sealed.expose(),
+            Sealed::ClientSecret(_, row) | Sealed::ResourceSecret(_, row) => {
+                row.sealed_digest.expose()
             }
-            Sealed::ClientSecret(_, row) | Sealed::ResourceSecret(_, row) => row.sealed_digest.expose(),
         }
     }
 
@@ -90,27 +105,49 @@ impl Sealed {
         self.sealer(sealers).open(self.sealed()).is_some()
     }
 
-    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result<(), StoreError> {
+    fn write(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        sealed: SecretBytes,
+    ) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
-            Sealed::ClientSecret(client_id, row) => {
-                writer.put_secrets(true, &[(client_id.as_str(), SecretRow { sealed_digest: sealed, ..row.clone() })])
-            }
-            Sealed::ResourceSecret(name, row) => {
-                writer.put_secrets(false, &[(name, SecretRow { sealed_digest: sealed, ..row.clone() })])
-            }
-            Sealed::ProviderSecret(row, _) => {
-                writer.upsert_entry(&CatalogueRow { sealed_secret: Some(sealed), ..row.clone() })
-            }
+            Sealed::ClientSecret(client_id, row) => writer.put_secrets(
+                true,
+                &[(
+                    client_id.as_str(),
+                    SecretRow {
+                        sealed_digest: sealed,
+                        ..row.clone()
+                    },
+                )],
+            ),
+            Sealed::ResourceSecret(name, row) => writer.put_secrets(
+                false,
+                &[(
+                    name,
+                    SecretRow {
+                        sealed_digest: sealed,
+                        ..row.clone()
+                    },
+                )],
+            ),
+            Sealed::ProviderSecret(row, _) => writer.upsert_entry(&CatalogueRow {
+                sealed_secret: Some(sealed),
+                ..row.clone()
+            }),
             Sealed::Factor(sub, row, _) => writer.reseal_authenticator(sub, row, Some(&sealed)),
         }
     }
 
-    /// Removes what does not open any longer. A key's public part stays, for the tokens that it signed.
+    /// Removes what does not open any longer. A key's public part stays, for the tokens that it
+    /// signed.
     fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
-            Sealed::ClientSecret(client_id, row) => writer.remove_secrets(true, &[(client_id.as_str(), row.id)]),
+            Sealed::ClientSecret(client_id, row) => {
+                writer.remove_secrets(true, &[(client_id.as_str(), row.id)])
+            }
             Sealed::ResourceSecret(name, row) => writer.remove_secrets(false, &[(name, row.id)]),
             Sealed::ProviderSecret(row, _) => writer.erase_entry_secret(row.kind, &row.name),
             // Their password alone is not enough from then on, either: the operator sees to them.
@@ -119,11 +156,19 @@ impl Sealed {
     }
 }
 
-/// Seals everything under the current line of `to` that is not yet. Answers how many were sealed anew, and how many were so
-/// already; when there is any that does not open, nothing is written.
-pub(super) fn reseal(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Sealers) -> Result<(usize, usize), Failure> {
+/// Seals everything under the current line of `to` that is not yet. Answers how many were sealed
+/// anew, and how many were so already; when there is any that does not open, nothing is written.
+pub(super) fn reseal(
+    writer: &mut RegistryWriter<'_>,
+    from: &Sealers,
+    to: &Sealers,
+) -> Result<(usize, usize), Failure> {
     let all = Sealed::all(writer)?;
-    let lost: Vec<String> = all.iter().filter(|one| !one.opens(from) && !one.opens(to)).map(Sealed::name).collect();
+    let lost: Vec<String> = all
+        .iter()
+        .filter(|one| !one.opens(from) && !one.opens(to))
+        .map(Sealed::name)
+        .collect();
     if !lost.is_empty() {
         return Err(Failure::Refused(format!(
             "these open under no line of GATEPOST_SECRET_FILE, and nothing was changed:\n{}\n\
@@ -135,9 +180,16 @@ pub(super) fn reseal(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Seale
     for one in all {
         if one.sealer(to).seals_alike(one.sealed()) {
             current += 1;
-        } else if let Some(plain) = one.sealer(from).open(one.sealed()).or_else(|| one.sealer(to).open(one.sealed())) {
+        } else if let Some(plain) = one
+            .sealer(from)
+            .open(one.sealed())
+            .or_else(|| one.sealer(to).open(one.sealed()))
+        {
             let plain = SecretBytes::new(plain);
-            one.write(writer, SecretBytes::new(one.sealer(to).seal(plain.expose())))?;
+            one.write(
+                writer,
+                SecretBytes::new(one.sealer(to).seal(plain.expose())),
+            )?;
             moved += 1;
         }
     }
@@ -154,11 +206,16 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     let (moved, current) = operator.store.change_registry(|writer| {
         let (moved, current) = reseal(writer, &sealers, &sealers)?;
         if moved > 0 {
-            writer.audit(&audit_event("master_secret_rotated", json!({"sealed_anew": moved})))?;
+            writer.audit(&audit_event(
+                "master_secret_rotated",
+                json!({"sealed_anew": moved}),
+            ))?;
         }
         Ok::<_, Failure>((moved, current))
     })?;
-    output::line(&format!("{moved} sealed anew under the first line, {current} were already"))
+    output::line(&format!(
+        "{moved} sealed anew under the first line, {current} were already"
+    ))
 }
 
 const ALSO_LOST: &str = "\
@@ -171,7 +228,9 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     let sealers = operator.unchecked_sealers(&installation)?;
     let lost = lost(&operator, &sealers)?;
     if lost.is_empty() {
-        return output::line("everything opens under this master secret: there is nothing to reset");
+        return output::line(
+            "everything opens under this master secret: there is nothing to reset",
+        );
     }
     // The wrong file looks just like a lost secret.
     input::confirm(
@@ -193,7 +252,9 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
 /// Names everything that does not open.
 pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Result<Vec<String>, Failure> {
     operator.store.change_registry(|writer| {
-        let all = Sealed::all(writer)?.into_iter().filter(|one| !one.opens(sealers));
+        let all = Sealed::all(writer)?
+            .into_iter()
+            .filter(|one| !one.opens(sealers));
         Ok(all.map(|one| one.name()).collect())
     })
 }
@@ -205,7 +266,10 @@ fn drop_lost(
     now: Instant,
 ) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    for one in Sealed::all(writer)?.into_iter().filter(|one| !one.opens(sealers)) {
+    for one in Sealed::all(writer)?
+        .into_iter()
+        .filter(|one| !one.opens(sealers))
+    {
         one.erase(writer)?;
         if let Sealed::Key(row, _) = &one {
             end(writer, row, seasons, now)?;
@@ -215,9 +279,17 @@ fn drop_lost(
     let scheduled = key_keeping::scheduled(&writer.signing_keys()?);
     for algorithm in SigningAlgorithm::ALL {
         if current(&scheduled, algorithm, now).is_none() {
-            let key = new_key(algorithm, seasons.active_at_once(now), &sealers.signing_keys)?;
+            let key = new_key(
+                algorithm,
+                seasons.active_at_once(now),
+                &sealers.signing_keys,
+            )?;
             writer.insert_signing_key(&key)?;
-            lines.push(format!("made {} key {}, which signs from now on", algorithm.as_str(), key.kid));
+            lines.push(format!(
+                "made {} key {}, which signs from now on",
+                algorithm.as_str(),
+                key.kid
+            ));
         }
     }
     writer.audit(&audit_event("keys_reset", json!({"done": lines})))?;
@@ -244,7 +316,9 @@ fn end(
 fn remedy(one: &Sealed) -> String {
     match one {
         Sealed::Key(..) => String::new(),
-        Sealed::ClientSecret(client_id, _) => format!(": `gatepost client secret {client_id}` makes another"),
+        Sealed::ClientSecret(client_id, _) => {
+            format!(": `gatepost client secret {client_id}` makes another")
+        }
         Sealed::ResourceSecret(..) => String::from(": apply a document that gives it another"),
         Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),
         Sealed::Factor(sub, ..) => {

@@ -1,5 +1,5 @@
-//! `gatepost serve`: as the supervisor, which owns the socket; or, started by it, as the server process, which loads the
-//! house from the database and answers.
+//! `gatepost serve`: as the supervisor, which owns the socket; or, started by it, as the server
+//! process, which loads the house from the database and answers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,7 +31,9 @@ use crate::protocol::registration::references;
 use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
-use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
+use crate::store::{
+    DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures,
+};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 mod house;
@@ -46,12 +48,14 @@ const EXIT_CONFIGURATION: u8 = 78;
 /// How often the registry asks the database for its version.
 const REFRESH: Duration = Duration::from_millis(900);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How long a server process that nobody else serves beside waits for the house before it accepts connections without it.
-/// Callers wait in the socket's queue meanwhile. Nobody waits longer than five seconds, and some of those are for the answer.
+/// How long a server process that nobody else serves beside waits for the house before it accepts
+/// connections without it. Callers wait in the socket's queue meanwhile. Nobody waits longer than
+/// five seconds, and some of those are for the answer.
 const LOAD_PATIENCE: Duration = Duration::from_secs(3);
 /// How often it looks whether the house is open, or the database away.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long a successor waits. It takes over with the house open or not at all, and its predecessor goes on serving.
+/// How long a successor waits. It takes over with the house open or not at all, and its predecessor
+/// goes on serving.
 const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
@@ -59,12 +63,21 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let source = invocation.source()?;
     let config = Config::load(&source)?;
     if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
+        return Ok(serve(
+            config,
+            invocation.has(SUCCESSOR),
+            invocation.extension_grants,
+        ));
     }
     logging::start(&config);
     let (mut arguments, mut environment) = (invocation.arguments.clone(), Vec::new());
-    // A file is read anew by each server process. A pipe can be read once: its settings come as their environment.
-    if invocation.env_file.as_ref().is_some_and(|file| !file.is_file()) {
+    // A file is read anew by each server process. A pipe can be read once: its settings come as
+    // their environment.
+    if invocation
+        .env_file
+        .as_ref()
+        .is_some_and(|file| !file.is_file())
+    {
         let mut typed = mem::take(&mut arguments).into_iter();
         while let Some(argument) = typed.next() {
             if argument == "--env-file" {
@@ -73,19 +86,31 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
                 arguments.push(argument);
             }
         }
-        environment.extend(source.texts().map(|(name, text)| (OsString::from(name), OsString::from(text))));
+        environment.extend(
+            source
+                .texts()
+                .map(|(name, text)| (OsString::from(name), OsString::from(text))),
+        );
     }
     arguments.push(OsString::from(SERVER_PROCESS));
-    // The path this binary was started by: after an upgrade it names the new one, which `current_exe` would not.
-    let started_by = env::args_os().next().map(PathBuf::from).and_then(|path| match path.components().count() {
-        0 | 1 => env::current_exe().ok(),
-        _ => std::path::absolute(path).ok(),
-    });
+    // The path this binary was started by: after an upgrade it names the new one, which
+    // `current_exe` would not.
+    let started_by =
+        env::args_os()
+            .next()
+            .map(PathBuf::from)
+            .and_then(|path| match path.components().count() {
+                0 | 1 => env::current_exe().ok(),
+                _ => std::path::absolute(path).ok(),
+            });
     let Some(program) = started_by else {
         log::error!("this program's own path cannot be told");
         return Ok(ExitCode::FAILURE);
     };
-    let watchdog = env::var("WATCHDOG_USEC").ok().and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
+    let watchdog = env::var("WATCHDOG_USEC")
+        .ok()
+        .and_then(|micros| micros.parse().ok())
+        .map(Duration::from_micros);
     Ok(supervisor::run(SupervisorSettings {
         listen: match &config.listeners.main {
             ListenAddress::Tcp(address) => Listen::Tcp(*address),
@@ -103,7 +128,9 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
 
 fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
-    if config.error_details && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback()) {
+    if config.error_details
+        && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback())
+    {
         log::warn!(
             "GATEPOST_ERROR_DETAILS is on: whoever asks is told what is registered; it is for development alone"
         );
@@ -130,14 +157,19 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         start("audit", app, keep_audit);
         keep(app)
     });
-    let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
+    let watch = thread::Builder::new()
+        .name(String::from("store-watch"))
+        .spawn(move || watch(&watched));
     if let Err(error) = keeper.and(watch) {
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
     await_opening(house, &store, is_successor);
     if is_successor && house.app.get().is_none() {
-        log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
+        log::error!(
+            "the database did not answer within {} s: not taking over",
+            SUCCESSOR_PATIENCE.as_secs()
+        );
         return ExitCode::FAILURE;
     }
     let stats = Arc::new(ServerStats::default());
@@ -153,12 +185,16 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         settings,
         Arc::clone(&stats),
         |arrived: Result<&Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, &house.metrics, house.app.get(), request),
+            Ok(request) => {
+                dispatch::handle(&house.config, &house.metrics, house.app.get(), request)
+            }
             Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
         move |arrived: Result<&Request, Refused>| match arrived {
             Ok(request) => {
-                stats.dropped_log_lines.store(logging::dropped_lines(), Ordering::Relaxed);
+                stats
+                    .dropped_log_lines
+                    .store(logging::dropped_lines(), Ordering::Relaxed);
                 dispatch::handle_admin(&house.metrics, &stats, house.app.get(), request)
             }
             Err(refused) => Response::empty(refused.status),
@@ -167,10 +203,16 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
     )
 }
 
-/// Waits until requests can be answered or, unless this is a successor, until the database is known to be away. Nothing is
-/// accepted before: whoever is in the socket's queue waits, and is not turned away.
+/// Waits until requests can be answered or, unless this is a successor, until the database is known
+/// to be away. Nothing is accepted before: whoever is in the socket's queue waits, and is not
+/// turned away.
 fn await_opening(house: &House, store: &Store, is_successor: bool) {
-    let until = Instant::now() + if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE };
+    let until = Instant::now()
+        + if is_successor {
+            SUCCESSOR_PATIENCE
+        } else {
+            LOAD_PATIENCE
+        };
     let is_hopeless = || !is_successor && store.is_away();
     while house.app.get().is_none() && Instant::now() < until && !is_hopeless() {
         thread::sleep(LOOK_EVERY);
@@ -179,26 +221,44 @@ fn await_opening(house: &House, store: &Store, is_successor: bool) {
 
 /// The process is nothing without it.
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
-    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
+    if let Err(error) = thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || work(app))
+    {
         log::error!("a thread cannot be started: {error}");
         log::logger().flush();
         process::exit(1);
     }
 }
 
-fn prepare(config: &Config, table: &'static [ExtensionGrant]) -> Result<(MasterSecret, Store, Extensions), String> {
+fn prepare(
+    config: &Config,
+    table: &'static [ExtensionGrant],
+) -> Result<(MasterSecret, Store, Extensions), String> {
     let path = config.secret_file.as_deref().ok_or(
         "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential gatepost-secret \
          (`gatepost secret` makes one)",
     )?;
     let master = MasterSecret::read(path)?;
     let store = Store::open(&database_settings(config)).map_err(|error| error.to_string())?;
-    let functions =
-        Store::open_for_functions(&function_settings(config)).map_err(|error| match config.grants_database_url {
-            Some(_) => error.to_string().replacen("GATEPOST_DATABASE_URL", "GATEPOST_GRANTS_DATABASE_URL", 1),
+    let functions = Store::open_for_functions(&function_settings(config)).map_err(|error| {
+        match config.grants_database_url {
+            Some(_) => error.to_string().replacen(
+                "GATEPOST_DATABASE_URL",
+                "GATEPOST_GRANTS_DATABASE_URL",
+                1,
+            ),
             None => error.to_string(),
-        });
-    Ok((master, store, Extensions { table, functions: functions? }))
+        }
+    });
+    Ok((
+        master,
+        store,
+        Extensions {
+            table,
+            functions: functions?,
+        },
+    ))
 }
 
 pub fn database_settings(config: &Config) -> DatabaseSettings {
@@ -213,13 +273,23 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
     }
 }
 
-/// How SQL functions of extension grants are reached: over a connection of their own where one is configured.
+/// How SQL functions of extension grants are reached: over a connection of their own where one is
+/// configured.
 pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
-    let url = config.grants_database_url.as_ref().unwrap_or(&config.database_url).clone();
-    DatabaseSettings { url, cancel_after: Duration::from_secs(2), ..database_settings(config) }
+    let url = config
+        .grants_database_url
+        .as_ref()
+        .unwrap_or(&config.database_url)
+        .clone();
+    DatabaseSettings {
+        url,
+        cancel_after: Duration::from_secs(2),
+        ..database_settings(config)
+    }
 }
 
-/// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
+/// Keeps the registry fresh: a change is in force a second after its commit, so the next look
+/// begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
     let (mut judged, mut told, mut told_denials) = (0, None, [BTreeSet::new(), BTreeSet::new()]);
@@ -227,10 +297,17 @@ fn keep(app: &App) -> ! {
         let in_frames = app.config.cookie_same_site == SameSite::None;
         let version = app.registry.snapshot().version;
         // Looks at every registration, so nothing waits for it.
-        if let Some(uses) = (judged != version).then(|| weak_settings(&app.store)).and_then(Result::ok) {
+        if let Some(uses) = (judged != version)
+            .then(|| weak_settings(&app.store))
+            .and_then(Result::ok)
+        {
             let line = references::line(&uses, in_frames);
             if told != line {
-                log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
+                log::warn!(
+                    "{}",
+                    line.as_deref()
+                        .unwrap_or("no weak settings are in use any more")
+                );
             }
             (judged, told) = (version, line);
         }
@@ -243,9 +320,14 @@ fn keep(app: &App) -> ! {
             Err(_) => {}
         }
         answered = app.registry.age() < REFRESH * 2;
-        for (store, told) in [&app.store, &app.extensions.functions].into_iter().zip(&mut told_denials) {
+        for (store, told) in [&app.store, &app.extensions.functions]
+            .into_iter()
+            .zip(&mut told_denials)
+        {
             let denied = store.denied_lately();
-            denied.difference(told).for_each(|cause| log::error!("the database does not do everything: {cause}"));
+            denied
+                .difference(told)
+                .for_each(|cause| log::error!("the database does not do everything: {cause}"));
             if denied.is_empty() && !told.is_empty() {
                 log::info!("the database has denied nothing for a minute");
             }
@@ -255,13 +337,18 @@ fn keep(app: &App) -> ! {
     }
 }
 
-/// Asks for a successor when statements hang that cannot be cancelled although the database answers others. While it
-/// answers nobody a successor would be worse off: it could not even load. On a thread of its own, because whatever else
-/// talks to the database may hang, too.
+/// Asks for a successor when statements hang that cannot be cancelled although the database answers
+/// others. While it answers nobody a successor would be worse off: it could not even load. On a
+/// thread of its own, because whatever else talks to the database may hang, too.
 fn watch(stores: &[Store]) -> ! {
     loop {
         thread::sleep(REFRESH);
-        let Some(store) = stores.iter().find(|store| store.is_stuck() && store.answers_anew()) else { continue };
+        let Some(store) = stores
+            .iter()
+            .find(|store| store.is_stuck() && store.answers_anew())
+        else {
+            continue;
+        };
         thread::sleep(REFRESH);
         if store.is_stuck() {
             log::error!("a statement cannot be cancelled: asking for a successor");
@@ -272,7 +359,12 @@ fn watch(stores: &[Store]) -> ! {
 }
 
 /// Loads the house, however long that takes.
-fn open(house: &'static House, store: &Store, extensions: Extensions, master: &MasterSecret) -> &'static App {
+fn open(
+    house: &'static House,
+    store: &Store,
+    extensions: Extensions,
+    master: &MasterSecret,
+) -> &'static App {
     let mut told = None;
     loop {
         match load(house, store, extensions.clone(), master) {
@@ -299,19 +391,31 @@ fn open(house: &'static House, store: &Store, extensions: Extensions, master: &M
     }
 }
 
-/// Loads the house over one connection while the pool opens the others: requests shall not queue for a connection each while
-/// a far database shakes hands.
-fn load(house: &House, store: &Store, extensions: Extensions, master: &MasterSecret) -> Result<App, LoadError> {
+/// Loads the house over one connection while the pool opens the others: requests shall not queue
+/// for a connection each while a far database shakes hands.
+fn load(
+    house: &House,
+    store: &Store,
+    extensions: Extensions,
+    master: &MasterSecret,
+) -> Result<App, LoadError> {
     thread::scope(|scope| {
         let opening = thread::Builder::new().name(String::from("opening"));
         if let Err(error) = opening.spawn_scoped(scope, || store.open_connections()) {
             log::warn!("connections are not opened before requests come: {error}");
         }
-        App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions)
+        App::load(
+            Arc::clone(&house.config),
+            store.clone(),
+            master,
+            Language::TAGS,
+            extensions,
+        )
     })
 }
 
-/// Writes down what failed, and tells the heads of the audit chains at once and with each minute that begins.
+/// Writes down what failed, and tells the heads of the audit chains at once and with each minute
+/// that begins.
 fn keep_audit(app: &App) -> ! {
     let mut minute = app.now().minute();
     app.tell_audit_heads();
@@ -326,7 +430,8 @@ fn keep_audit(app: &App) -> ! {
     }
 }
 
-/// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
+/// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may
+/// wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
@@ -334,9 +439,13 @@ fn keep_house(app: &App) -> ! {
                 if !maintained.left_to_another {
                     match audit_events::remove_expired(&app.store, app.now().day()) {
                         Ok(0) => {}
-                        Ok(count) => log::info!("{count} audit events were kept long enough and are removed"),
+                        Ok(count) => {
+                            log::info!("{count} audit events were kept long enough and are removed")
+                        }
                         Err(error) => {
-                            log::warn!("audit events that were kept long enough could not be removed: {error}")
+                            log::warn!(
+                                "audit events that were kept long enough could not be removed: {error}"
+                            )
                         }
                     }
                     remove_old_devices(app);
@@ -359,13 +468,16 @@ fn keep_house(app: &App) -> ! {
     }
 }
 
-/// What the leader does for all: 500 rows at a time, so that no statement holds many locks or takes long.
+/// What the leader does for all: 500 rows at a time, so that no statement holds many locks or takes
+/// long.
 fn remove_old_devices(app: &App) {
     loop {
         match device_authorizations::clean(&app.store) {
             Ok(500) => {}
             Ok(_) => return,
-            Err(error) => return log::warn!("old device authorizations could not be removed: {error}"),
+            Err(error) => {
+                return log::warn!("old device authorizations could not be removed: {error}");
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what users allowed clients.
+//! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what
+//! users allowed clients.
 
 use serde_json::json;
 
@@ -16,7 +17,12 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
     let found = all(invocation, |last: Option<&(Session, _)>, most| {
-        sessions::list(&operator.store, last.map(|(session, _)| session), subject.as_ref(), most)
+        sessions::list(
+            &operator.store,
+            last.map(|(session, _)| session),
+            subject.as_ref(),
+            most,
+        )
     })?;
     let object = |(session, username): &(Session, Option<String>)| {
         json!({
@@ -47,11 +53,20 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
     let sid = Sid::new(invocation.value(0));
     let day = sid.day();
-    let day = day.ok_or_else(|| Failure::Usage(String::from("SID must be as `gatepost session list` shows it")))?;
+    let day = day.ok_or_else(|| {
+        Failure::Usage(String::from(
+            "SID must be as `gatepost session list` shows it",
+        ))
+    })?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    let event = AuditEvent { sid: Some(&sid), ..audit_event("session_ended", json!({"by": "operator"})) };
+    let event = AuditEvent {
+        sid: Some(&sid),
+        ..audit_event("session_ended", json!({"by": "operator"}))
+    };
     if !sessions::end(&operator.store, day, &sid, &event)? {
-        return Err(Failure::Refused(String::from("there is no such session, or it has ended already")));
+        return Err(Failure::Refused(String::from(
+            "there is no such session, or it has ended already",
+        )));
     }
     output::line(&format!("session {} is over", sid.as_str()))
 }
@@ -64,7 +79,13 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
         client::named(&operator, client_id)?;
     }
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
-        grants::list(&operator.store, last.map(|(grant, _)| grant.id), subject.as_ref(), client_id.as_ref(), most)
+        grants::list(
+            &operator.store,
+            last.map(|(grant, _)| grant.id),
+            subject.as_ref(),
+            client_id.as_ref(),
+            most,
+        )
     })?;
     let object = |(grant, username): &(Grant, Option<String>)| {
         json!({
@@ -97,23 +118,41 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
 pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
     let text = invocation.value(0);
     let id = GrantId::from_text(text);
-    let id = id.ok_or_else(|| Failure::Usage(String::from("GRANT must be as `gatepost grant list` shows it")))?;
+    let id = id.ok_or_else(|| {
+        Failure::Usage(String::from(
+            "GRANT must be as `gatepost grant list` shows it",
+        ))
+    })?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    let over = || Failure::Refused(String::from("there is no such grant, or it is revoked already"));
+    let over = || {
+        Failure::Refused(String::from(
+            "there is no such grant, or it is revoked already",
+        ))
+    };
     let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
-    let event = AuditEvent { event: "grant_revoked", detail: json!({"by": "operator"}), ..AuditEvent::of(&grant) };
+    let event = AuditEvent {
+        event: "grant_revoked",
+        detail: json!({"by": "operator"}),
+        ..AuditEvent::of(&grant)
+    };
     if !grants::revoke(&operator.store, id, None, &event)? {
         return Err(over());
     }
     output::line(&format!("grant {text} and its tokens are over"))
 }
 
-/// After a leak, or after the database was restored from a copy that does not know the latest revocations.
+/// After a leak, or after the database was restored from a copy that does not know the latest
+/// revocations.
 pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
-    let question =
-        format!("This ends every session, grant and token of {}: everybody signs in again.", installation.issuer);
+    let question = format!(
+        "This ends every session, grant and token of {}: everybody signs in again.",
+        installation.issuer
+    );
     input::confirm(invocation, &question)?;
-    installation::revoke_everything(&operator.store, &audit_event("everything_revoked", json!({})))?;
+    installation::revoke_everything(
+        &operator.store,
+        &audit_event("everything_revoked", json!({})),
+    )?;
     output::line("every session, grant and token until now is over; people sign in again")
 }

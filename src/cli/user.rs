@@ -34,7 +34,10 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     if let Some(tenant) = &entry.tenant {
         let entries = catalogue::load(&operator.store)?.value.entries;
-        if !entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
+        if !entries
+            .iter()
+            .any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str())
+        {
             let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
             return Err(Failure::Refused(rule));
         }
@@ -45,7 +48,11 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         operator.sealers(&installation)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
-    let password_hash = if without { None } else { Some(hashed_password(&operator)?) };
+    let password_hash = if without {
+        None
+    } else {
+        Some(hashed_password(&operator)?)
+    };
     let new = UserRow {
         sub: entry.subject.unwrap_or_else(new_subject),
         username: entry.username,
@@ -59,18 +66,26 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
     users::insert(&operator.store, &new, &event).map_err(|error| {
-        let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
-        Failure::Refused(String::from(if constraint == "users_pkey" || constraint == "removed_subjects" {
-            "that sub is somebody's already, or once was, or is the client_id of a client"
-        } else {
-            "that user name is taken in this tenant"
-        }))
+        let StoreError::Taken(constraint) = &error else {
+            return Failure::from(error);
+        };
+        Failure::Refused(String::from(
+            if constraint == "users_pkey" || constraint == "removed_subjects" {
+                "that sub is somebody's already, or once was, or is the client_id of a client"
+            } else {
+                "that user name is taken in this tenant"
+            },
+        ))
     })?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
         return change::print_link(&operator, &installation, invocation, &added);
     }
-    output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
+    output::line(&format!(
+        "added {} with sub {}",
+        invocation.value(0),
+        new.sub
+    ))
 }
 
 /// By the rules of a document.
@@ -87,7 +102,11 @@ pub(super) fn new_subject() -> Subject {
 
 fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
     let password = input::new_password()?;
-    operator.password_hashing()?.hash(&password).map(SecretText::new).map_err(Failure::Refused)
+    operator
+        .password_hashing()?
+        .hash(&password)
+        .map(SecretText::new)
+        .map_err(Failure::Refused)
 }
 
 pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
@@ -95,7 +114,8 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     let username = invocation.value(0);
     let user = named(&operator, invocation, username)?;
     if user.username.is_none() {
-        let rule = "that user has no user name to sign in with; they sign in with an identity provider";
+        let rule =
+            "that user has no user name to sign in with; they sign in with an identity provider";
         return Err(Failure::Refused(String::from(rule)));
     }
     let hash = hashed_password(&operator)?;
@@ -103,11 +123,18 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     if !users::set_password(&operator.store, &user.sub, None, &hash, &event)? {
         return Err(missing(username));
     }
-    output::line(&format!("{} has a new password; what was signed in before is over", user.designation()))
+    output::line(&format!(
+        "{} has a new password; what was signed in before is over",
+        user.designation()
+    ))
 }
 
 /// In the tenant that `--tenant` names; one without a name by their subject.
-pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str) -> Result<UserRow, Failure> {
+pub(super) fn named(
+    operator: &Operator,
+    invocation: &Invocation,
+    username: &str,
+) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username, None)?.user;
     if let Some(found) = found {
@@ -118,28 +145,47 @@ pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str
     found.ok_or_else(|| missing(username))
 }
 
-pub(super) fn chosen(operator: &Operator, invocation: &Invocation) -> Result<Option<Subject>, Failure> {
+pub(super) fn chosen(
+    operator: &Operator,
+    invocation: &Invocation,
+) -> Result<Option<Subject>, Failure> {
     let username = invocation.option("--user");
-    username.map(|username| named(operator, invocation, username).map(|user| user.sub)).transpose()
+    username
+        .map(|username| named(operator, invocation, username).map(|user| user.sub))
+        .transpose()
 }
 
 fn missing(username: &str) -> Failure {
-    Failure::Refused(format!("there is no user \"{}\" there", username.escape_debug()))
+    Failure::Refused(format!(
+        "there is no user \"{}\" there",
+        username.escape_debug()
+    ))
 }
 
 pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    if !users::revoke(&operator.store, &user.sub, &user_event("user_revoked", &user.sub, json!({})))? {
+    if !users::revoke(
+        &operator.store,
+        &user.sub,
+        &user_event("user_revoked", &user.sub, json!({})),
+    )? {
         return Err(missing(user.designation()));
     }
-    output::line(&format!("sessions, grants and tokens of {} are over", user.designation()))
+    output::line(&format!(
+        "sessions, grants and tokens of {} are over",
+        user.designation()
+    ))
 }
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
-        users::list(&operator.store, last.map(|user| user.sub.as_str()).unwrap_or_default(), most)
+        users::list(
+            &operator.store,
+            last.map(|user| user.sub.as_str()).unwrap_or_default(),
+            most,
+        )
     })?;
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
     let columns = [
@@ -166,9 +212,12 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
     let identities = linked_identities::of_user(&operator.store, &user.sub)?;
     let providers = idp::known(&operator)?;
-    // With the providers registered with its issuer now: the name it was linked under may stand for another one since.
+    // With the providers registered with its issuer now: the name it was linked under may stand for
+    // another one since.
     let identities = identities.iter().map(|identity| {
-        let of_issuer = providers.iter().filter(|provider| provider.authority() == identity.issuer);
+        let of_issuer = providers
+            .iter()
+            .filter(|provider| provider.authority() == identity.issuer);
         let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
         json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "providers": names})
     });
@@ -181,17 +230,27 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
     output::object(invocation.has("--json"), &value)
 }
 
-/// What the audit log tells of a user in place of what says who somebody is (`name`, `email`, ...): events are kept for long
-/// and outlive the user. Passwords it never tells.
+/// What the audit log tells of a user in place of what says who somebody is (`name`, `email`, ...):
+/// events are kept for long and outlive the user. Passwords it never tells.
 const WITHHELD: &str = "(withheld)";
 
 pub(super) fn told_added(new: &UserRow) -> Value {
-    let form = form(new.tenant.as_ref(), new.enabled, new.password_hash.is_some(), &new.claims);
+    let form = form(
+        new.tenant.as_ref(),
+        new.enabled,
+        new.password_hash.is_some(),
+        &new.claims,
+    );
     json!({"username": new.username, "new": form})
 }
 
 pub(super) fn told_removed(old: &UserRow) -> Value {
-    let form = form(old.tenant.as_ref(), old.enabled, old.password_hash.is_some(), &old.claims);
+    let form = form(
+        old.tenant.as_ref(),
+        old.enabled,
+        old.password_hash.is_some(),
+        &old.claims,
+    );
     json!({"username": old.username, "old": form})
 }
 
@@ -206,14 +265,26 @@ pub(super) fn told_field(change: &FieldChange) -> Value {
     json!({"key": change.key, "old": told(&change.before), "new": told(&change.after)})
 }
 
-fn form(tenant: Option<&TenantName>, enabled: bool, has_password: bool, all: &Map<String, Value>) -> Value {
+fn form(
+    tenant: Option<&TenantName>,
+    enabled: bool,
+    has_password: bool,
+    all: &Map<String, Value>,
+) -> Value {
     let tenant = tenant.map(TenantName::as_str);
     json!({"tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all)})
 }
 
 fn claims(all: &Map<String, Value>) -> Value {
     let told = |(name, value): (&String, &Value)| {
-        (name.clone(), if is_personal(name) { json!(WITHHELD) } else { value.clone() })
+        (
+            name.clone(),
+            if is_personal(name) {
+                json!(WITHHELD)
+            } else {
+                value.clone()
+            },
+        )
     };
     Value::Object(all.iter().map(told).collect())
 }

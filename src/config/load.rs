@@ -6,8 +6,8 @@ use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
 use super::{
-    Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits, ListenAddress,
-    Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
+    Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits,
+    ListenAddress, Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
 };
 use crate::config::reader;
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -32,18 +32,28 @@ impl Config {
     pub fn load(source: &Source) -> Result<Config, ConfigError> {
         let mut reader = Reader::new(source);
         let config = config(&mut reader, source.cores);
-        let published = Duration::from_secs(u64::from(config.key_days.publish).saturating_mul(SECONDS_PER_DAY));
+        let published =
+            Duration::from_secs(u64::from(config.key_days.publish).saturating_mul(SECONDS_PER_DAY));
         if config.client_defaults.access_token_lifetime > published {
-            let rule = format!("must not outlive the key that signed: {} is shorter", KEY_PUBLISH_DAYS.name);
-            reader.problems.push(Problem::new(ACCESS_TOKEN_LIFETIME.name, rule));
+            let rule = format!(
+                "must not outlive the key that signed: {} is shorter",
+                KEY_PUBLISH_DAYS.name
+            );
+            reader
+                .problems
+                .push(Problem::new(ACCESS_TOKEN_LIFETIME.name, rule));
         }
-        if config.remember_session_lifetime.is_some_and(|lifetime| lifetime <= config.session_lifetime) {
+        if config
+            .remember_session_lifetime
+            .is_some_and(|lifetime| lifetime <= config.session_lifetime)
+        {
             let rule = format!("must be longer than {}", SESSION_LIFETIME.name);
-            reader.problems.push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
+            reader
+                .problems
+                .push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
         }
         if source.is_installed_missing && !reader.problems.is_empty() {
-            let rule =
-                "is not there, no GATEPOST_ variable is set, and no --env-file is named: one of them has the settings";
+            let rule = "is not there, no GATEPOST_ variable is set, and no --env-file is named: one of them has the settings";
             reader.problems.push(Problem::new(installed::FILE, rule));
         }
         ConfigError::unless_empty(reader.problems)?;
@@ -51,9 +61,14 @@ impl Config {
     }
 }
 
-/// Every problem leaves a placeholder behind and a note in the reader, so that all of them are found in one go.
+/// Every problem leaves a placeholder behind and a note in the reader, so that all of them are
+/// found in one go.
 fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
-    let database_url = reader.secret(&DATABASE_URL, &DATABASE_URL_FILE, Some("gatepost-database-url"));
+    let database_url = reader.secret(
+        &DATABASE_URL,
+        &DATABASE_URL_FILE,
+        Some("gatepost-database-url"),
+    );
     let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
     let levels = [
         ("off", log::LevelFilter::Off),
@@ -63,27 +78,40 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ("debug", log::LevelFilter::Debug),
     ];
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-    let statuses = [("standard", InvalidClientStatus::Standard), ("400", InvalidClientStatus::Always400)];
+    let statuses = [
+        ("standard", InvalidClientStatus::Standard),
+        ("400", InvalidClientStatus::Always400),
+    ];
     let same_site = [("lax", SameSite::Lax), ("none", SameSite::None)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
         database_url: database_url.unwrap_or_else(|| SecretText::new("")),
         database_connections: reader.number_or(&DATABASE_CONNECTIONS, workers.min(24)),
         grants_database_url: reader.secret(&GRANTS_DATABASE_URL, &GRANTS_DATABASE_URL_FILE, None),
-        base_url: reader.parsed(&BASE_URL, BaseUrl::parse).unwrap_or_else(BaseUrl::placeholder),
+        base_url: reader
+            .parsed(&BASE_URL, BaseUrl::parse)
+            .unwrap_or_else(BaseUrl::placeholder),
         listeners: listeners(reader),
         workers,
         upstream_places: reader.number(&UPSTREAM_PLACES),
         client_cache_mib: reader.number(&CLIENT_CACHE_MIB),
         secret_file: reader.path_or_credential(&SECRET_FILE, "gatepost-secret"),
-        trusted_proxies: reader.parsed(&TRUSTED_PROXIES, reader::cidr_list).unwrap_or_default(),
+        trusted_proxies: reader
+            .parsed(&TRUSTED_PROXIES, reader::cidr_list)
+            .unwrap_or_default(),
         log_level: reader.choice(&LOG, &levels, log::LevelFilter::Info),
         log_format: reader.choice(&LOG_FORMAT, &formats, LogFormat::Text),
         error_details: reader.choice(&ERROR_DETAILS, &[("off", false), ("on", true)], false),
-        outbound_allow: reader.parsed(&OUTBOUND_ALLOW, reader::cidr_list).unwrap_or_default(),
+        outbound_allow: reader
+            .parsed(&OUTBOUND_ALLOW, reader::cidr_list)
+            .unwrap_or_default(),
         ca_file: reader.parsed(&CA_FILE, reader::absolute_path),
         cookie_same_site: reader.choice(&COOKIE_SAMESITE, &same_site, SameSite::Lax),
-        invalid_client_status: reader.choice(&INVALID_CLIENT_STATUS, &statuses, InvalidClientStatus::Standard),
+        invalid_client_status: reader.choice(
+            &INVALID_CLIENT_STATUS,
+            &statuses,
+            InvalidClientStatus::Standard,
+        ),
         scope_claim: reader.choice(
             &SCOPE_CLAIM,
             &[("string", ScopeClaim::Text), ("array", ScopeClaim::Array)],
@@ -91,7 +119,9 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: Brand {
-            name: reader.parsed(&BRAND_NAME, reader::brand_name).unwrap_or_default(),
+            name: reader
+                .parsed(&BRAND_NAME, reader::brand_name)
+                .unwrap_or_default(),
             logo: reader.parsed(&BRAND_LOGO, reader::image_path),
             color: reader.parsed(&BRAND_COLOR, reader::color),
             privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
@@ -120,8 +150,12 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
 fn listeners(reader: &mut Reader<'_>) -> Listeners {
     let anywhere = ListenAddress::Tcp(std::net::SocketAddr::from(([127, 0, 0, 1], 0)));
     Listeners {
-        main: reader.parsed(&LISTEN, reader::listen_address).unwrap_or(anywhere),
-        admin: reader.parsed(&ADMIN_LISTEN, reader::socket_address_or_off).flatten(),
+        main: reader
+            .parsed(&LISTEN, reader::listen_address)
+            .unwrap_or(anywhere),
+        admin: reader
+            .parsed(&ADMIN_LISTEN, reader::socket_address_or_off)
+            .flatten(),
     }
 }
 
@@ -136,7 +170,8 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         device_authorizations_per_minute: reader.number(&LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE),
         device_pending: reader.number(&LIMIT_DEVICE_PENDING),
         user_code_failures_per_minute: reader.number(&LIMIT_USER_CODE_FAILURES_PER_MINUTE),
-        user_code_failures_per_minute_overall: reader.number(&LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
+        user_code_failures_per_minute_overall: reader
+            .number(&LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
         extension_failures_per_minute: reader.number(&LIMIT_EXTENSION_FAILURES_PER_MINUTE),
         logout_token_failures_per_minute: reader.number(&LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE),
         tracked: reader.number(&LIMIT_TRACKED),
@@ -154,7 +189,15 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
         refresh_token_retry_window_public: reader.seconds(&REFRESH_TOKEN_RETRY_WINDOW_PUBLIC),
         device_code_lifetime: reader.seconds(&DEVICE_CODE_LIFETIME),
         device_interval: reader.seconds(&DEVICE_INTERVAL),
-        access_token_typ: reader.choice(&ACCESS_TOKEN_TYP, &AccessTokenTyp::NAMED, AccessTokenTyp::AtJwt),
-        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::ALL.map(|one| (one.as_str(), one)), Strength::SignedIn),
+        access_token_typ: reader.choice(
+            &ACCESS_TOKEN_TYP,
+            &AccessTokenTyp::NAMED,
+            AccessTokenTyp::AtJwt,
+        ),
+        minimum_acr: reader.choice(
+            &MINIMUM_ACR,
+            &Strength::ALL.map(|one| (one.as_str(), one)),
+            Strength::SignedIn,
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! Every setting, read once and typed; the only reader of the environment. A configuration that does not hold is refused
-//! whole, with every problem named.
+//! Every setting, read once and typed; the only reader of the environment. A configuration that
+//! does not hold is refused whole, with every problem named.
 
 mod installed;
 mod load;
@@ -33,7 +33,8 @@ pub struct Config {
     /// `GATEPOST_UPSTREAM_PLACES`: requests that may wait for other servers at once.
     pub upstream_places: u32,
     pub client_cache_mib: u32,
-    /// `GATEPOST_SECRET_FILE`, or the systemd credential: where the master secret is. `None` when neither was given.
+    /// `GATEPOST_SECRET_FILE`, or the systemd credential: where the master secret is. `None` when
+    /// neither was given.
     pub secret_file: Option<PathBuf>,
     pub trusted_proxies: Vec<Cidr>,
     pub log_level: log::LevelFilter,
@@ -55,7 +56,8 @@ pub struct Config {
     pub session_lifetime: Duration,
     /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
     pub remember_session_lifetime: Option<Duration>,
-    /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by themselves.
+    /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
+    /// themselves.
     pub enrols: bool,
     /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
     pub client_defaults: ClientDefaults,
@@ -107,7 +109,11 @@ pub struct Color {
 
 impl fmt::Display for Color {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "#{:02x}{:02x}{:02x}", self.red, self.green, self.blue)
+        write!(
+            formatter,
+            "#{:02x}{:02x}{:02x}",
+            self.red, self.green, self.blue
+        )
     }
 }
 
@@ -163,11 +169,15 @@ pub struct Problem {
 
 impl Problem {
     fn new(name: impl Into<String>, rule: impl Into<String>) -> Problem {
-        Problem { name: name.into(), rule: rule.into() }
+        Problem {
+            name: name.into(),
+            rule: rule.into(),
+        }
     }
 }
 
-/// Everything that is wrong with a configuration; ends a command with exit code 78. `Display` gives a line per problem.
+/// Everything that is wrong with a configuration; ends a command with exit code 78. `Display` gives
+/// a line per problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub problems: Vec<Problem>,
@@ -175,18 +185,27 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub fn new(name: impl Into<String>, rule: impl Into<String>) -> ConfigError {
-        ConfigError { problems: vec![Problem::new(name, rule)] }
+        ConfigError {
+            problems: vec![Problem::new(name, rule)],
+        }
     }
 
     fn unless_empty(problems: Vec<Problem>) -> Result<(), ConfigError> {
-        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
+        }
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<String> =
-            self.problems.iter().map(|problem| format!("{} {}", problem.name, problem.rule)).collect();
+        let lines: Vec<String> = self
+            .problems
+            .iter()
+            .map(|problem| format!("{} {}", problem.name, problem.rule))
+            .collect();
         formatter.write_str(&lines.join("\n"))
     }
 }

@@ -1,4 +1,5 @@
-//! Reads typed values out of a [`Source`], collecting every problem instead of stopping at the first.
+//! Reads typed values out of a [`Source`], collecting every problem instead of stopping at the
+//! first.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,13 +20,20 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(source: &'a Source) -> Reader<'a> {
-        Reader { source, problems: Vec::new() }
+        Reader {
+            source,
+            problems: Vec::new(),
+        }
     }
 
     /// The given text, or the default's. Empty means absent, where empty is no value of its own.
     fn text(&self, setting: &'static Setting) -> Option<&'a str> {
         let counts = |text: &&str| !text.is_empty() || matches!(setting.kind, Kind::TextOrEmpty);
-        let default = if let Default::Is(text) = setting.default { Some(text) } else { None };
+        let default = if let Default::Is(text) = setting.default {
+            Some(text)
+        } else {
+            None
+        };
         self.source.given(setting.name).filter(counts).or(default)
     }
 
@@ -35,23 +43,40 @@ impl<'a> Reader<'a> {
         setting: &'static Setting,
         parse: impl Fn(&str) -> Result<T, &'static str>,
     ) -> Option<T> {
-        let Some(text) = self.text(setting) else { return self.absent(setting) };
-        parse(text).map_err(|rule| self.refuse(setting, rule, text)).ok()
+        let Some(text) = self.text(setting) else {
+            return self.absent(setting);
+        };
+        parse(text)
+            .map_err(|rule| self.refuse(setting, rule, text))
+            .ok()
     }
 
     /// One of the named choices; the first is the fallback after a problem.
-    pub(super) fn choice<T: Copy>(&mut self, setting: &'static Setting, choices: &[(&str, T)], fallback: T) -> T {
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        setting: &'static Setting,
+        choices: &[(&str, T)],
+        fallback: T,
+    ) -> T {
         let text = self.text(setting).unwrap_or_default();
         if let Some((_, value)) = choices.iter().find(|(name, _)| *name == text) {
             return *value;
         }
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        self.refuse(setting, &format!("must be one of {}", names.join(", ")), text);
+        self.refuse(
+            setting,
+            &format!("must be one of {}", names.join(", ")),
+            text,
+        );
         fallback
     }
 
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
-        let default = if let Default::Is(text) = setting.default { text.parse().unwrap_or_default() } else { 0 };
+        let default = if let Default::Is(text) = setting.default {
+            text.parse().unwrap_or_default()
+        } else {
+            0
+        };
         self.number_or(setting, default)
     }
 
@@ -67,22 +92,44 @@ impl<'a> Reader<'a> {
         read: impl Fn(&str) -> Option<u32>,
         otherwise: &str,
     ) -> u32 {
-        let (min, max) = if let Kind::Number(min, max) = setting.kind { (min, max) } else { (0, u32::MAX) };
-        let Some(text) = self.text(setting) else { return default };
-        read(text).filter(|number| (min..=max).contains(number)).unwrap_or_else(|| {
-            self.refuse(setting, &format!("must be a whole number from {min} to {max}{otherwise}"), text);
-            default
-        })
+        let (min, max) = if let Kind::Number(min, max) = setting.kind {
+            (min, max)
+        } else {
+            (0, u32::MAX)
+        };
+        let Some(text) = self.text(setting) else {
+            return default;
+        };
+        read(text)
+            .filter(|number| (min..=max).contains(number))
+            .unwrap_or_else(|| {
+                self.refuse(
+                    setting,
+                    &format!("must be a whole number from {min} to {max}{otherwise}"),
+                    text,
+                );
+                default
+            })
     }
 
     /// None where there is no default.
     pub(super) fn seconds(&mut self, setting: &'static Setting) -> Duration {
-        let default = if let Default::Is(text) = setting.default { text.parse().unwrap_or_default() } else { 0 };
+        let default = if let Default::Is(text) = setting.default {
+            text.parse().unwrap_or_default()
+        } else {
+            0
+        };
         let read = |text: &str| digits(text).or_else(|| timestamp::seconds(text)?.try_into().ok());
-        Duration::from_secs(u64::from(self.within(setting, default, read, ", or a time as 90s, 15m, 12h or 30d")))
+        Duration::from_secs(u64::from(self.within(
+            setting,
+            default,
+            read,
+            ", or a time as 90s, 15m, 12h or 30d",
+        )))
     }
 
-    /// A secret from its variable, or from the file another variable names, or else from a systemd credential.
+    /// A secret from its variable, or from the file another variable names, or else from a systemd
+    /// credential.
     pub(super) fn secret(
         &mut self,
         setting: &'static Setting,
@@ -92,7 +139,10 @@ impl<'a> Reader<'a> {
         let file = self.parsed(file_setting, path);
         match (self.text(setting), file) {
             (Some(_), Some(_)) => {
-                self.problems.push(Problem::new(setting.name, format!("must not stand beside {}", file_setting.name)));
+                self.problems.push(Problem::new(
+                    setting.name,
+                    format!("must not stand beside {}", file_setting.name),
+                ));
                 None
             }
             (Some(text), None) => Some(SecretText::new(text)),
@@ -105,22 +155,34 @@ impl<'a> Reader<'a> {
     }
 
     /// The path a setting names, or else that of a systemd credential.
-    pub(super) fn path_or_credential(&mut self, setting: &'static Setting, credential: &str) -> Option<PathBuf> {
-        self.parsed(setting, path).or_else(|| self.source.credential(credential))
+    pub(super) fn path_or_credential(
+        &mut self,
+        setting: &'static Setting,
+        credential: &str,
+    ) -> Option<PathBuf> {
+        self.parsed(setting, path)
+            .or_else(|| self.source.credential(credential))
     }
 
     fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
         if matches!(setting.default, Default::Required) {
-            self.problems.push(Problem::new(setting.name, "is required"));
+            self.problems
+                .push(Problem::new(setting.name, "is required"));
         }
         None
     }
 
     fn secret_file(&mut self, name: &str, file: &Path) -> Option<SecretText> {
         let rule = match std::fs::read_to_string(file) {
-            Ok(text) if text.trim().is_empty() => format!("names {}, which is empty", file.display()),
+            Ok(text) if text.trim().is_empty() => {
+                format!("names {}, which is empty", file.display())
+            }
             Ok(text) => return Some(SecretText::new(text.trim_end_matches(['\r', '\n']))),
-            Err(error) => format!("names {}, which cannot be read: {}", file.display(), cause(&error)),
+            Err(error) => format!(
+                "names {}, which cannot be read: {}",
+                file.display(),
+                cause(&error)
+            ),
         };
         self.problems.push(Problem::new(name, rule));
         None
@@ -129,13 +191,20 @@ impl<'a> Reader<'a> {
     fn refuse(&mut self, setting: &'static Setting, rule: &str, text: &str) {
         let shown: String = text.chars().take(80).collect();
         let is_secret = matches!(setting.kind, Kind::Secret);
-        let told = if is_secret { String::new() } else { format!("; it is \"{}\"", shown.escape_debug()) };
-        self.problems.push(Problem::new(setting.name, format!("{rule}{told}")));
+        let told = if is_secret {
+            String::new()
+        } else {
+            format!("; it is \"{}\"", shown.escape_debug())
+        };
+        self.problems
+            .push(Problem::new(setting.name, format!("{rule}{told}")));
     }
 }
 
 fn digits(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+    text.parse()
+        .ok()
+        .filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 type Parsed<T> = Result<T, &'static str>;
@@ -143,20 +212,25 @@ type Parsed<T> = Result<T, &'static str>;
 /// `127.0.0.1:8080`, `[::1]:8080` or `unix:/run/gatepost/http.sock`.
 pub(super) fn listen_address(text: &str) -> Parsed<ListenAddress> {
     match text.strip_prefix("unix:") {
-        Some(path) => {
-            absolute_path(path).map(ListenAddress::Unix).map_err(|_| "must have an absolute path after unix:")
-        }
+        Some(path) => absolute_path(path)
+            .map(ListenAddress::Unix)
+            .map_err(|_| "must have an absolute path after unix:"),
         None => socket_address(text).map(ListenAddress::Tcp),
     }
 }
 
 pub(super) fn socket_address(text: &str) -> Parsed<SocketAddr> {
-    text.parse().map_err(|_| "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080")
+    text.parse()
+        .map_err(|_| "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080")
 }
 
 /// The empty text is "off".
 pub(super) fn socket_address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
-    if text.is_empty() { Ok(None) } else { socket_address(text).map(Some) }
+    if text.is_empty() {
+        Ok(None)
+    } else {
+        socket_address(text).map(Some)
+    }
 }
 
 /// Address blocks separated by commas; spaces around them do not count.
@@ -164,7 +238,9 @@ pub(super) fn cidr_list(text: &str) -> Parsed<Vec<Cidr>> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    text.split(',').map(|block| Cidr::parse(block.trim())).collect()
+    text.split(',')
+        .map(|block| Cidr::parse(block.trim()))
+        .collect()
 }
 
 /// A path that does not depend on where the process was started.
@@ -178,12 +254,22 @@ pub(super) fn absolute_path(text: &str) -> Parsed<PathBuf> {
 
 /// A path to an existing kind of file; relative ones count from the working directory.
 pub(super) fn path(text: &str) -> Parsed<PathBuf> {
-    if text.contains('\0') { Err("must be a path") } else { Ok(PathBuf::from(text)) }
+    if text.contains('\0') {
+        Err("must be a path")
+    } else {
+        Ok(PathBuf::from(text))
+    }
 }
 
 pub(super) fn image_path(text: &str) -> Parsed<PathBuf> {
-    let known = [".svg", ".png", ".jpg", ".webp"].iter().any(|ending| text.ends_with(ending));
-    if known { absolute_path(text) } else { Err("must end in .svg, .png, .jpg or .webp") }
+    let known = [".svg", ".png", ".jpg", ".webp"]
+        .iter()
+        .any(|ending| text.ends_with(ending));
+    if known {
+        absolute_path(text)
+    } else {
+        Err("must end in .svg, .png, .jpg or .webp")
+    }
 }
 
 pub(super) fn link(text: &str) -> Parsed<String> {
@@ -193,8 +279,9 @@ pub(super) fn link(text: &str) -> Parsed<String> {
 pub(super) fn color(text: &str) -> Parsed<Color> {
     let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
     let valid = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let number =
-        valid.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #1a2b3c")?;
+    let number = valid
+        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+        .ok_or("must be a colour such as #1a2b3c")?;
     let [_, red, green, blue] = number.to_be_bytes();
     Ok(Color { red, green, blue })
 }
@@ -215,8 +302,9 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Reads a base URL; the error is the rule that was broken. What can be spelt in two ways is refused: clients compare
-    /// the issuer byte for byte (OpenID Connect Discovery §4.3), browsers its origin with their own spelling.
+    /// Reads a base URL; the error is the rule that was broken. What can be spelt in two ways is
+    /// refused: clients compare the issuer byte for byte (OpenID Connect Discovery §4.3), browsers
+    /// its origin with their own spelling.
     pub fn parse(text: &str) -> Result<BaseUrl, &'static str> {
         let url = WebUrl::parse(text)?;
         if !url.is_protected() {
@@ -232,14 +320,23 @@ impl BaseUrl {
             return Err("must not end with a slash");
         }
         if !url.path.split('/').skip(1).all(is_plain_segment) {
-            return Err("must have a path of plain segments: letters, digits, - . _ ~, no // and no dot segments");
+            return Err(
+                "must have a path of plain segments: letters, digits, - . _ ~, no // and no dot segments",
+            );
         }
-        Ok(BaseUrl { text: text.to_owned(), origin_length: url.origin.len() })
+        Ok(BaseUrl {
+            text: text.to_owned(),
+            origin_length: url.origin.len(),
+        })
     }
 
-    /// Stands in while problems are still being collected; a configuration that holds it is never handed out.
+    /// Stands in while problems are still being collected; a configuration that holds it is never
+    /// handed out.
     pub(super) fn placeholder() -> BaseUrl {
-        BaseUrl { text: String::new(), origin_length: 0 }
+        BaseUrl {
+            text: String::new(),
+            origin_length: 0,
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -248,12 +345,16 @@ impl BaseUrl {
 
     /// Scheme, host and port, as browsers send them in `Origin`.
     pub fn origin(&self) -> &str {
-        self.text.split_at_checked(self.origin_length).map_or(&self.text, |(origin, _)| origin)
+        self.text
+            .split_at_checked(self.origin_length)
+            .map_or(&self.text, |(origin, _)| origin)
     }
 
     /// The path in front of every path of ours; empty or beginning with `/`.
     pub fn path(&self) -> &str {
-        self.text.split_at_checked(self.origin_length).map_or("", |(_, path)| path)
+        self.text
+            .split_at_checked(self.origin_length)
+            .map_or("", |(_, path)| path)
     }
 
     /// Whether cookies can be `Secure` and carry the `__Host-` prefix.
@@ -284,9 +385,15 @@ mod tests {
         #[test]
         fn origin_and_path_are_told_apart() {
             let url = BaseUrl::parse("https://login.example.com:8443/id/v1").unwrap();
-            assert_eq!((url.origin(), url.path()), ("https://login.example.com:8443", "/id/v1"));
+            assert_eq!(
+                (url.origin(), url.path()),
+                ("https://login.example.com:8443", "/id/v1")
+            );
             let url = BaseUrl::parse("http://localhost:8080").unwrap();
-            assert_eq!((url.origin(), url.path(), url.is_https()), ("http://localhost:8080", "", false));
+            assert_eq!(
+                (url.origin(), url.path(), url.is_https()),
+                ("http://localhost:8080", "", false)
+            );
         }
 
         #[test]

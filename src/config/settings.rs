@@ -125,7 +125,10 @@ settings! {
 }
 
 pub fn by_flag(flag: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().copied().find(|setting| setting.flag().as_deref() == Some(flag))
+    SETTINGS
+        .iter()
+        .copied()
+        .find(|setting| setting.flag().as_deref() == Some(flag))
 }
 
 /// One setting. The constants in `settings` are the only ones.

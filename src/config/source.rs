@@ -1,6 +1,6 @@
-//! Where the texts of settings come from: flags before the environment before the file; secrets also from files and
-//! systemd credentials. A command that has neither environment nor file takes the file of the installation. The only
-//! reader of the environment.
+//! Where the texts of settings come from: flags before the environment before the file; secrets
+//! also from files and systemd credentials. A command that has neither environment nor file takes
+//! the file of the installation. The only reader of the environment.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -34,20 +34,31 @@ impl Source {
         }
     }
 
-    /// The settings for a command: as [`Source::from_environment`], where a file was named or any variable is set. Else
-    /// those of the installation on this machine, all of them: never half of two installations.
-    pub fn for_command(file: Option<&Path>, flags: &[(&'static str, String)]) -> Result<Source, ConfigError> {
+    /// The settings for a command: as [`Source::from_environment`], where a file was named or any
+    /// variable is set. Else those of the installation on this machine, all of them: never half of
+    /// two installations.
+    pub fn for_command(
+        file: Option<&Path>,
+        flags: &[(&'static str, String)],
+    ) -> Result<Source, ConfigError> {
         let mut names = std::env::vars_os().map(|(name, _)| name);
         if file.is_some() || names.any(|name| name.as_encoded_bytes().starts_with(b"GATEPOST_")) {
             return Source::from_environment(file, flags);
         }
         let installed = installed::find()?;
         let source = Source::from_environment(installed, flags)?;
-        Ok(Source { is_installed_missing: installed.is_none(), ..source })
+        Ok(Source {
+            is_installed_missing: installed.is_none(),
+            ..source
+        })
     }
 
-    /// Reads the file and this process's environment, and lays `flags` (name of the setting, value) over both.
-    pub fn from_environment(file: Option<&Path>, flags: &[(&'static str, String)]) -> Result<Source, ConfigError> {
+    /// Reads the file and this process's environment, and lays `flags` (name of the setting, value)
+    /// over both.
+    pub fn from_environment(
+        file: Option<&Path>,
+        flags: &[(&'static str, String)],
+    ) -> Result<Source, ConfigError> {
         let mut source = Source::empty();
         source.credentials_directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -72,8 +83,13 @@ impl Source {
     pub fn set(&mut self, name: &str, value: String) -> Result<(), Problem> {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
             let known = nearest(name, SETTINGS.iter().map(|setting| setting.name));
-            let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
-            return Err(Problem::new(name.escape_debug().to_string(), format!("is not a setting{hint}")));
+            let hint = known
+                .map(|known| format!("; the nearest is {known}"))
+                .unwrap_or_default();
+            return Err(Problem::new(
+                name.escape_debug().to_string(),
+                format!("is not a setting{hint}"),
+            ));
         };
         self.values.insert(setting.name, value);
         Ok(())
@@ -85,7 +101,9 @@ impl Source {
     }
 
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(name, text)| (*name, text.as_str()))
+        self.values
+            .iter()
+            .map(|(name, text)| (*name, text.as_str()))
     }
 
     /// The path of a systemd credential, where this process was given one of that name.
@@ -98,14 +116,31 @@ impl Source {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return vec![Problem::new(format!("cannot read {}:", file.display()), "run this with sudo")];
+                return vec![Problem::new(
+                    format!("cannot read {}:", file.display()),
+                    "run this with sudo",
+                )];
             }
-            Err(error) => return vec![Problem::new(file.display().to_string(), format!("cannot be read: {error}"))],
+            Err(error) => {
+                return vec![Problem::new(
+                    file.display().to_string(),
+                    format!("cannot be read: {error}"),
+                )];
+            }
         };
         let (pairs, problems) = parse(&text);
-        let locate = |problem: Problem| Problem::new(format!("{}, {}", file.display(), problem.name), problem.rule);
+        let locate = |problem: Problem| {
+            Problem::new(
+                format!("{}, {}", file.display(), problem.name),
+                problem.rule,
+            )
+        };
         let mut problems: Vec<Problem> = problems.into_iter().map(locate).collect();
-        problems.extend(pairs.into_iter().filter_map(|(name, value)| self.set(&name, value).err()));
+        problems.extend(
+            pairs
+                .into_iter()
+                .filter_map(|(name, value)| self.set(&name, value).err()),
+        );
         problems
     }
 }
@@ -113,17 +148,21 @@ impl Source {
 /// What went wrong with a file or a socket, without the number that only programmers know.
 pub fn cause(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
-/// The value of a variable that a registration document names as the place of a secret; `None` when it is not set or not
-/// UTF-8.
+/// The value of a variable that a registration document names as the place of a secret; `None` when
+/// it is not set or not UTF-8.
 pub fn environment_secret(name: &str) -> Option<SecretText> {
     std::env::var(name).ok().map(SecretText::new)
 }
 
-/// Reads the lines. Comments begin with `#`; a value may stand in single quotes (taken as it is) or in double quotes
-/// (where `\"` and `\\` stand for `"` and `\`). The error names the line, never its text: it may hold a secret.
+/// Reads the lines. Comments begin with `#`; a value may stand in single quotes (taken as it is) or
+/// in double quotes (where `\"` and `\\` stand for `"` and `\`). The error names the line, never
+/// its text: it may hold a secret.
 pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut problems = Vec::new();
@@ -134,8 +173,10 @@ pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         }
         match parse_line(line) {
             Ok((name, _)) if pairs.iter().any(|(seen, _)| *seen == name) => {
-                problems
-                    .push(Problem::new(format!("line {}", index + 1), "sets a variable that an earlier line has set"));
+                problems.push(Problem::new(
+                    format!("line {}", index + 1),
+                    "sets a variable that an earlier line has set",
+                ));
             }
             Ok(pair) => pairs.push(pair),
             Err(rule) => problems.push(Problem::new(format!("line {}", index + 1), rule)),
@@ -146,7 +187,10 @@ pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
 
 fn parse_line(line: &str) -> Result<(String, String), &'static str> {
     let (name, value) = line.split_once('=').ok_or("must be NAME=value")?;
-    let name_is_plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let name_is_plain = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !name_is_plain {
         return Err("must begin with a variable's name, followed by = without spaces");
     }
@@ -155,13 +199,19 @@ fn parse_line(line: &str) -> Result<(String, String), &'static str> {
 
 fn parse_value(value: &str) -> Result<String, &'static str> {
     if let Some(rest) = value.strip_prefix('\'') {
-        let inner = rest.strip_suffix('\'').filter(|inner| !inner.contains('\''));
-        return inner.map(str::to_owned).ok_or("must end its single-quoted value with the closing quote");
+        let inner = rest
+            .strip_suffix('\'')
+            .filter(|inner| !inner.contains('\''));
+        return inner
+            .map(str::to_owned)
+            .ok_or("must end its single-quoted value with the closing quote");
     }
     let Some(rest) = value.strip_prefix('"') else {
         return Ok(value.to_owned());
     };
-    unescape(rest).ok_or("must end its double-quoted value with the closing quote; only \\\" and \\\\ are escapes")
+    unescape(rest).ok_or(
+        "must end its double-quoted value with the closing quote; only \\\" and \\\\ are escapes",
+    )
 }
 
 fn unescape(rest: &str) -> Option<String> {
@@ -170,7 +220,11 @@ fn unescape(rest: &str) -> Option<String> {
     while let Some(character) = characters.next() {
         match character {
             '"' => return characters.next().is_none().then_some(value),
-            '\\' => value.push(characters.next().filter(|escaped| matches!(escaped, '"' | '\\'))?),
+            '\\' => value.push(
+                characters
+                    .next()
+                    .filter(|escaped| matches!(escaped, '"' | '\\'))?,
+            ),
             other => value.push(other),
         }
     }
@@ -187,9 +241,18 @@ mod tests {
     fn quotes_comments_and_blanks_are_understood() {
         let text = "# comment\n\nA=1\n  B = no\nC=a b # not a comment\nD='q\"q # '\nE=\"a\\\"b\\\\c\"\nF=\nG=x=y\r\n";
         let (pairs, problems) = parse(text);
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let expected =
-            [("A", "1"), ("C", "a b # not a comment"), ("D", "q\"q # "), ("E", "a\"b\\c"), ("F", ""), ("G", "x=y")];
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let expected = [
+            ("A", "1"),
+            ("C", "a b # not a comment"),
+            ("D", "q\"q # "),
+            ("E", "a\"b\\c"),
+            ("F", ""),
+            ("G", "x=y"),
+        ];
         assert_eq!(pairs, expected);
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].name, "line 4");

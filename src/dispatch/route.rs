@@ -1,4 +1,5 @@
-//! The table of everything that can be asked for: paths, methods, who reads the answer, who may share it, who answers.
+//! The table of everything that can be asked for: paths, methods, who reads the answer, who may
+//! share it, who answers.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -6,7 +7,9 @@ use crate::config::Config;
 use crate::endpoints::authorize::{self, consent};
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{account, answers, device, discovery, login, metrics, static_files, upstream};
+use crate::endpoints::{
+    account, answers, device, discovery, login, metrics, static_files, upstream,
+};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -28,7 +31,10 @@ pub(super) enum Sharing {
 pub(super) enum Endpoint<'a> {
     Plain(fn(&App, &Request) -> Result<Response, Failure>),
     /// What it is about stands in the path.
-    Named(fn(&App, &Request, &str) -> Result<Response, Failure>, &'a str),
+    Named(
+        fn(&App, &Request, &str) -> Result<Response, Failure>,
+        &'a str,
+    ),
     /// Stands without the database.
     Standing(fn(&Config, &str) -> Result<Response, Failure>, &'a str),
 }
@@ -55,74 +61,185 @@ impl<'a> Route<'a> {
         use Endpoint::{Named, Plain, Standing};
         use Sharing::{ClientOrigins, Everybody, Nobody};
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
-        let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
-        let below = if is_well_known { metadata::CONFIGURATION_PATH } else { path.strip_prefix(base_path)? };
+        let is_well_known =
+            path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
+        let below = if is_well_known {
+            metadata::CONFIGURATION_PATH
+        } else {
+            path.strip_prefix(base_path)?
+        };
         let (label, allow, audience, sharing, endpoint) = match below {
-            "" | "/" => ("home", READ, Person, Nobody, Plain(|app, request| Ok(discovery::home(app, request)))),
-            "/healthz" => ("healthz", READ, Program, Nobody, Standing(|_, _| Ok(metrics::live()), "")),
-            metadata::CONFIGURATION_PATH => {
-                ("discovery", SHARED, Program, Everybody, Plain(|app, _| discovery::metadata(app)))
-            }
-            metadata::JWKS_PATH => ("jwks", SHARED, Program, Everybody, Plain(|app, _| discovery::jwks(app))),
-            metadata::AUTHORIZE_PATH => ("authorize", "GET, POST", Person, Nobody, Plain(authorize::handle)),
-            metadata::END_SESSION_PATH => ("endsession", "GET, POST", Person, Nobody, Plain(end_session::handle)),
-            metadata::CHECK_SESSION_PATH => {
-                ("checksession", READ, Person, Nobody, Standing(|config, _| Ok(logout::check_session(config)), ""))
-            }
-            metadata::TOKEN_PATH => ("token", CALLED, Program, ClientOrigins, Plain(token::handle)),
-            metadata::REVOCATION_PATH => {
-                ("revocation", CALLED, Program, ClientOrigins, Plain(introspection::revoke_presented))
-            }
-            metadata::INTROSPECTION_PATH => ("introspect", "POST", Program, Nobody, Plain(introspection::handle)),
-            metadata::DEVICE_AUTHORIZATION_PATH => {
-                ("deviceauthorization", CALLED, Program, ClientOrigins, Plain(device::authorize))
-            }
-            metadata::USERINFO_PATH => {
-                ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins, Plain(userinfo::handle))
-            }
+            "" | "/" => (
+                "home",
+                READ,
+                Person,
+                Nobody,
+                Plain(|app, request| Ok(discovery::home(app, request))),
+            ),
+            "/healthz" => (
+                "healthz",
+                READ,
+                Program,
+                Nobody,
+                Standing(|_, _| Ok(metrics::live()), ""),
+            ),
+            metadata::CONFIGURATION_PATH => (
+                "discovery",
+                SHARED,
+                Program,
+                Everybody,
+                Plain(|app, _| discovery::metadata(app)),
+            ),
+            metadata::JWKS_PATH => (
+                "jwks",
+                SHARED,
+                Program,
+                Everybody,
+                Plain(|app, _| discovery::jwks(app)),
+            ),
+            metadata::AUTHORIZE_PATH => (
+                "authorize",
+                "GET, POST",
+                Person,
+                Nobody,
+                Plain(authorize::handle),
+            ),
+            metadata::END_SESSION_PATH => (
+                "endsession",
+                "GET, POST",
+                Person,
+                Nobody,
+                Plain(end_session::handle),
+            ),
+            metadata::CHECK_SESSION_PATH => (
+                "checksession",
+                READ,
+                Person,
+                Nobody,
+                Standing(|config, _| Ok(logout::check_session(config)), ""),
+            ),
+            metadata::TOKEN_PATH => (
+                "token",
+                CALLED,
+                Program,
+                ClientOrigins,
+                Plain(token::handle),
+            ),
+            metadata::REVOCATION_PATH => (
+                "revocation",
+                CALLED,
+                Program,
+                ClientOrigins,
+                Plain(introspection::revoke_presented),
+            ),
+            metadata::INTROSPECTION_PATH => (
+                "introspect",
+                "POST",
+                Program,
+                Nobody,
+                Plain(introspection::handle),
+            ),
+            metadata::DEVICE_AUTHORIZATION_PATH => (
+                "deviceauthorization",
+                CALLED,
+                Program,
+                ClientOrigins,
+                Plain(device::authorize),
+            ),
+            metadata::USERINFO_PATH => (
+                "userinfo",
+                "GET, HEAD, POST, OPTIONS",
+                Program,
+                ClientOrigins,
+                Plain(userinfo::handle),
+            ),
             // Password managers look there.
             "/.well-known/change-password" => {
                 let account = |app: &App, _: &Request| {
-                    Ok(answers::see_other(format!("{}/account#password", app.config.base_url.path())))
+                    Ok(answers::see_other(format!(
+                        "{}/account#password",
+                        app.config.base_url.path()
+                    )))
                 };
                 ("change_password", READ, Person, Nobody, Plain(account))
             }
             "/login" => ("login", FORM, Person, Nobody, Plain(login::handle)),
-            "/login/second-factor" => ("second_factor", FORM, Person, Nobody, Plain(login::second_factor::handle)),
+            "/login/second-factor" => (
+                "second_factor",
+                FORM,
+                Person,
+                Nobody,
+                Plain(login::second_factor::handle),
+            ),
             "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),
             "/logout" => ("logout", FORM, Person, Nobody, Plain(logout::handle)),
             "/account" => ("account", FORM, Person, Nobody, Plain(account::handle)),
-            "/account/link" => ("password_link", FORM, Person, Nobody, Plain(account::password_link::handle)),
+            "/account/link" => (
+                "password_link",
+                FORM,
+                Person,
+                Nobody,
+                Plain(account::password_link::handle),
+            ),
             "/device" => ("device", FORM, Person, Nobody, Plain(device::handle)),
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
                 match (first, rest.rsplit_once('/')) {
-                    ("static", _) => ("static", READ, Person, Nobody, Standing(static_files::handle, rest)),
+                    ("static", _) => (
+                        "static",
+                        READ,
+                        Person,
+                        Nobody,
+                        Standing(static_files::handle, rest),
+                    ),
                     ("clients", Some((client, "logo"))) => (
                         "logo",
                         READ,
                         Person,
                         Nobody,
-                        Named(|app, _, client| static_files::client_logo(app, client), client),
+                        Named(
+                            |app, _, client| static_files::client_logo(app, client),
+                            client,
+                        ),
                     ),
                     ("external", Some((provider, _))) if provider.contains('/') => return None,
-                    ("external", Some((provider, "callback"))) => {
-                        ("external_callback", READ, Person, Nobody, Named(upstream::callback, provider))
-                    }
-                    ("external", Some((provider, "logout"))) => {
-                        ("external_logout", "POST", Program, Nobody, Named(upstream::logout::handle, provider))
-                    }
-                    ("external", Some((provider, "signed-out"))) => {
-                        ("external_signed_out", READ, Person, Nobody, Named(upstream::logout::signed_out, provider))
-                    }
+                    ("external", Some((provider, "callback"))) => (
+                        "external_callback",
+                        READ,
+                        Person,
+                        Nobody,
+                        Named(upstream::callback, provider),
+                    ),
+                    ("external", Some((provider, "logout"))) => (
+                        "external_logout",
+                        "POST",
+                        Program,
+                        Nobody,
+                        Named(upstream::logout::handle, provider),
+                    ),
+                    ("external", Some((provider, "signed-out"))) => (
+                        "external_signed_out",
+                        READ,
+                        Person,
+                        Nobody,
+                        Named(upstream::logout::signed_out, provider),
+                    ),
                     _ => return None,
                 }
             }
         };
-        Some(Route { label, allow, audience, sharing, endpoint })
+        Some(Route {
+            label,
+            allow,
+            audience,
+            sharing,
+            endpoint,
+        })
     }
 
     pub(super) fn allows(&self, method: Method) -> bool {
-        self.allow.split(", ").any(|allowed| allowed == method.as_str())
+        self.allow
+            .split(", ")
+            .any(|allowed| allowed == method.as_str())
     }
 }

@@ -1,4 +1,5 @@
-//! How endpoints answer: pages with their headers, JSON, redirects. Header sets of wire behaviour live here, once.
+//! How endpoints answer: pages with their headers, JSON, redirects. Header sets of wire behaviour
+//! live here, once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,15 +14,17 @@ use crate::http::{Body, Note, Request, Response};
 use crate::pages::error::{self, Problem};
 use crate::pages::frame::{self, Chrome};
 use crate::pages::language::Language;
-use crate::protocol::authorize::authorize_request::{AuthorizeError, Refusal as Refused, ReturnPath};
+use crate::protocol::authorize::authorize_request::{
+    AuthorizeError, Refusal as Refused, ReturnPath,
+};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
 use crate::protocol::token::extension_grant::{Description, Refusal};
 use crate::protocol::token::id_token::error_members;
 use crate::protocol::words::reason::{Reason, TokenError};
 
-/// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
-/// client, and browsers hold every hop against the list.
+/// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end,
+/// by redirects, at a client, and browsers hold every hop against the list.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -33,8 +36,8 @@ pub struct Presentation<'a> {
 }
 
 impl<'a> Presentation<'a> {
-    /// What is around a page in the language that `ui_locales`, else the request's own parameter of that name, else the
-    /// browser asks for.
+    /// What is around a page in the language that `ui_locales`, else the request's own parameter of
+    /// that name, else the browser asks for.
     pub fn chrome(&self, ui_locales: &str) -> Chrome<'a> {
         Chrome {
             brand: &self.config.brand,
@@ -47,7 +50,11 @@ impl<'a> Presentation<'a> {
 
     /// The language of a page that is drawn with these `ui_locales`.
     pub fn language(&self, ui_locales: &str) -> Language {
-        let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
+        let accept_language = self
+            .request
+            .headers
+            .first("accept-language")
+            .unwrap_or_default();
         Language::choose(&self.asked_locales(ui_locales), accept_language)
     }
 
@@ -56,39 +63,57 @@ impl<'a> Presentation<'a> {
         self.in_language_of(address, "")
     }
 
-    /// An address of ours at which the language goes on that a page drawn with these `ui_locales` has. What the browser asks
-    /// for it asks for there, too.
+    /// An address of ours at which the language goes on that a page drawn with these `ui_locales`
+    /// has. What the browser asks for it asks for there, too.
     pub fn in_language_of(&self, address: String, ui_locales: &str) -> String {
         speaking(address, &self.asked_locales(ui_locales))
     }
 
     fn asked_locales(&self, ui_locales: &str) -> String {
-        if ui_locales.is_empty() { sent_ui_locales(self.request) } else { ui_locales.to_owned() }
+        if ui_locales.is_empty() {
+            sent_ui_locales(self.request)
+        } else {
+            ui_locales.to_owned()
+        }
     }
 }
 
 /// An address of ours with the first of `ui_locales` that we speak.
 pub fn speaking(address: String, ui_locales: &str) -> String {
-    let Some(language) = Language::asked_for(ui_locales) else { return address };
+    let Some(language) = Language::asked_for(ui_locales) else {
+        return address;
+    };
     let joint = if address.contains('?') { '&' } else { '?' };
     format!("{address}{joint}ui_locales={}", language.tag())
 }
 
-/// `ui_locales` of a request, whatever else is wrong with it: a page about what is wrong shall be understood, too.
+/// `ui_locales` of a request, whatever else is wrong with it: a page about what is wrong shall be
+/// understood, too.
 fn sent_ui_locales(request: &Request) -> String {
-    let form: &[u8] = if request.query.is_empty() { &request.body } else { request.query.as_bytes() };
+    let form: &[u8] = if request.query.is_empty() {
+        &request.body
+    } else {
+        request.query.as_bytes()
+    };
     let sent = form_urlencoded::parse(form).find(|(name, _)| name == "ui_locales");
-    sent.map(|(_, value)| value.into_owned()).unwrap_or_default()
+    sent.map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
 }
 
-/// A page with a form of ours. `same-origin` because under `no-referrer` browsers post with `Origin: null`.
+/// A page with a form of ours. `same-origin` because under `no-referrer` browsers post with
+/// `Origin: null`.
 pub fn form_page(status: u16, markup: Markup) -> Response {
     unframed(status, markup, PAGE_POLICY, "same-origin")
 }
 
 /// The same, with a script of ours: for times as the reader's own clock has them, or for passkeys.
 pub fn scripted_page(status: u16, markup: Markup) -> Response {
-    unframed(status, markup, &format!("{PAGE_POLICY}; script-src 'self'"), "same-origin")
+    unframed(
+        status,
+        markup,
+        &format!("{PAGE_POLICY}; script-src 'self'"),
+        "same-origin",
+    )
 }
 
 /// A page without a form of ours.
@@ -104,12 +129,26 @@ fn unframed(status: u16, markup: Markup, policy: &str, referrer: &str) -> Respon
         .header("Referrer-Policy", referrer.to_owned())
 }
 
-/// The page after a sign-out: it may frame these origins, and goes on by itself where there is somewhere to go. That
-/// is said by a header: an element would be shown to people as part of the page.
-pub fn framing_page(markup: Markup, origins: &BTreeSet<String>, goes_on_to: Option<&str>) -> Response {
+/// The page after a sign-out: it may frame these origins, and goes on by itself where there is
+/// somewhere to go. That is said by a header: an element would be shown to people as part of the
+/// page.
+pub fn framing_page(
+    markup: Markup,
+    origins: &BTreeSet<String>,
+    goes_on_to: Option<&str>,
+) -> Response {
     let frames: Vec<&str> = origins.iter().map(String::as_str).collect();
-    let frame_src = if frames.is_empty() { String::new() } else { format!("; frame-src {}", frames.join(" ")) };
-    let page = unframed(200, markup, &format!("{PAGE_POLICY}{frame_src}"), "no-referrer");
+    let frame_src = if frames.is_empty() {
+        String::new()
+    } else {
+        format!("; frame-src {}", frames.join(" "))
+    };
+    let page = unframed(
+        200,
+        markup,
+        &format!("{PAGE_POLICY}{frame_src}"),
+        "no-referrer",
+    );
     match goes_on_to {
         Some(location) => page.header("Refresh", format!("{FRAMES_SECONDS};url={location}")),
         None => page,
@@ -119,13 +158,20 @@ pub fn framing_page(markup: Markup, origins: &BTreeSet<String>, goes_on_to: Opti
 /// A page that any site may frame: it shows nothing and has no form.
 pub fn frameable_page(markup: Markup) -> Response {
     html(200, markup)
-        .header("Content-Security-Policy", "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors *")
+        .header(
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors *",
+        )
         .header("Referrer-Policy", "no-referrer")
 }
 
 fn html(status: u16, markup: Markup) -> Response {
     let body = Body::Owned(markup.into_string().into_bytes());
-    no_store(Response::with_body(status, "text/html; charset=utf-8", body))
+    no_store(Response::with_body(
+        status,
+        "text/html; charset=utf-8",
+        body,
+    ))
 }
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
@@ -133,19 +179,26 @@ pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Rea
     error_page_with(presentation, problem, (reason, None), None)
 }
 
-/// What an answer says of what was wrong: a fixed sentence; under `GATEPOST_ERROR_DETAILS` the code and what the log is told,
-/// too. Of bytes that RFC 6749 §5.2 lets no `error_description` have, each is a question mark.
+/// What an answer says of what was wrong: a fixed sentence; under `GATEPOST_ERROR_DETAILS` the code
+/// and what the log is told, too. Of bytes that RFC 6749 §5.2 lets no `error_description` have,
+/// each is a question mark.
 fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<&str>)) -> String {
     if !config.error_details {
         return sentence.to_owned();
     }
-    let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+    let detail = detail
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
     let is_allowed = |one: &char| (' '..='~').contains(one) && !matches!(one, '"' | '\\');
     let text = format!("{sentence} [{}{detail}]", reason.code());
-    text.chars().take(1_000).map(|one| if is_allowed(&one) { one } else { '?' }).collect()
+    text.chars()
+        .take(1_000)
+        .map(|one| if is_allowed(&one) { one } else { '?' })
+        .collect()
 }
 
-/// The same with what the log is told beside, and a way back to the sign-in page, in the language of what they sign in for.
+/// The same with what the log is told beside, and a way back to the sign-in page, in the language
+/// of what they sign in for.
 pub fn error_page_with(
     presentation: &Presentation<'_>,
     problem: Problem,
@@ -155,10 +208,19 @@ pub fn error_page_with(
     let ui_locales = way_back.map(|way| way.ui_locales).unwrap_or_default();
     let sign_in = way_back.map(|way| way.sign_in);
     // Nothing else on that page leads anywhere, and its address is of no more use.
-    let home = presentation.in_language_of(format!("{}/", presentation.config.base_url.path()), ui_locales);
+    let home = presentation.in_language_of(
+        format!("{}/", presentation.config.base_url.path()),
+        ui_locales,
+    );
     let home = (problem == Problem::RoundTripOver).then_some(home.as_str());
     let sentence = explained(presentation.config, reason.description(), (reason, detail));
-    let markup = error::page(presentation.chrome(ui_locales), problem, (Some(reason.code()), &sentence), sign_in, home);
+    let markup = error::page(
+        presentation.chrome(ui_locales),
+        problem,
+        (Some(reason.code()), &sentence),
+        sign_in,
+        home,
+    );
     noted(plain_page(problem.status(), markup), reason)
 }
 
@@ -172,9 +234,16 @@ pub struct WayBack<'a> {
 }
 
 /// The error page for what the server itself refused; `description` is for developers.
-pub fn refusal_page(presentation: &Presentation<'_>, status: u16, description: &'static str) -> Response {
+pub fn refusal_page(
+    presentation: &Presentation<'_>,
+    status: u16,
+    description: &'static str,
+) -> Response {
     let chrome = presentation.chrome("");
-    plain_page(status, error::page(chrome, problem_of(status), (None, description), None, None))
+    plain_page(
+        status,
+        error::page(chrome, problem_of(status), (None, description), None, None),
+    )
 }
 
 /// The kind of error page that goes with a status.
@@ -191,16 +260,37 @@ pub fn problem_of(status: u16) -> Problem {
 }
 
 /// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
-pub fn json_error(config: &Config, status: u16, error: &str, told: (Reason, Option<&str>)) -> Response {
-    noted(json(status, &error_members(error, &explained(config, told.0.description(), told))), told.0)
+pub fn json_error(
+    config: &Config,
+    status: u16,
+    error: &str,
+    told: (Reason, Option<&str>),
+) -> Response {
+    noted(
+        json(
+            status,
+            &error_members(error, &explained(config, told.0.description(), told)),
+        ),
+        told.0,
+    )
 }
 
 /// What an extension grant refused: its own words where it has some.
 pub fn refused_by_grant(config: &Config, refusal: &Refusal) -> Response {
-    let TokenError { code, reason, detail } = &refusal.error;
-    let description = refusal.description.as_ref().map_or(reason.description(), Description::as_str);
+    let TokenError {
+        code,
+        reason,
+        detail,
+    } = &refusal.error;
+    let description = refusal
+        .description
+        .as_ref()
+        .map_or(reason.description(), Description::as_str);
     let description = explained(config, description, (*reason, detail.as_deref()));
-    let mut response = noted(json(400, &error_members(code.as_str(), &description)), *reason);
+    let mut response = noted(
+        json(400, &error_members(code.as_str(), &description)),
+        *reason,
+    );
     response.note.detail.clone_from(detail);
     response
 }
@@ -223,7 +313,11 @@ pub fn nothing_to_show() -> Response {
 /// A JSON answer that nobody may keep.
 pub fn json(status: u16, value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).unwrap_or_default();
-    no_store(Response::with_body(status, "application/json", Body::Owned(body)))
+    no_store(Response::with_body(
+        status,
+        "application/json",
+        Body::Owned(body),
+    ))
 }
 
 /// The answer, with the reason for the log.
@@ -238,32 +332,63 @@ pub fn retry_after(response: Response, wait: Duration) -> Response {
 }
 
 fn no_store(response: Response) -> Response {
-    response.header("Cache-Control", "no-store").header("Pragma", "no-cache")
+    response
+        .header("Cache-Control", "no-store")
+        .header("Pragma", "no-cache")
 }
 
 /// 303, so that nothing that was posted is posted again elsewhere (RFC 9700 §4.12).
 pub fn see_other(location: String) -> Response {
-    no_store(Response::empty(303)).header("Location", location).header("Referrer-Policy", "no-referrer")
+    no_store(Response::empty(303))
+        .header("Location", location)
+        .header("Referrer-Policy", "no-referrer")
 }
 
-/// A refused authorization request: a page when there is nowhere to send it, else the error where the success would go.
+/// A refused authorization request: a page when there is nowhere to send it, else the error where
+/// the success would go.
 pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -> Response {
     match error {
-        AuthorizeError::Page { client_id, reason, detail } => {
+        AuthorizeError::Page {
+            client_id,
+            reason,
+            detail,
+        } => {
             let told = (reason, detail.as_deref());
             let mut response = error_page_with(presentation, Problem::BadRequest, told, None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect(path, Refused { code, reason, detail }) => {
-            let ReturnPath { client_id, to, mode, state, silent, with_iss } = path;
+        AuthorizeError::Redirect(
+            path,
+            Refused {
+                code,
+                reason,
+                detail,
+            },
+        ) => {
+            let ReturnPath {
+                client_id,
+                to,
+                mode,
+                state,
+                silent,
+                with_iss,
+            } = path;
             let issuer = with_iss.then(|| presentation.config.base_url.as_str());
-            let sentence = explained(presentation.config, reason.description(), (reason, detail.as_deref()));
+            let sentence = explained(
+                presentation.config,
+                reason.description(),
+                (reason, detail.as_deref()),
+            );
             let parameters = error_parameters(code, sentence, state.as_deref(), issuer);
             let framed_by = to.origin().filter(|_| silent);
             let mut response = noted(
-                deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
+                deliver(
+                    presentation,
+                    authorize_response::deliver(&to, mode, parameters),
+                    framed_by.as_deref(),
+                ),
                 reason,
             );
             response.note.client_id = Some(client_id.to_string());
@@ -273,14 +398,19 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
     }
 }
 
-/// An authorization response on its way through the browser. `framed_by` is the origin that may frame the form: a client
-/// that renews silently does so in a frame.
-pub fn deliver(presentation: &Presentation<'_>, delivery: Delivery, framed_by: Option<&str>) -> Response {
+/// An authorization response on its way through the browser. `framed_by` is the origin that may
+/// frame the form: a client that renews silently does so in a frame.
+pub fn deliver(
+    presentation: &Presentation<'_>,
+    delivery: Delivery,
+    framed_by: Option<&str>,
+) -> Response {
     match delivery {
         Delivery::Redirect { location } => see_other(location),
-        Delivery::Form { action, fields } => {
-            form_post_page(frame::form_post_page(presentation.chrome(""), &action, &fields), framed_by)
-        }
+        Delivery::Form { action, fields } => form_post_page(
+            frame::form_post_page(presentation.chrome(""), &action, &fields),
+            framed_by,
+        ),
     }
 }
 
@@ -293,12 +423,14 @@ fn form_post_page(markup: Markup, framed_by: Option<&str>) -> Response {
     };
     match framed_by {
         Some(origin) => page.header("Content-Security-Policy", policy(origin)),
-        None => page.header("Content-Security-Policy", policy("'none'")).header("X-Frame-Options", "DENY"),
+        None => page
+            .header("Content-Security-Policy", policy("'none'"))
+            .header("X-Frame-Options", "DENY"),
     }
 }
 
-/// Whether a script of `origin` may read this answer: an origin of the client the answer is about, or, where no client is
-/// known (a preflight, a bad token), of any client.
+/// Whether a script of `origin` may read this answer: an origin of the client the answer is about,
+/// or, where no client is known (a preflight, a bad token), of any client.
 pub fn may_share(app: Option<&App>, note: &Note, origin: &str) -> bool {
     app.is_some_and(|app| match &note.client_id {
         Some(client_id) => app.registry.client_shares_with(client_id, origin),

@@ -1,7 +1,7 @@
-//! The cookies of a browser: the session's handle; before there is a session, a random value that ties forms to the
-//! browser they were drawn for, with a seal beside it that says who signed in here before; and the browser's state, which
-//! scripts of the check-session frame compare. Names carry a mark of the base URL, so that two installations on one host
-//! never mix.
+//! The cookies of a browser: the session's handle; before there is a session, a random value that
+//! ties forms to the browser they were drawn for, with a seal beside it that says who signed in
+//! here before; and the browser's state, which scripts of the check-session frame compare. Names
+//! carry a mark of the base URL, so that two installations on one host never mix.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,20 +29,31 @@ pub struct SessionHandle {
 impl SessionHandle {
     /// A fresh handle.
     pub fn new(day: Day, random: [u8; 32]) -> SessionHandle {
-        SessionHandle { day, random: SecretBytes::new(random) }
+        SessionHandle {
+            day,
+            random: SecretBytes::new(random),
+        }
     }
 
     /// The handle this browser sent; `None` when there is none or it is not one of ours.
     pub fn of(config: &Config, request: &Request) -> Option<SessionHandle> {
-        let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&name(config, SESSION))?).ok()?;
+        let bytes = URL_SAFE_NO_PAD
+            .decode(request.cookie(&name(config, SESSION))?)
+            .ok()?;
         let (day, random) = bytes.split_first_chunk::<4>()?;
-        (random.len() == 32)
-            .then(|| SessionHandle { day: Day(i32::from_be_bytes(*day)), random: SecretBytes::new(random) })
+        (random.len() == 32).then(|| SessionHandle {
+            day: Day(i32::from_be_bytes(*day)),
+            random: SecretBytes::new(random),
+        })
     }
 
     /// What the database stores: SHA-256 of the whole handle.
     pub fn hash(&self) -> [u8; 32] {
-        Sha256::new().chain_update(self.day.0.to_be_bytes()).chain_update(self.random.expose()).finalize().into()
+        Sha256::new()
+            .chain_update(self.day.0.to_be_bytes())
+            .chain_update(self.random.expose())
+            .finalize()
+            .into()
     }
 
     fn text(&self) -> String {
@@ -52,47 +63,82 @@ impl SessionHandle {
 
 /// The pre-session value this browser sent.
 pub fn pre_session(config: &Config, request: &Request) -> Option<SecretBytes> {
-    let value = request.cookie(&name(config, PRE_SESSION))?.split('.').next()?;
+    let value = request
+        .cookie(&name(config, PRE_SESSION))?
+        .split('.')
+        .next()?;
     let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
     (bytes.len() == 16).then(|| SecretBytes::new(bytes))
 }
 
 /// Gives this browser a pre-session value.
 pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes) -> Response {
-    set(config, response, PRE_SESSION, &URL_SAFE_NO_PAD.encode(value.expose()))
+    set(
+        config,
+        response,
+        PRE_SESSION,
+        &URL_SAFE_NO_PAD.encode(value.expose()),
+    )
 }
 
 /// The seal beside the pre-session value: see `login/known_browser.rs`.
 pub fn seal_beside_pre_session<'a>(config: &Config, request: &'a Request) -> Option<&'a str> {
-    let (_, seal) = request.cookie(&name(config, PRE_SESSION))?.split_once('.')?;
+    let (_, seal) = request
+        .cookie(&name(config, PRE_SESSION))?
+        .split_once('.')?;
     Some(seal)
 }
 
-/// Gives this browser a fresh pre-session value with a seal beside it, for so many seconds. Forms that were drawn before are
-/// tied to it no longer.
-pub fn set_sealed_pre_session(config: &Config, response: Response, seal: &str, max_age: u32) -> Response {
+/// Gives this browser a fresh pre-session value with a seal beside it, for so many seconds. Forms
+/// that were drawn before are tied to it no longer.
+pub fn set_sealed_pre_session(
+    config: &Config,
+    response: Response,
+    seal: &str,
+    max_age: u32,
+) -> Response {
     let value = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
-    set(config, response, PRE_SESSION, &format!("{value}.{seal}; Max-Age={max_age}"))
+    set(
+        config,
+        response,
+        PRE_SESSION,
+        &format!("{value}.{seal}; Max-Age={max_age}"),
+    )
 }
 
-/// Gives this browser a session. The cookie ends with the browser, unless the session is to outlive it: then with the
-/// session, so many seconds from now.
-pub fn set_session(config: &Config, response: Response, handle: &SessionHandle, max_age: Option<u64>) -> Response {
-    let max_age = max_age.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
-    set(config, response, SESSION, &format!("{}{max_age}", handle.text()))
+/// Gives this browser a session. The cookie ends with the browser, unless the session is to outlive
+/// it: then with the session, so many seconds from now.
+pub fn set_session(
+    config: &Config,
+    response: Response,
+    handle: &SessionHandle,
+    max_age: Option<u64>,
+) -> Response {
+    let max_age = max_age
+        .map(|seconds| format!("; Max-Age={seconds}"))
+        .unwrap_or_default();
+    set(
+        config,
+        response,
+        SESSION,
+        &format!("{}{max_age}", handle.text()),
+    )
 }
 
-/// Takes the session away from this browser, and tells the check-session frames of its clients by a new browser state.
+/// Takes the session away from this browser, and tells the check-session frames of its clients by a
+/// new browser state.
 pub fn remove_session(config: &Config, response: Response) -> Response {
     let response = remove(config, response, SESSION);
     set_browser_state(config, response, &new_browser_state())
 }
 
-/// The browser state (OpenID Connect Session Management §4.1) that this browser sent: 128 random bits in base64url that
-/// say nothing about session or handle.
+/// The browser state (OpenID Connect Session Management §4.1) that this browser sent: 128 random
+/// bits in base64url that say nothing about session or handle.
 pub fn browser_state(config: &Config, request: &Request) -> Option<SecretText> {
     let sent = request.cookie(&browser_state_cookie_name(config))?;
-    let is_ours = URL_SAFE_NO_PAD.decode(sent).is_ok_and(|bytes| bytes.len() == 16);
+    let is_ours = URL_SAFE_NO_PAD
+        .decode(sent)
+        .is_ok_and(|bytes| bytes.len() == 16);
     is_ours.then(|| SecretText::new(sent))
 }
 
@@ -101,10 +147,14 @@ pub fn new_browser_state() -> SecretText {
     SecretText::new(URL_SAFE_NO_PAD.encode(random::bytes::<16>()))
 }
 
-/// Gives this browser a state. Read by script in a frame of any site, so never `HttpOnly`, and always for every site.
+/// Gives this browser a state. Read by script in a frame of any site, so never `HttpOnly`, and
+/// always for every site.
 pub fn set_browser_state(config: &Config, response: Response, state: &SecretText) -> Response {
     let (name, value) = (browser_state_cookie_name(config), state.expose());
-    response.header("Set-Cookie", format!("{name}={value}; Path=/; Secure; SameSite=None"))
+    response.header(
+        "Set-Cookie",
+        format!("{name}={value}; Path=/; Secure; SameSite=None"),
+    )
 }
 
 /// The name of the cookie that holds the browser's state.
@@ -113,7 +163,10 @@ pub fn browser_state_cookie_name(config: &Config) -> String {
 }
 
 fn set(config: &Config, response: Response, purpose: &str, value: &str) -> Response {
-    let (name, attributes) = (name(config, purpose), attributes(config, config.cookie_same_site));
+    let (name, attributes) = (
+        name(config, purpose),
+        attributes(config, config.cookie_same_site),
+    );
     response.header("Set-Cookie", format!("{name}={value}; {attributes}"))
 }
 
@@ -121,8 +174,8 @@ fn remove(config: &Config, response: Response, purpose: &str) -> Response {
     set(config, response, purpose, "; Max-Age=0")
 }
 
-/// How long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
-/// http on loopback, the only http there is, as secure.
+/// How long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`,
+/// and count http on loopback, the only http there is, as secure.
 pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
     match (same_site, config.base_url.is_https()) {
         (SameSite::Lax, true) => "Path=/; HttpOnly; Secure; SameSite=Lax",
@@ -133,7 +186,14 @@ pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
 
 /// `__Host-` binds a cookie to this host and to TLS; browsers refuse it over plain http.
 pub(super) fn name(config: &Config, purpose: &str) -> String {
-    let prefix = if config.base_url.is_https() { "__Host-" } else { "" };
-    let mark: String = identifiers::encode(&Sha256::digest(config.base_url.as_str())).chars().take(8).collect();
+    let prefix = if config.base_url.is_https() {
+        "__Host-"
+    } else {
+        ""
+    };
+    let mark: String = identifiers::encode(&Sha256::digest(config.base_url.as_str()))
+        .chars()
+        .take(8)
+        .collect();
     format!("{prefix}gatepost-{purpose}-{mark}")
 }

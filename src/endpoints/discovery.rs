@@ -1,4 +1,5 @@
-//! What tells whoever comes by what this is: the metadata, the public keys, and for people the start page.
+//! What tells whoever comes by what this is: the metadata, the public keys, and for people the
+//! start page.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -6,8 +7,8 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Body, Request, Response};
 use crate::pages::frame::home_page;
 
-/// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the same document, which comes
-/// from the tables that validate requests.
+/// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the
+/// same document, which comes from the tables that validate requests.
 pub fn metadata(app: &App) -> Result<Response, Failure> {
     Ok(public(Body::Shared(app.discovery_document())))
 }
@@ -18,12 +19,16 @@ pub fn jwks(app: &App) -> Result<Response, Failure> {
 }
 
 fn public(body: Body) -> Response {
-    Response::with_body(200, "application/json", body).header("Cache-Control", "public, max-age=3600")
+    Response::with_body(200, "application/json", body)
+        .header("Cache-Control", "public, max-age=3600")
 }
 
 /// The base URL itself.
 pub fn home(app: &App, request: &Request) -> Response {
-    let presentation = Presentation { config: &app.config, request };
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
     let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
     answers::plain_page(200, home_page(presentation.chrome(""), &account))
 }

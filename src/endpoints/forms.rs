@@ -14,26 +14,40 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return Ok(());
     }
-    Err(Failure::refused(status, TokenErrorCode::InvalidRequest, Reason::UnsupportedContentType))
+    Err(Failure::refused(
+        status,
+        TokenErrorCode::InvalidRequest,
+        Reason::UnsupportedContentType,
+    ))
 }
 
 /// Parameters in the URL end up in logs: refused even where the body has them too.
 pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
     let query = Parameters::parse(request.query.as_bytes())?;
-    if known_parameter_in_query(&query, known) { Err(Failure::bad_request(Reason::ParameterInQuery)) } else { Ok(()) }
+    if known_parameter_in_query(&query, known) {
+        Err(Failure::bad_request(Reason::ParameterInQuery))
+    } else {
+        Ok(())
+    }
 }
 
 /// What the endpoints that take a token read.
-const PRESENTED_TOKEN_PARAMETERS: [&str; 6] =
-    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint"];
+const PRESENTED_TOKEN_PARAMETERS: [&str; 6] = [
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "token",
+    "token_type_hint",
+];
 
 /// The same for an endpoint that takes a token.
 pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure> {
     refuse_parameters_in_query(request, &PRESENTED_TOKEN_PARAMETERS)
 }
 
-/// `token`. `token_type_hint` helps nobody here, since each token says itself what it is (RFC 7009 §2.1, RFC 7662 §2.1):
-/// whatever stands in it, it is merely not sent twice.
+/// `token`. `token_type_hint` helps nobody here, since each token says itself what it is (RFC 7009
+/// §2.1, RFC 7662 §2.1): whatever stands in it, it is merely not sent twice.
 pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
     parameters.single("token_type_hint")?;
     let token = parameters.bounded("token", parameters::HANDLE)?;

@@ -1,6 +1,7 @@
-//! `/login`: the page that asks who is there, for one sealed request: user name and password, or another service to sign in
-//! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
-//! form; so does which services there are to choose from.
+//! `/login`: the page that asks who is there, for one sealed request: user name and password, or
+//! another service to sign in with; and the account chooser of `prompt=select_account`. The tenant
+//! of a sign-in comes from that request, never from the form; so does which services there are to
+//! choose from.
 
 pub mod known_browser;
 pub mod passkey;
@@ -54,7 +55,8 @@ pub struct LoginPage<'a> {
     present: Option<&'a PresentSession>,
     /// They said that they are not whom this browser knows.
     someone_else: bool,
-    /// Whether they ticked the box to stay signed in, in a form that is drawn again. `None`: it shows what their session is.
+    /// Whether they ticked the box to stay signed in, in a form that is drawn again. `None`: it
+    /// shows what their session is.
     ticked: Option<bool>,
 }
 
@@ -62,21 +64,30 @@ pub struct LoginPage<'a> {
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = visit::open(app, request)?;
     // An address alone does not lead past the page that asks for the code.
-    if request.method != Method::Post && matches!(opened.request.purpose, SealedPurpose::Device(_)) {
-        return Ok(answers::see_other(visit::page_address(app, "/device", &opened.sealed)));
+    if request.method != Method::Post && matches!(opened.request.purpose, SealedPurpose::Device(_))
+    {
+        return Ok(answers::see_other(visit::page_address(
+            app,
+            "/device",
+            &opened.sealed,
+        )));
     }
     let visit = &Visit::resume(app, opened)?;
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
     let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
     let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
-    let page = LoginPage { someone_else, ..LoginPage::of(app, request, visit).with_session(present.as_ref()) };
+    let page = LoginPage {
+        someone_else,
+        ..LoginPage::of(app, request, visit).with_session(present.as_ref())
+    };
     match request.method {
         Method::Post => page.take(),
         Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
     }
 }
 
-/// The address of this page that asks who the person is, even if this browser is signed in, here or upstream.
+/// The address of this page that asks who the person is, even if this browser is signed in, here or
+/// upstream.
 pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
@@ -84,7 +95,14 @@ pub fn as_someone_else(address: String) -> String {
 impl<'a> LoginPage<'a> {
     /// As the answer to something sent from another page.
     pub fn of(app: &'a App, request: &'a Request, visit: &'a Visit) -> LoginPage<'a> {
-        LoginPage { app, request, visit, present: None, someone_else: false, ticked: None }
+        LoginPage {
+            app,
+            request,
+            visit,
+            present: None,
+            someone_else: false,
+            ticked: None,
+        }
     }
 
     /// In a browser that has this session.
@@ -94,15 +112,25 @@ impl<'a> LoginPage<'a> {
 
     /// For a person who says that they are not whom this browser knows.
     pub fn for_someone_else(self) -> LoginPage<'a> {
-        LoginPage { someone_else: true, ..self }
+        LoginPage {
+            someone_else: true,
+            ..self
+        }
     }
 
     /// The page, unless the request needs another one or none.
     fn show(self) -> Result<Response, Failure> {
-        let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
+        let next = self
+            .visit
+            .next(self.app, self.request, self.present, Step::Arrival);
         let next = next.map_err(|failure| self.visit.silent(failure))?;
-        // A request for a fresh sign-in gets one each time: going back to this page is not signing in.
-        let next = if self.someone_else || self.visit.wants_fresh_sign_in() { Next::Login } else { next };
+        // A request for a fresh sign-in gets one each time: going back to this page is not signing
+        // in.
+        let next = if self.someone_else || self.visit.wants_fresh_sign_in() {
+            Next::Login
+        } else {
+            next
+        };
         match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.page(200, "", None, Some(present))),
             (Next::Stronger(stronger), Some(present)) => {
@@ -111,8 +139,12 @@ impl<'a> LoginPage<'a> {
             (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_), _) => {
                 self.begin(self.visit.request.login_hint.as_deref().unwrap_or_default())
             }
-            (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
-            (Next::Answer(_), _) if self.request.method == Method::Head => Ok(answers::nothing_to_show()),
+            (Next::Consent { .. }, _) => {
+                Ok(answers::see_other(self.visit.page(self.app, "/consent")))
+            }
+            (Next::Answer(_), _) if self.request.method == Method::Head => {
+                Ok(answers::nothing_to_show())
+            }
             (Next::Answer(response), _) => Ok(response),
         }
     }
@@ -121,21 +153,38 @@ impl<'a> LoginPage<'a> {
     pub fn begin(self, username: &str) -> Result<Response, Failure> {
         match self.visit.to_sign_in()? {
             Next::Upstream(provider) => self.depart(&provider),
-            Next::Login | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. } | Next::Answer(_) => {
-                Ok(self.page(200, username, None, None))
-            }
+            Next::Login
+            | Next::SelectAccount
+            | Next::Stronger(_)
+            | Next::Consent { .. }
+            | Next::Answer(_) => Ok(self.page(200, username, None, None)),
         }
     }
 
-    /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and password.
+    /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
+    /// password.
     fn take(self) -> Result<Response, Failure> {
-        let LoginPage { app, request, visit, .. } = self;
+        let LoginPage {
+            app,
+            request,
+            visit,
+            ..
+        } = self;
         let form = consent::read_post(app, request)?;
         let decision = form.single("decision")?;
-        let page = LoginPage { someone_else: form.single(SOMEONE_ELSE)?.is_some(), ..self };
+        let page = LoginPage {
+            someone_else: form.single(SOMEONE_ELSE)?.is_some(),
+            ..self
+        };
         let is_of = |kind, browser| consent::matches(app, kind, &visit.sealed, browser, &form);
-        let of_chooser = is_of(Form::SelectAccount, self.present.map(|present| &present.handle.random));
-        let of_login = is_of(Form::Login, cookies::pre_session(&app.config, request).as_ref());
+        let of_chooser = is_of(
+            Form::SelectAccount,
+            self.present.map(|present| &present.handle.random),
+        );
+        let of_login = is_of(
+            Form::Login,
+            cookies::pre_session(&app.config, request).as_ref(),
+        );
         match (decision, self.present) {
             (Some("cancel"), _) if of_chooser || of_login => self.cancelled(),
             (Some("continue"), Some(present)) if of_chooser => self.go_on(present),
@@ -143,7 +192,11 @@ impl<'a> LoginPage<'a> {
             (None, _) if of_login => page.sign_in(&form),
             (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
             (Some(_) | None, _) => {
-                let username = form.bounded("username", parameters::USERNAME).ok().flatten().unwrap_or_default();
+                let username = form
+                    .bounded("username", parameters::USERNAME)
+                    .ok()
+                    .flatten()
+                    .unwrap_or_default();
                 Ok(page.again(username, LoginProblem::PageExpired, Reason::PageExpired))
             }
         }
@@ -160,27 +213,54 @@ impl<'a> LoginPage<'a> {
 
     /// With the session as it is.
     fn go_on(self, present: &PresentSession) -> Result<Response, Failure> {
-        let LoginPage { app, request, visit, .. } = self;
+        let LoginPage {
+            app,
+            request,
+            visit,
+            ..
+        } = self;
         match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
-            // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-            Next::Consent { may_remember } => Ok(consent::draw(app, request, visit, present, may_remember, false)),
-            Next::Stronger(stronger) => second_factor::in_session(app, request, visit, present, stronger),
+            // Drawn here and not redirected to: its address alone does not say that the account was
+            // chosen.
+            Next::Consent { may_remember } => Ok(consent::draw(
+                app,
+                request,
+                visit,
+                present,
+                may_remember,
+                false,
+            )),
+            Next::Stronger(stronger) => {
+                second_factor::in_session(app, request, visit, present, stronger)
+            }
             Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
             Next::Answer(response) => Ok(response),
         }
     }
 
     fn sign_in(self, form: &Parameters) -> Result<Response, Failure> {
-        let LoginPage { app, request, visit, .. } = self;
+        let LoginPage {
+            app,
+            request,
+            visit,
+            ..
+        } = self;
         if let Some(provider) = form.single("identity_provider")? {
             let offered = visit.choices().offers(provider);
-            return if offered { self.depart(provider) } else { Err(Failure::bad_request(Reason::UnknownPageAction)) };
+            return if offered {
+                self.depart(provider)
+            } else {
+                Err(Failure::bad_request(Reason::UnknownPageAction))
+            };
         }
         visit.to_sign_in()?;
         if !visit.choices().password {
             return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
-        let page = LoginPage { ticked: Some(form.single("remember")?.is_some()), ..self };
+        let page = LoginPage {
+            ticked: Some(form.single("remember")?.is_some()),
+            ..self
+        };
         let username = form.bounded("username", parameters::USERNAME)?;
         let password = form.single("password")?;
         if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
@@ -188,21 +268,39 @@ impl<'a> LoginPage<'a> {
         }
         let (username, password) = match (username, password) {
             (Some(username), Some(password)) => (username, &SecretText::new(password)),
-            (None, Some(_)) => return Ok(page.page(200, "", Some(LoginProblem::UsernameMissing), None)),
-            (Some(username), None) => return Ok(page.page(200, username, Some(LoginProblem::PasswordMissing), None)),
+            (None, Some(_)) => {
+                return Ok(page.page(200, "", Some(LoginProblem::UsernameMissing), None));
+            }
+            (Some(username), None) => {
+                return Ok(page.page(200, username, Some(LoginProblem::PasswordMissing), None));
+            }
             (None, None) => return Ok(page.page(200, "", Some(LoginProblem::BothMissing), None)),
         };
         let tenant = visit.request.acr_values.tenant.as_ref();
-        let outcome = attempt(app, &Attempt { tenant, username, password, request, client_id: None });
+        let outcome = attempt(
+            app,
+            &Attempt {
+                tenant,
+                username,
+                password,
+                request,
+                client_id: None,
+            },
+        );
         if let Err(Failure::Busy | Failure::Unavailable(StoreError::Busy)) = outcome {
             let response = page.page(503, username, Some(LoginProblem::Busy), None);
-            return Ok(answers::retry_after(answers::noted(response, Reason::Unavailable), BUSY_FOR));
+            return Ok(answers::retry_after(
+                answers::noted(response, Reason::Unavailable),
+                BUSY_FOR,
+            ));
         }
         match outcome? {
             Outcome::Accepted(found) => {
                 let proof = Proof::password(page.ticked);
                 match found.user.strongest_acr {
-                    Strength::SignedIn => sign_in::complete(app, request, visit, self.present, *found, &proof),
+                    Strength::SignedIn => {
+                        sign_in::complete(app, request, visit, self.present, *found, &proof)
+                    }
                     Strength::TwoFactors | Strength::PhishingResistant => {
                         second_factor::after_password(app, request, visit, &found.user, proof)
                     }
@@ -210,25 +308,40 @@ impl<'a> LoginPage<'a> {
             }
             Outcome::Wrong { user } => {
                 record_failure(app, request, visit.client_id(), user.as_ref());
-                Ok(page.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
+                Ok(page.again(
+                    username,
+                    LoginProblem::WrongCredentials,
+                    Reason::WrongPassword,
+                ))
             }
             Outcome::Throttled(wait) => {
                 app.note_turned_away(request);
-                let problem = LoginProblem::TooManyAttempts { minutes: answers::minutes(wait) };
+                let problem = LoginProblem::TooManyAttempts {
+                    minutes: answers::minutes(wait),
+                };
                 let response = page.page(429, username, Some(problem), None);
-                Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
+                Ok(answers::retry_after(
+                    answers::noted(response, Reason::TooManySignInFailures),
+                    wait,
+                ))
             }
         }
     }
 
     /// Tells a person that the application is not open to them; others may use it from here.
     pub fn not_open(self, present: &PresentSession) -> Response {
-        answers::noted(self.page(403, "", None, Some(present)), Reason::NotOpenToUser)
+        answers::noted(
+            self.page(403, "", None, Some(present)),
+            Reason::NotOpenToUser,
+        )
     }
 
     /// Sends the person to an identity provider.
     pub fn depart(self, provider: &str) -> Result<Response, Failure> {
-        let purpose = Purpose::SignIn { visit: self.visit, someone_else: self.someone_else };
+        let purpose = Purpose::SignIn {
+            visit: self.visit,
+            someone_else: self.someone_else,
+        };
         match upstream::depart(self.app, self.request, purpose, provider)? {
             Ok(response) => Ok(self.visit.noted(response)),
             Err(problem) => self.after(provider, &problem),
@@ -237,7 +350,12 @@ impl<'a> LoginPage<'a> {
 
     /// Answers a sign-in that failed upstream.
     pub fn after(self, provider: &str, problem: &UpstreamProblem) -> Result<Response, Failure> {
-        let LoginPage { app, request, visit, .. } = self;
+        let LoginPage {
+            app,
+            request,
+            visit,
+            ..
+        } = self;
         let (reason, detail) = (problem.reason(), Some(problem.detail(provider)));
         let client_id = visit.client_id();
         app.note_upstream_failure(upstream::FAILED, request, client_id, (provider, reason));
@@ -250,16 +368,29 @@ impl<'a> LoginPage<'a> {
                 let sentence = match problem {
                     UpstreamProblem::Cancelled => Some(LoginProblem::UpstreamCancelled),
                     UpstreamProblem::LoginRequired => Some(LoginProblem::UpstreamLoginRequired),
-                    UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => Some(LoginProblem::UpstreamUnavailable),
+                    UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
+                        Some(LoginProblem::UpstreamUnavailable)
+                    }
                     UpstreamProblem::NotBelieved(_) => None,
                 };
                 answers::noted(self.page(200, "", sentence, None), reason)
             }
             WayOut::Page => {
-                let presentation = Presentation { config: &app.config, request };
-                let way_back = WayBack { sign_in: &visit.page(app, "/login"), ui_locales: visit.ui_locales() };
+                let presentation = Presentation {
+                    config: &app.config,
+                    request,
+                };
+                let way_back = WayBack {
+                    sign_in: &visit.page(app, "/login"),
+                    ui_locales: visit.ui_locales(),
+                };
                 let told = (reason, detail.as_deref());
-                visit.noted(answers::error_page_with(&presentation, Problem::NotBelieved, told, Some(way_back)))
+                visit.noted(answers::error_page_with(
+                    &presentation,
+                    Problem::NotBelieved,
+                    told,
+                    Some(way_back),
+                ))
             }
         };
         page.note.detail = detail;
@@ -271,15 +402,17 @@ impl<'a> LoginPage<'a> {
         answers::noted(self.page(200, username, Some(problem), None), reason)
     }
 
-    /// Whether the box to stay signed in is drawn ticked: as it was sent, else as the session is. Who says that they are somebody
-    /// else begins without.
+    /// Whether the box to stay signed in is drawn ticked: as it was sent, else as the session is.
+    /// Who says that they are somebody else begins without.
     fn shows_ticked(self) -> bool {
-        let is_remembered = self.present.is_some_and(|present| present.is_remembered(self.app));
+        let is_remembered = self
+            .present
+            .is_some_and(|present| present.is_remembered(self.app));
         self.ticked.unwrap_or(is_remembered && !self.someone_else)
     }
 
-    /// Draws the form, and gives the browser the value that ties the form to it unless it has one; or the chooser, which
-    /// offers the present account unless the application is closed to it.
+    /// Draws the form, and gives the browser the value that ties the form to it unless it has one;
+    /// or the chooser, which offers the present account unless the application is closed to it.
     fn page(
         self,
         status: u16,
@@ -287,14 +420,30 @@ impl<'a> LoginPage<'a> {
         problem: Option<LoginProblem>,
         offered: Option<&PresentSession>,
     ) -> Response {
-        let LoginPage { app, request, visit, someone_else, .. } = self;
+        let LoginPage {
+            app,
+            request,
+            visit,
+            someone_else,
+            ..
+        } = self;
         let known = cookies::pre_session(&app.config, request);
-        let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+        let browser = known
+            .clone()
+            .unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
         let form_token = match offered {
-            Some(present) => consent::issue(app, Form::SelectAccount, &visit.sealed, &present.handle.random),
+            Some(present) => consent::issue(
+                app,
+                Form::SelectAccount,
+                &visit.sealed,
+                &present.handle.random,
+            ),
             None => consent::issue(app, Form::Login, &visit.sealed, &browser),
         };
-        let presentation = Presentation { config: &app.config, request };
+        let presentation = Presentation {
+            config: &app.config,
+            request,
+        };
         let address = |page| {
             let address = visit::page_address(app, page, &visit.sealed);
             presentation.in_language_of(address, visit.ui_locales())
@@ -302,11 +451,19 @@ impl<'a> LoginPage<'a> {
         let action = address("/login");
         let to_second_factor = address(second_factor::PAGE);
         let chrome = presentation.chrome(visit.ui_locales());
-        let form = PageForm { action: &action, token: &form_token };
-        let purpose =
-            SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
+        let form = PageForm {
+            action: &action,
+            token: &form_token,
+        };
+        let purpose = SignInFor {
+            request: &visit.request,
+            client: visit.registration(),
+            catalogue: &visit.snapshot.catalogue,
+        };
         let markup = match offered {
-            Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
+            Some(present) => {
+                pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200)
+            }
             None => {
                 let choices = visit.choices();
                 let options = || passkeys::request_options(app, tie(&visit.sealed, &browser), &[]);
@@ -314,14 +471,24 @@ impl<'a> LoginPage<'a> {
                 let shown = SignInForm {
                     someone_else,
                     username,
-                    remember: app.config.remember_session_lifetime.map(|_| self.shows_ticked()),
-                    passkey: options.as_deref().map(|options| AskPasskey { action: &to_second_factor, options }),
+                    remember: app
+                        .config
+                        .remember_session_lifetime
+                        .map(|_| self.shows_ticked()),
+                    passkey: options.as_deref().map(|options| AskPasskey {
+                        action: &to_second_factor,
+                        options,
+                    }),
                 };
                 pages::login::page(chrome, form, purpose, &choices, shown, problem)
             }
         };
         let response = visit.noted(answers::scripted_page(status, markup));
         let is_tied = known.is_some() || offered.is_some();
-        if is_tied { response } else { cookies::set_pre_session(&app.config, response, &browser) }
+        if is_tied {
+            response
+        } else {
+            cookies::set_pre_session(&app.config, response, &browser)
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! `/logout`: the page that asks whether to sign out, on one's own or for a sealed request of a client.
+//! `/logout`: the page that asks whether to sign out, on one's own or for a sealed request of a
+//! client.
 
 pub mod back_channel_logout;
 pub mod end_session;
@@ -17,7 +18,8 @@ use crate::pages::frame::PageForm;
 use crate::protocol::logout::end_session::SignOutStep;
 use crate::protocol::words::reason::Reason;
 
-/// Refused when the sealed request does not open or has expired, or when the form is not of this browser.
+/// Refused when the sealed request does not open or has expired, or when the form is not of this
+/// browser.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sign_out = SignOut::reopen(app, request)?;
     let present = PresentSession::find(app, request)?;
@@ -29,35 +31,77 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession) -> Result<Response, Failure> {
+fn take(
+    app: &App,
+    request: &Request,
+    sign_out: &SignOut,
+    present: &PresentSession,
+) -> Result<Response, Failure> {
     let form = consent::read_post(app, request)?;
-    if !consent::matches(app, Form::Logout, &sign_out.sealed, Some(&present.handle.random), &form) {
+    if !consent::matches(
+        app,
+        Form::Logout,
+        &sign_out.sealed,
+        Some(&present.handle.random),
+        &form,
+    ) {
         return Ok(draw(app, request, sign_out, present, true));
     }
     match form.single("decision")? {
         Some("sign_out") => sign_out.finish(app, request, Some(present)),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());
-            let presentation = Presentation { config: &app.config, request };
-            Ok(answers::see_other(presentation.in_language_of(home, sign_out.ui_locales())))
+            let presentation = Presentation {
+                config: &app.config,
+                request,
+            };
+            Ok(answers::see_other(
+                presentation.in_language_of(home, sign_out.ui_locales()),
+            ))
         }
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
 
-fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession, drawn_again: bool) -> Response {
+fn draw(
+    app: &App,
+    request: &Request,
+    sign_out: &SignOut,
+    present: &PresentSession,
+    drawn_again: bool,
+) -> Response {
     let token = consent::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
-    let presentation = Presentation { config: &app.config, request };
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
     let action = presentation.in_its_language(sign_out.page(app));
-    let (chrome, form) = (presentation.chrome(sign_out.ui_locales()), PageForm { action: &action, token: &token });
-    let page = pages::logout::page(chrome, form, present.account(), sign_out.client(), drawn_again);
+    let (chrome, form) = (
+        presentation.chrome(sign_out.ui_locales()),
+        PageForm {
+            action: &action,
+            token: &token,
+        },
+    );
+    let page = pages::logout::page(
+        chrome,
+        form,
+        present.account(),
+        sign_out.client(),
+        drawn_again,
+    );
     answers::form_page(200, page)
 }
 
-/// `/connect/checksession` (OpenID Connect Session Management §3.3): the one page of ours that anybody may frame. It reads
-/// one cookie of its own and knows nothing else; neither session nor database is asked.
+/// `/connect/checksession` (OpenID Connect Session Management §3.3): the one page of ours that
+/// anybody may frame. It reads one cookie of its own and knows nothing else; neither session nor
+/// database is asked.
 pub fn check_session(config: &Config) -> Response {
-    let script = format!("{}/static/check-session.js?v={}", config.base_url.path(), static_files::version());
+    let script = format!(
+        "{}/static/check-session.js?v={}",
+        config.base_url.path(),
+        static_files::version()
+    );
     let cookie = cookies::browser_state_cookie_name(config);
     answers::frameable_page(pages::logout::check_session_page(&cookie, &script))
 }

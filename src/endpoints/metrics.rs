@@ -1,5 +1,6 @@
-//! How this process stands: `/healthz`, that it takes requests; on the admin listener alone `/readyz`, that it can also
-//! answer them, and `/metrics`, what it counts, in Prometheus' text format.
+//! How this process stands: `/healthz`, that it takes requests; on the admin listener alone
+//! `/readyz`, that it can also answer them, and `/metrics`, what it counts, in Prometheus' text
+//! format.
 
 use std::fs;
 use std::sync::PoisonError;
@@ -23,14 +24,18 @@ pub fn live() -> Response {
 /// Prefix of the nonces of `gatepost doctor`. The time is sealed in them.
 pub const DOCTOR: &str = "gpd_";
 
-/// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields arrived there; of secret
-/// ones, how long each line is. A nonce is good for a minute, and once in each process.
+/// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields
+/// arrived there; of secret ones, how long each line is. A nonce is good for a minute, and once in
+/// each process.
 pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     let nonce = request.query.strip_prefix("doctor=")?;
     let app = app?;
     let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
     let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
-    let mut answered = app.doctor_nonces.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut answered = app
+        .doctor_nonces
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     answered.retain(is_fresh);
     let is_new = is_fresh(&asked) && !answered.contains(&asked);
     is_new.then(|| answered.push(asked))?;
@@ -49,8 +54,9 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     Some(answers::json(200, &seen))
 }
 
-/// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead. One that could not
-/// be read anew a moment ago leaves it in service, degraded: mostly no other process would be better off.
+/// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough
+/// ahead. One that could not be read anew a moment ago leaves it in service, degraded: mostly no
+/// other process would be better off.
 pub fn ready(app: Option<&App>) -> Response {
     match app.map(App::standing) {
         None => text(503, "not ready: waiting for the database\n"),
@@ -61,11 +67,16 @@ pub fn ready(app: Option<&App>) -> Response {
 }
 
 fn text(status: u16, words: impl Into<String>) -> Response {
-    Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(words.into().into_bytes()))
-        .header("Cache-Control", "no-store")
+    Response::with_body(
+        status,
+        "text/plain; charset=utf-8",
+        Body::Owned(words.into().into_bytes()),
+    )
+    .header("Cache-Control", "no-store")
 }
 
-/// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
+/// Tells everything. What only the house knows is left out until it is open; what only the database
+/// knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Response {
     let mut text = Exposition::default();
     text.family("gatepost_build_info", Kind::Gauge, "Which build this is.");
@@ -78,7 +89,12 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
         Some(Standing::Degraded(_)) => (true, true),
         Some(Standing::NotReady(_)) | None => (false, false),
     };
-    text.single("gatepost_ready", Kind::Gauge, "Whether /readyz answers 200.", u8::from(ready));
+    text.single(
+        "gatepost_ready",
+        Kind::Gauge,
+        "Whether /readyz answers 200.",
+        u8::from(ready),
+    );
     let help = "Whether it does although something is wrong, as it says.";
     text.single("gatepost_degraded", Kind::Gauge, help, u8::from(degraded));
     if let Some(app) = app {
@@ -88,29 +104,61 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
             tables(&mut text, app);
         }
     }
-    Response::with_body(200, CONTENT_TYPE, Body::Owned(text.into_text().into_bytes()))
-        .header("Cache-Control", "no-store")
+    Response::with_body(
+        200,
+        CONTENT_TYPE,
+        Body::Owned(text.into_text().into_bytes()),
+    )
+    .header("Cache-Control", "no-store")
 }
 
 fn process(text: &mut Exposition) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap_or_default()
+            .trim()
+    };
     if let Ok(kibibytes) = field("VmRSS:").trim_end_matches(" kB").parse::<u64>() {
-        text.single("process_resident_memory_bytes", Kind::Gauge, "Resident memory.", kibibytes.saturating_mul(1_024));
+        text.single(
+            "process_resident_memory_bytes",
+            Kind::Gauge,
+            "Resident memory.",
+            kibibytes.saturating_mul(1_024),
+        );
     }
     if let Ok(threads) = field("Threads:").parse::<u64>() {
         text.single("process_threads", Kind::Gauge, "Threads.", threads);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        text.single("process_open_fds", Kind::Gauge, "Open descriptors.", open.count());
+        text.single(
+            "process_open_fds",
+            Kind::Gauge,
+            "Open descriptors.",
+            open.count(),
+        );
     }
 }
 
 fn server_figures(text: &mut Exposition, server: &ServerStats) {
     for (name, help, count) in [
-        ("gatepost_connections", "Connections open when last counted.", &server.connections),
-        ("gatepost_requests_in_flight", "Requests received and not yet answered.", &server.in_flight),
-        ("gatepost_bodies_awaited", "Requests of which the body is being waited for.", &server.awaited),
+        (
+            "gatepost_connections",
+            "Connections open when last counted.",
+            &server.connections,
+        ),
+        (
+            "gatepost_requests_in_flight",
+            "Requests received and not yet answered.",
+            &server.in_flight,
+        ),
+        (
+            "gatepost_bodies_awaited",
+            "Requests of which the body is being waited for.",
+            &server.awaited,
+        ),
     ] {
         text.single(name, Kind::Gauge, help, count.load(Ordering::Relaxed));
     }
@@ -120,12 +168,36 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
             "Requests received, those too broken to route included.",
             &server.received,
         ),
-        ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", &server.abandoned),
-        ("gatepost_requests_refused_total", "Requests that the server refused itself, unread.", &server.refused),
-        ("gatepost_requests_unanswered_total", "Requests on connections that had ended.", &server.unanswered),
-        ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", &server.panicked),
-        ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", &server.recycles),
-        ("gatepost_log_lines_dropped_total", "Log lines that nobody read in time.", &server.dropped_log_lines),
+        (
+            "gatepost_connections_abandoned_total",
+            "Connections given up with an unread body.",
+            &server.abandoned,
+        ),
+        (
+            "gatepost_requests_refused_total",
+            "Requests that the server refused itself, unread.",
+            &server.refused,
+        ),
+        (
+            "gatepost_requests_unanswered_total",
+            "Requests on connections that had ended.",
+            &server.unanswered,
+        ),
+        (
+            "gatepost_handler_panics_total",
+            "Requests answered 500 because a handler panicked.",
+            &server.panicked,
+        ),
+        (
+            "gatepost_successors_asked_for_total",
+            "Times this process asked to be replaced.",
+            &server.recycles,
+        ),
+        (
+            "gatepost_log_lines_dropped_total",
+            "Log lines that nobody read in time.",
+            &server.dropped_log_lines,
+        ),
     ] {
         text.single(name, Kind::Counter, help, count.load(Ordering::Relaxed));
     }
@@ -134,13 +206,41 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
 fn house(text: &mut Exposition, app: &App) {
     let [connections, idle, most] = app.store.pool_figures().map(u64::from);
     for (name, help, value) in [
-        ("gatepost_database_connections", "Connections to the database.", connections),
-        ("gatepost_database_connections_idle", "Of those, unused ones.", idle),
-        ("gatepost_database_connections_max", "Connections at most.", most),
-        ("gatepost_hashing_places_free", "Strangers more who may wait for a password hash.", app.free_hashing_places()),
-        ("gatepost_outbound_places_free", "Requests more that may wait for other servers.", app.outbound.free_places()),
-        ("gatepost_outbound_waiting", "Requests that wait for such a place.", app.outbound.waiting()),
-        ("gatepost_registry_clients_cached", "Clients held in memory.", app.registry.cached_clients()),
+        (
+            "gatepost_database_connections",
+            "Connections to the database.",
+            connections,
+        ),
+        (
+            "gatepost_database_connections_idle",
+            "Of those, unused ones.",
+            idle,
+        ),
+        (
+            "gatepost_database_connections_max",
+            "Connections at most.",
+            most,
+        ),
+        (
+            "gatepost_hashing_places_free",
+            "Strangers more who may wait for a password hash.",
+            app.free_hashing_places(),
+        ),
+        (
+            "gatepost_outbound_places_free",
+            "Requests more that may wait for other servers.",
+            app.outbound.free_places(),
+        ),
+        (
+            "gatepost_outbound_waiting",
+            "Requests that wait for such a place.",
+            app.outbound.waiting(),
+        ),
+        (
+            "gatepost_registry_clients_cached",
+            "Clients held in memory.",
+            app.registry.cached_clients(),
+        ),
     ] {
         text.single(name, Kind::Gauge, help, value);
     }
@@ -167,9 +267,17 @@ fn house(text: &mut Exposition, app: &App) {
 }
 
 fn factors(text: &mut Exposition, app: &App) {
-    text.family("gatepost_factors_used_total", Kind::Counter, "Second factors that signed somebody in, by kind.");
+    text.family(
+        "gatepost_factors_used_total",
+        Kind::Counter,
+        "Second factors that signed somebody in, by kind.",
+    );
     for (kind, counter) in FactorKind::ALL.iter().zip(&app.factors_used) {
-        text.sample("", &[("factor", kind.as_str())], counter.load(Ordering::Relaxed));
+        text.sample(
+            "",
+            &[("factor", kind.as_str())],
+            counter.load(Ordering::Relaxed),
+        );
     }
 }
 
@@ -190,25 +298,38 @@ fn keys(text: &mut Exposition, app: &App) {
     );
     for (kid, algorithm, activates_at) in snapshot.keys.ages(now) {
         let age = now.micros().saturating_sub(activates_at.micros());
-        text.sample("", &[("kid", kid), ("alg", algorithm.as_str())], seconds(age));
+        text.sample(
+            "",
+            &[("kid", kid), ("alg", algorithm.as_str())],
+            seconds(age),
+        );
     }
 }
 
 fn tables(text: &mut Exposition, app: &App) {
     // A scrape is no reason to fail: what cannot be measured now is left out.
-    let Ok(sizes) = table_sizes(&app.store) else { return };
+    let Ok(sizes) = table_sizes(&app.store) else {
+        return;
+    };
     text.family("gatepost_partitions", Kind::Gauge, "Partitions by table.");
     for size in sizes.iter().filter(|size| size.partitions > 0) {
         text.sample("", &[("table", &size.table)], size.partitions);
     }
-    text.family("gatepost_table_bytes", Kind::Gauge, "Bytes on disk by table, indexes included.");
+    text.family(
+        "gatepost_table_bytes",
+        Kind::Gauge,
+        "Bytes on disk by table, indexes included.",
+    );
     for size in &sizes {
         text.sample("", &[("table", &size.table)], size.bytes);
     }
 }
 
 /// Seconds from microseconds, as far as a float can tell.
-#[allow(clippy::cast_precision_loss, reason = "a metric needs no more digits than a float has")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "a metric needs no more digits than a float has"
+)]
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1_000_000.0
 }

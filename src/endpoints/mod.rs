@@ -1,4 +1,5 @@
-//! One room a feature: each endpoint or page loads what is needed, lets the core decide, writes, answers.
+//! One room a feature: each endpoint or page loads what is needed, lets the core decide, writes,
+//! answers.
 
 pub mod account;
 pub mod answers;

@@ -1,5 +1,5 @@
-//! `/static/*`: the stylesheet, icons and the four scripts, embedded in the binary; the brand's colour and logo; and the
-//! logos of clients.
+//! `/static/*`: the stylesheet, icons and the four scripts, embedded in the binary; the brand's
+//! colour and logo; and the logos of clients.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -21,11 +21,27 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const FILES: [(&str, &str, &[u8]); 6] = [
     ("app.css", CSS, include_bytes!("../../static/app.css")),
-    ("check-session.js", SCRIPT, include_bytes!("../../static/check-session.js")),
-    ("icon.svg", "image/svg+xml", include_bytes!("../../static/icon.svg")),
+    (
+        "check-session.js",
+        SCRIPT,
+        include_bytes!("../../static/check-session.js"),
+    ),
+    (
+        "icon.svg",
+        "image/svg+xml",
+        include_bytes!("../../static/icon.svg"),
+    ),
     ("times.js", SCRIPT, include_bytes!("../../static/times.js")),
-    ("passkey.js", SCRIPT, include_bytes!("../../static/passkey.js")),
-    ("form-post.js", SCRIPT, include_bytes!("../../static/form-post.js")),
+    (
+        "passkey.js",
+        SCRIPT,
+        include_bytes!("../../static/passkey.js"),
+    ),
+    (
+        "form-post.js",
+        SCRIPT,
+        include_bytes!("../../static/form-post.js"),
+    ),
 ];
 
 /// Answers with an embedded file. Names are looked up in a table: there is no file system to
@@ -33,14 +49,22 @@ const FILES: [(&str, &str, &[u8]); 6] = [
 pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
     if name == "brand.css" {
         let css = brand_css(config.brand.color.ok_or_else(not_found)?);
-        return Ok(cached(Response::with_body(200, CSS, Body::Owned(css.into_bytes()))));
+        return Ok(cached(Response::with_body(
+            200,
+            CSS,
+            Body::Owned(css.into_bytes()),
+        )));
     }
     if name == BRAND_LOGO {
         return brand_logo(config);
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);
     let (_, content_type, bytes) = file.ok_or_else(not_found)?;
-    Ok(cached(Response::with_body(200, content_type, Body::Static(bytes))))
+    Ok(cached(Response::with_body(
+        200,
+        content_type,
+        Body::Static(bytes),
+    )))
 }
 
 /// The operator's logo. An SVG may hold scripts, which run when it is opened by itself: not here.
@@ -55,7 +79,10 @@ fn brand_logo(config: &Config) -> Result<Response, Failure> {
         Some(_) | None => return Err(not_found()),
     };
     let response = Response::with_body(200, content_type, Body::Owned(bytes));
-    Ok(cached(response).header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"))
+    Ok(cached(response).header(
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    ))
 }
 
 /// Why the operator's logo cannot be shown.
@@ -63,31 +90,55 @@ pub fn logo_fault(brand: &Brand) -> Option<String> {
     let path = brand.logo.as_ref()?;
     let error = fs::read(path).err()?;
     let (file, cause) = (path.display(), config::cause(&error));
-    Some(format!("GATEPOST_BRAND_LOGO: {file} cannot be read ({cause}), so pages show the name instead"))
+    Some(format!(
+        "GATEPOST_BRAND_LOGO: {file} cannot be read ({cause}), so pages show the name instead"
+    ))
 }
 
-/// Eight hex digits over every embedded file: part of their addresses, so that a new binary's pages get its own files.
+/// Eight hex digits over every embedded file: part of their addresses, so that a new binary's pages
+/// get its own files.
 pub fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
-        let digest = FILES.iter().fold(Sha256::new(), |digest, (_, _, bytes)| digest.chain_update(bytes)).finalize();
+        let digest = FILES
+            .iter()
+            .fold(Sha256::new(), |digest, (_, _, bytes)| {
+                digest.chain_update(bytes)
+            })
+            .finalize();
         identifiers::encode(&digest).chars().take(8).collect()
     })
 }
 
-/// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing. It comes from us, so that browsers of people
-/// who sign in tell nobody else.
+/// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing. It comes from us, so
+/// that browsers of people who sign in tell nobody else.
 pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
-    let name = percent_decode_str(encoded_client_id).decode_utf8().map_err(|_| not_found())?;
+    let name = percent_decode_str(encoded_client_id)
+        .decode_utf8()
+        .map_err(|_| not_found())?;
     if name.contains('\0') || name.chars().nth(parameters::CLIENT_ID).is_some() {
         return Err(not_found());
     }
-    let client = app.registry.client(&ClientId::new(name))?.ok_or_else(not_found)?;
-    let uri = client.client.links.logo_uri.as_deref().filter(|_| client.client.enabled).ok_or_else(not_found)?;
-    let logo = app.client_logos.find(&app.outbound, uri, app.now()).ok_or_else(not_found)?;
-    Ok(Response::with_body(200, logo.media_type, Body::Shared(logo.bytes))
-        .header("Cache-Control", "public, max-age=3600")
-        .header("Content-Security-Policy", "default-src 'none'; sandbox"))
+    let client = app
+        .registry
+        .client(&ClientId::new(name))?
+        .ok_or_else(not_found)?;
+    let uri = client
+        .client
+        .links
+        .logo_uri
+        .as_deref()
+        .filter(|_| client.client.enabled)
+        .ok_or_else(not_found)?;
+    let logo = app
+        .client_logos
+        .find(&app.outbound, uri, app.now())
+        .ok_or_else(not_found)?;
+    Ok(
+        Response::with_body(200, logo.media_type, Body::Shared(logo.bytes))
+            .header("Cache-Control", "public, max-age=3600")
+            .header("Content-Security-Policy", "default-src 'none'; sandbox"),
+    )
 }
 
 fn cached(response: Response) -> Response {

@@ -22,14 +22,24 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     require_form(request, 400)?;
     let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
     refuse_parameters_in_query(request, &token_request::PARAMETERS)?;
-    parameters.refuse_repeated(token_request::SINGLE_PARAMETERS).map_err(Failure::bad_request)?;
+    parameters
+        .refuse_repeated(token_request::SINGLE_PARAMETERS)
+        .map_err(Failure::bad_request)?;
     app.require_fresh_registry()?;
     let now = app.now();
     let client = authenticate(app, request, &parameters, now)?;
     let client_id = &client.client.client_id;
     let grant_type = parameters.single("grant_type").ok().flatten();
-    let answer = answer(GrantContext { app, request, client: &client, now }, &parameters)
-        .map_err(|failure| failure.about(client_id, grant_type))?;
+    let answer = answer(
+        GrantContext {
+            app,
+            request,
+            client: &client,
+            now,
+        },
+        &parameters,
+    )
+    .map_err(|failure| failure.about(client_id, grant_type))?;
     let mut response = answers::json(200, &answer.into_object());
     response.note.client_id = Some(client_id.to_string());
     response.note.grant = grant_type.map(str::to_owned);
@@ -37,7 +47,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 fn answer(context: GrantContext<'_>, parameters: &Parameters) -> Result<TokenResponse, Failure> {
-    let token_request =
-        TokenRequest::from_form(parameters, &context.client.client, |name| context.app.has_grant(name))?;
+    let token_request = TokenRequest::from_form(parameters, &context.client.client, |name| {
+        context.app.has_grant(name)
+    })?;
     grants::handle(context, &token_request)
 }

@@ -1,5 +1,5 @@
-//! From a tiny_http request to ours. tiny_http has already split lines and headers, leniently; the rules here are
-//! those of RFC 9112, strictly. Every refusal is a status code.
+//! From a tiny_http request to ours. tiny_http has already split lines and headers, leniently; the
+//! rules here are those of RFC 9112, strictly. Every refusal is a status code.
 
 use std::net::IpAddr;
 
@@ -25,9 +25,14 @@ pub enum Persistence {
 
 /// The request, still without its body, and how long that is.
 ///
-/// 400 for what the grammar forbids, 414 and 431 for what is too long, 411 for a `Transfer-Encoding`: bodies have a
-/// known length, so that there is one way to tell where a request ends (RFC 9112 §6.3).
-pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr]) -> Result<(Request, u64), u16> {
+/// 400 for what the grammar forbids, 414 and 431 for what is too long, 411 for a
+/// `Transfer-Encoding`: bodies have a known length, so that there is one way to tell where a
+/// request ends (RFC 9112 §6.3).
+pub fn read_head(
+    request: &tiny_http::Request,
+    id: &str,
+    trusted_proxies: &[Cidr],
+) -> Result<(Request, u64), u16> {
     let headers = read_headers(request)?;
     let (path, query) = read_target(request.url())?;
     if *request.http_version() == (1, 1) && headers.all("host").count() != 1 {
@@ -39,15 +44,32 @@ pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr
         return Err(400);
     }
     let (id, method, body) = (id.to_owned(), method(request), Vec::new());
-    Ok((Request { id, method, path, query, headers, body, source }, body_length))
+    Ok((
+        Request {
+            id,
+            method,
+            path,
+            query,
+            headers,
+            body,
+            source,
+        },
+        body_length,
+    ))
 }
 
-/// What the log and the answer call a request: as the proxy in front does, where that is trusted and says it once, in 1 to 64
-/// harmless characters; else 16 hex digits of our own.
+/// What the log and the answer call a request: as the proxy in front does, where that is trusted
+/// and says it once, in 1 to 64 harmless characters; else 16 hex digits of our own.
 pub fn request_id(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> String {
     let peer = request.remote_addr().map(|address| address.ip());
-    let mut named = request.headers().iter().filter(|header| header.field.equiv("X-Request-Id"));
-    match (named.next().map(|header| header.value.as_str()), named.next()) {
+    let mut named = request
+        .headers()
+        .iter()
+        .filter(|header| header.field.equiv("X-Request-Id"));
+    match (
+        named.next().map(|header| header.value.as_str()),
+        named.next(),
+    ) {
         (Some(id), None) if is_harmless(id) && is_trusted(peer, trusted_proxies) => id.to_owned(),
         _ => format!("{:016x}", rand::random::<u64>()),
     }
@@ -61,8 +83,15 @@ pub fn is_harmless(id: &str) -> bool {
 
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
     let peer = request.remote_addr().map(|address| address.ip());
-    let fields = request.headers().iter().filter(|header| header.field.equiv("X-Forwarded-For"));
-    source(peer, fields.map(|header| header.value.as_str()), trusted_proxies)
+    let fields = request
+        .headers()
+        .iter()
+        .filter(|header| header.field.equiv("X-Forwarded-For"));
+    source(
+        peer,
+        fields.map(|header| header.value.as_str()),
+        trusted_proxies,
+    )
 }
 
 /// What an answer may depend on of a request that is refused, whatever is wrong with it.
@@ -70,7 +99,9 @@ pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Req
     Request {
         id: id.to_owned(),
         method: method(request),
-        path: read_target(request.url()).map(|(path, _)| path).unwrap_or_default(),
+        path: read_target(request.url())
+            .map(|(path, _)| path)
+            .unwrap_or_default(),
         query: String::new(),
         headers: read_headers(request).unwrap_or_default(),
         body: Vec::new(),
@@ -78,7 +109,8 @@ pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Req
     }
 }
 
-/// RFC 9112 §6.3. 400 for lengths that differ or are no plain number, or beside a `Transfer-Encoding`.
+/// RFC 9112 §6.3. 400 for lengths that differ or are no plain number, or beside a
+/// `Transfer-Encoding`.
 fn body_length(headers: &Headers) -> Result<u64, u16> {
     let mut lengths = headers.all("content-length");
     let first = lengths.next();
@@ -86,16 +118,22 @@ fn body_length(headers: &Headers) -> Result<u64, u16> {
         return Err(if first.is_some() { 400 } else { 411 });
     }
     let Some(first) = first else { return Ok(0) };
-    if first.is_empty() || !first.bytes().all(|byte| byte.is_ascii_digit()) || lengths.any(|other| other != first) {
+    if first.is_empty()
+        || !first.bytes().all(|byte| byte.is_ascii_digit())
+        || lengths.any(|other| other != first)
+    {
         return Err(400);
     }
     first.parse().map_err(|_| 400)
 }
 
-/// Where tiny_http cannot let go of it, it allocates or waits for whatever length was announced, or takes the body for
-/// the next request.
+/// Where tiny_http cannot let go of it, it allocates or waits for whatever length was announced, or
+/// takes the body for the next request.
 pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
-    let is_encoded = request.headers().iter().any(|header| header.field.equiv("Transfer-Encoding"));
+    let is_encoded = request
+        .headers()
+        .iter()
+        .any(|header| header.field.equiv("Transfer-Encoding"));
     if connection_options(request).contains("upgrade") {
         return true;
     }
@@ -105,12 +143,16 @@ pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
 
 /// RFC 9110 §10.1.1
 pub fn expects_continue(request: &tiny_http::Request) -> bool {
-    request.headers().iter().any(|header| header.field.equiv("Expect"))
+    request
+        .headers()
+        .iter()
+        .any(|header| header.field.equiv("Expect"))
 }
 
 /// tiny_http has buffered the short ones.
 pub fn body_must_be_awaited(request: &tiny_http::Request, body_length: u64) -> bool {
-    let is_unbuffered = expects_continue(request) || connection_options(request).contains("upgrade");
+    let is_unbuffered =
+        expects_continue(request) || connection_options(request).contains("upgrade");
     body_length > 1_024 || (body_length > 0 && is_unbuffered)
 }
 
@@ -118,7 +160,10 @@ pub fn body_must_be_awaited(request: &tiny_http::Request, body_length: u64) -> b
 pub fn persistence(request: &tiny_http::Request) -> Persistence {
     let options = connection_options(request);
     let is_old = *request.http_version() < (1, 1);
-    if options.contains("close") || options.contains("upgrade") || (is_old && !options.contains("keep-alive")) {
+    if options.contains("close")
+        || options.contains("upgrade")
+        || (is_old && !options.contains("keep-alive"))
+    {
         Persistence::Close
     } else if is_old {
         Persistence::KeepAlive
@@ -128,17 +173,31 @@ pub fn persistence(request: &tiny_http::Request) -> Persistence {
 }
 
 fn connection_options(request: &tiny_http::Request) -> String {
-    let first = request.headers().iter().find(|header| header.field.equiv("Connection"));
-    first.map(|header| header.value.as_str().to_ascii_lowercase()).unwrap_or_default()
+    let first = request
+        .headers()
+        .iter()
+        .find(|header| header.field.equiv("Connection"));
+    first
+        .map(|header| header.value.as_str().to_ascii_lowercase())
+        .unwrap_or_default()
 }
 
 fn read_headers(request: &tiny_http::Request) -> Result<Headers, u16> {
-    let fields = request.headers().iter().map(|header| (header.field.as_str().as_str(), header.value.as_str()));
-    let size: usize = fields.clone().map(|(name, value)| name.len() + value.len()).sum();
+    let fields = request
+        .headers()
+        .iter()
+        .map(|header| (header.field.as_str().as_str(), header.value.as_str()));
+    let size: usize = fields
+        .clone()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
     if request.headers().len() > HEADER_COUNT_LIMIT || size > HEADERS_LIMIT {
         return Err(431);
     }
-    if !fields.clone().all(|(name, value)| is_token(name) && is_field_value(value)) {
+    if !fields
+        .clone()
+        .all(|(name, value)| is_token(name) && is_field_value(value))
+    {
         return Err(400);
     }
     Ok(Headers::of(fields))
@@ -150,14 +209,24 @@ fn read_target(target: &str) -> Result<(String, String), u16> {
         return Err(414);
     }
     let origin_form = origin_form(target).ok_or(400_u16)?;
-    if !target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+    if !target
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'#')
+    {
         return Err(400);
     }
     let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
     if path.len() > PATH_LIMIT || query.len() > QUERY_LIMIT {
         return Err(414);
     }
-    Ok((if path.is_empty() { String::from("/") } else { path.to_owned() }, query.to_owned()))
+    Ok((
+        if path.is_empty() {
+            String::from("/")
+        } else {
+            path.to_owned()
+        },
+        query.to_owned(),
+    ))
 }
 
 fn origin_form(target: &str) -> Option<&str> {
@@ -167,7 +236,11 @@ fn origin_form(target: &str) -> Option<&str> {
     let (scheme, rest) = target.split_once("://")?;
     let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let path_at = rest.find(['/', '?']).unwrap_or(rest.len());
-    if is_http && path_at > 0 { rest.get(path_at..) } else { None }
+    if is_http && path_at > 0 {
+        rest.get(path_at..)
+    } else {
+        None
+    }
 }
 
 /// Methods differ by case (RFC 9110 §9.1).
@@ -183,12 +256,16 @@ pub fn method(request: &tiny_http::Request) -> Method {
 
 /// RFC 9110 §5.6.2.
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// RFC 9110 §5.5, without the obsolete bytes above ASCII.
 fn is_field_value(text: &str) -> bool {
-    text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
+    text.bytes()
+        .all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
 }
 
 #[cfg(test)]
@@ -205,12 +282,31 @@ mod tests {
     fn a_body_has_one_plain_length_or_none() {
         assert_eq!(length_of(&[]), Ok(0));
         assert_eq!(length_of(&[("Content-Length", "17")]), Ok(17));
-        assert_eq!(length_of(&[("Content-Length", "17"), ("content-length", "17")]), Ok(17));
-        for bad in ["", "+5", "-1", "5, 5", "0x10", "1e3", " 5", "18446744073709551616", "five"] {
+        assert_eq!(
+            length_of(&[("Content-Length", "17"), ("content-length", "17")]),
+            Ok(17)
+        );
+        for bad in [
+            "",
+            "+5",
+            "-1",
+            "5, 5",
+            "0x10",
+            "1e3",
+            " 5",
+            "18446744073709551616",
+            "five",
+        ] {
             assert_eq!(length_of(&[("Content-Length", bad)]), Err(400), "{bad}");
         }
-        assert_eq!(length_of(&[("Content-Length", "5"), ("Content-Length", "6")]), Err(400));
-        assert_eq!(length_of(&[("Content-Length", "5"), ("Content-Length", "05")]), Err(400));
+        assert_eq!(
+            length_of(&[("Content-Length", "5"), ("Content-Length", "6")]),
+            Err(400)
+        );
+        assert_eq!(
+            length_of(&[("Content-Length", "5"), ("Content-Length", "05")]),
+            Err(400)
+        );
     }
 
     #[test]
@@ -221,19 +317,37 @@ mod tests {
             ("http://host.example/a?b", "/a", "b"), ("HTTPS://host.example?b", "/", "b"), ("*", "*", ""),
         ];
         for (target, path, query) in table {
-            assert_eq!(read_target(target), Ok((path.to_string(), query.to_string())), "{target}");
+            assert_eq!(
+                read_target(target),
+                Ok((path.to_string(), query.to_string())),
+                "{target}"
+            );
         }
     }
 
     #[test]
     fn targets_outside_the_grammar_are_refused() {
-        for bad in
-            ["", "a", "host.example:443", "ftp://host.example/", "http:///a", "/a#b", "/\u{1}", "/a\nb", "/\u{7f}"]
-        {
+        for bad in [
+            "",
+            "a",
+            "host.example:443",
+            "ftp://host.example/",
+            "http:///a",
+            "/a#b",
+            "/\u{1}",
+            "/a\nb",
+            "/\u{7f}",
+        ] {
             assert_eq!(read_target(bad), Err(400), "{bad:?}");
         }
-        assert_eq!(read_target(&format!("/{}", "a".repeat(PATH_LIMIT))), Err(414));
-        assert_eq!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT + 1))), Err(414));
+        assert_eq!(
+            read_target(&format!("/{}", "a".repeat(PATH_LIMIT))),
+            Err(414)
+        );
+        assert_eq!(
+            read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT + 1))),
+            Err(414)
+        );
         assert!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT))).is_ok());
     }
 

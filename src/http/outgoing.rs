@@ -1,5 +1,5 @@
-//! From our response to the bytes of an answer: the one place where header bytes are checked. What cannot be written
-//! safely is refused as a whole.
+//! From our response to the bytes of an answer: the one place where header bytes are checked. What
+//! cannot be written safely is refused as a whole.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -12,8 +12,8 @@ use crate::protocol::registration::timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsafeHeader(pub &'static str);
 
-/// In one piece (RFC 9112 §2.1). Fails when a header has bytes outside printable ASCII, space and tab, or is one the
-/// server writes itself.
+/// In one piece (RFC 9112 §2.1). Fails when a header has bytes outside printable ASCII, space and
+/// tab, or is one the server writes itself.
 pub fn serialise(
     response: &Response,
     method: Method,
@@ -25,8 +25,14 @@ pub fn serialise(
     let phrase = tiny_http::StatusCode(response.status).default_reason_phrase();
     let mut head = String::with_capacity(1_024 + body.len());
     // Writing to memory does not fail.
-    let _ = write!(head, "HTTP/1.1 {} {phrase}\r\nDate: {}\r\n", response.status, imf_fixdate(now));
-    // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation it spares.
+    let _ = write!(
+        head,
+        "HTTP/1.1 {} {phrase}\r\nDate: {}\r\n",
+        response.status,
+        imf_fixdate(now)
+    );
+    // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation
+    // it spares.
     if has_body {
         let _ = write!(head, "Content-Length: {}\r\n", body.len());
     }
@@ -47,25 +53,44 @@ pub fn serialise(
     Ok(bytes)
 }
 
-/// Answers over a connection that must not be read any further, and forgets it. tiny_http reads an unread body to its
-/// end before it lets go of a request, allocating the announced length at once; only `upgrade` hands out the
-/// connection as it is. That writes a head of its own, without a length: the rest of ours travels in the value of a
-/// field that tiny_http passes on as it stands, and was checked by [`serialise`]'s rules. Two descriptors and a thread
-/// stay behind until the process ends, so whoever calls this counts.
+/// Answers over a connection that must not be read any further, and forgets it. tiny_http reads an
+/// unread body to its end before it lets go of a request, allocating the announced length at once;
+/// only `upgrade` hands out the connection as it is. That writes a head of its own, without a
+/// length: the rest of ours travels in the value of a field that tiny_http passes on as it stands,
+/// and was checked by [`serialise`]'s rules. Two descriptors and a thread stay behind until the
+/// process ends, so whoever calls this counts.
 pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime) {
     let mut refusal = response.clone();
-    if refusal.headers.iter().any(|(name, value)| check_field(name, value).is_err()) {
+    if refusal
+        .headers
+        .iter()
+        .any(|(name, value)| check_field(name, value).is_err())
+    {
         refusal = Response::empty(500);
     }
     let body = refusal.body.bytes();
     let length = format!("Content-Length: {}", body.len());
-    let mut lines = vec![String::from("gatepost"), length, String::from("Connection: close")];
-    lines.extend(refusal.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+    let mut lines = vec![
+        String::from("gatepost"),
+        length,
+        String::from("Connection: close"),
+    ];
+    lines.extend(
+        refusal
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}")),
+    );
     let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
     let rest = tiny_http::Header::from_bytes("Server", lines.join("\r\n"));
     let headers = date.into_iter().chain(rest).collect();
-    let bare =
-        tiny_http::Response::new(tiny_http::StatusCode(refusal.status), headers, std::io::empty(), Some(0), None);
+    let bare = tiny_http::Response::new(
+        tiny_http::StatusCode(refusal.status),
+        headers,
+        std::io::empty(),
+        Some(0),
+        None,
+    );
     let is_head = *request.method() == tiny_http::Method::Head;
     let mut connection = request.upgrade("HTTP/1.1", bare);
     if !is_head {
@@ -77,21 +102,39 @@ pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime
 
 /// RFC 9110 §5.5 and §5.6.2, and the fields that belong to the server.
 fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_value = value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
-    let is_ours = ["date", "content-length", "connection", "transfer-encoding", "server", "upgrade"]
-        .iter()
-        .any(|own| own.eq_ignore_ascii_case(name));
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_value = value
+        .bytes()
+        .all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+    let is_ours = [
+        "date",
+        "content-length",
+        "connection",
+        "transfer-encoding",
+        "server",
+        "upgrade",
+    ]
+    .iter()
+    .any(|own| own.eq_ignore_ascii_case(name));
     if is_name && is_value && !is_ours {
         Ok(())
     } else {
-        Err(UnsafeHeader(if is_name { name } else { "(a name that is no token)" }))
+        Err(UnsafeHeader(if is_name {
+            name
+        } else {
+            "(a name that is no token)"
+        }))
     }
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
 fn imf_fixdate(now: SystemTime) -> String {
-    let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
+    let seconds = now
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
     let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = timestamp::civil(days);
     let name_at = |names: &'static str, index: i64| {
@@ -101,7 +144,11 @@ fn imf_fixdate(now: SystemTime) -> String {
     // 1970-01-01 was a Thursday.
     let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);
     let month = name_at("JanFebMarAprMayJunJulAugSepOctNovDec", month - 1);
-    let (hour, minute, second) = (second_of_day / 3_600, second_of_day / 60 % 60, second_of_day % 60);
+    let (hour, minute, second) = (
+        second_of_day / 3_600,
+        second_of_day / 60 % 60,
+        second_of_day % 60,
+    );
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
@@ -121,17 +168,33 @@ mod tests {
     #[test]
     fn no_content_has_neither_body_nor_length() {
         for status in [204, 304] {
-            let response = Response { body: Body::Static(b"x"), ..Response::empty(status) };
+            let response = Response {
+                body: Body::Static(b"x"),
+                ..Response::empty(status)
+            };
             let text = text_of(&response, Method::Get, Persistence::Open);
-            assert!(!text.contains("Content-Length") && text.ends_with("\r\n\r\n"), "{text}");
+            assert!(
+                !text.contains("Content-Length") && text.ends_with("\r\n\r\n"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn the_servers_own_fields_cannot_be_set() {
-        for name in ["Content-Length", "connection", "Transfer-Encoding", "DATE", "Server", "Upgrade"] {
+        for name in [
+            "Content-Length",
+            "connection",
+            "Transfer-Encoding",
+            "DATE",
+            "Server",
+            "Upgrade",
+        ] {
             let response = Response::empty(200).header(name, "1");
-            assert_eq!(serialise(&response, Method::Get, Persistence::Open, UNIX_EPOCH), Err(UnsafeHeader(name)));
+            assert_eq!(
+                serialise(&response, Method::Get, Persistence::Open, UNIX_EPOCH),
+                Err(UnsafeHeader(name))
+            );
         }
     }
 

@@ -1,5 +1,5 @@
-//! The master secret, and the keys derived from it: one per purpose, so that nothing sealed for one use opens for another.
-//! It is the one thing that is never in the database.
+//! The master secret, and the keys derived from it: one per purpose, so that nothing sealed for one
+//! use opens for another. It is the one thing that is never in the database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,8 @@ use crate::protocol::words::named::named;
 use crate::protocol::words::secret::SecretBytes;
 
 const LEAST_LENGTH: usize = 32;
-/// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the line.
+/// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the
+/// line.
 const MOST_LINES: usize = 16;
 
 named! {
@@ -64,24 +65,33 @@ pub fn generate() -> String {
 }
 
 impl MasterSecret {
-    /// Reads the file. Its owner and, so that root may own it, its group may read it; nobody else may do anything.
+    /// Reads the file. Its owner and, so that root may own it, its group may read it; nobody else
+    /// may do anything.
     pub fn read(path: &Path) -> Result<MasterSecret, Unfit> {
         let place = path.display();
-        let metadata = fs::metadata(path).map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
+        let metadata = fs::metadata(path)
+            .map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
         if !metadata.is_file() {
             return Err(format!("master secret {place}: not a file"));
         }
         let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
-            return Err(format!("master secret {place}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"));
+            return Err(format!(
+                "master secret {place}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"
+            ));
         }
-        let text = fs::read_to_string(path).map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
         MasterSecret::parse(&text).map_err(|problem| format!("master secret {place}: {problem}"))
     }
 
     /// Reads lines of base64, each at least 32 bytes decoded. Empty lines do not count.
     pub fn parse(text: &str) -> Result<MasterSecret, Unfit> {
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
         if lines.is_empty() {
             return Err(String::from("it is empty; `gatepost secret` makes one"));
         }
@@ -90,22 +100,33 @@ impl MasterSecret {
         }
         let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
         let read = |(number, line): (usize, &str)| {
-            let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
+            let decoded = alphabets
+                .iter()
+                .find_map(|alphabet| alphabet.decode(line).ok());
             match decoded.ok_or_else(|| format!("line {number} is not base64"))? {
-                short if short.len() < LEAST_LENGTH => {
-                    Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
-                }
+                short if short.len() < LEAST_LENGTH => Err(format!(
+                    "line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"
+                )),
                 bytes => Ok(SecretBytes::new(bytes)),
             }
         };
-        Ok(MasterSecret { lines: (1..).zip(lines).map(read).collect::<Result<_, _>>()? })
+        Ok(MasterSecret {
+            lines: (1..).zip(lines).map(read).collect::<Result<_, _>>()?,
+        })
     }
 
     /// The keys of one installation: different installations, or issuers, never share one.
     pub fn derive(&self, installation_id: &[u8; 16], issuer: &str) -> DerivedKeys {
-        let salt = Salt::new(HKDF_SHA256, &[installation_id.as_slice(), issuer.as_bytes()].concat());
+        let salt = Salt::new(
+            HKDF_SHA256,
+            &[installation_id.as_slice(), issuer.as_bytes()].concat(),
+        );
         DerivedKeys {
-            lines: self.lines.iter().map(|line| salt.extract(line.expose())).collect(),
+            lines: self
+                .lines
+                .iter()
+                .map(|line| salt.extract(line.expose()))
+                .collect(),
             issuer: issuer.to_owned(),
         }
     }
@@ -128,7 +149,8 @@ impl KeyType for KeyLength {
 }
 
 impl DerivedKeys {
-    /// The keys of a purpose, the current line's first, each with the byte that names its line wherever it stands.
+    /// The keys of a purpose, the current line's first, each with the byte that names its line
+    /// wherever it stands.
     pub fn keys(&self, purpose: Purpose) -> impl Iterator<Item = (u8, [u8; 32])> {
         self.lines.iter().filter_map(move |line| {
             let [name, ..] = expand(line, "line name")?;
@@ -143,7 +165,10 @@ impl DerivedKeys {
 
 fn expand(line: &Prk, label: &str) -> Option<[u8; 32]> {
     let mut key = [0; 32];
-    line.expand(&[b"gatepost ", label.as_bytes()], KeyLength).ok()?.fill(&mut key).ok()?;
+    line.expand(&[b"gatepost ", label.as_bytes()], KeyLength)
+        .ok()?
+        .fill(&mut key)
+        .ok()?;
     Some(key)
 }
 
@@ -154,35 +179,74 @@ mod tests {
     #[test]
     fn derivation_depends_on_everything_and_on_nothing_else() {
         let master = MasterSecret::parse(&STANDARD.encode([1; 32])).unwrap();
-        let key = |id: &[u8; 16], issuer: &str, purpose| master.derive(id, issuer).keys(purpose).next().unwrap();
+        let key = |id: &[u8; 16], issuer: &str, purpose| {
+            master.derive(id, issuer).keys(purpose).next().unwrap()
+        };
         let reference = key(&[2; 16], "https://a.example", Purpose::AccessToken);
-        assert_eq!(reference, key(&[2; 16], "https://a.example", Purpose::AccessToken));
-        assert_ne!(reference, key(&[3; 16], "https://a.example", Purpose::AccessToken));
-        assert_ne!(reference, key(&[2; 16], "https://b.example", Purpose::AccessToken));
-        assert_ne!(reference.1, key(&[2; 16], "https://a.example", Purpose::AuthorizationCode).1);
-        assert_eq!(master.derive(&[2; 16], "x").keys(Purpose::AccessToken).count(), 1);
+        assert_eq!(
+            reference,
+            key(&[2; 16], "https://a.example", Purpose::AccessToken)
+        );
+        assert_ne!(
+            reference,
+            key(&[3; 16], "https://a.example", Purpose::AccessToken)
+        );
+        assert_ne!(
+            reference,
+            key(&[2; 16], "https://b.example", Purpose::AccessToken)
+        );
+        assert_ne!(
+            reference.1,
+            key(&[2; 16], "https://a.example", Purpose::AuthorizationCode).1
+        );
+        assert_eq!(
+            master
+                .derive(&[2; 16], "x")
+                .keys(Purpose::AccessToken)
+                .count(),
+            1
+        );
     }
 
     #[test]
     fn unfit_secrets_are_refused_without_being_shown() {
         let short = STANDARD.encode([7; 31]);
-        for text in ["", "\n \n", "not base64!", short.as_str(), &format!("{}\n{short}", STANDARD.encode([7; 32]))] {
+        for text in [
+            "",
+            "\n \n",
+            "not base64!",
+            short.as_str(),
+            &format!("{}\n{short}", STANDARD.encode([7; 32])),
+        ] {
             let problem = MasterSecret::parse(text).unwrap_err();
             assert!(!problem.contains(&short), "{problem}");
         }
-        assert!(MasterSecret::parse(&format!("{}\n", STANDARD.encode([7; 32])).repeat(17)).is_err());
+        assert!(
+            MasterSecret::parse(&format!("{}\n", STANDARD.encode([7; 32])).repeat(17)).is_err()
+        );
     }
 
     #[test]
     fn a_file_that_others_may_read_is_refused() {
-        let path = std::env::temp_dir().join(format!("gatepost-master-secret-{}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("gatepost-master-secret-{}", std::process::id()));
         fs::write(&path, generate()).unwrap();
-        for (mode, fit) in [(0o644, false), (0o660, false), (0o604, false), (0o640, true), (0o600, true), (0o400, true)]
-        {
+        for (mode, fit) in [
+            (0o644, false),
+            (0o660, false),
+            (0o604, false),
+            (0o640, true),
+            (0o600, true),
+            (0o400, true),
+        ] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(MasterSecret::read(&path).is_ok(), fit, "{mode:o}");
         }
         fs::remove_file(&path).unwrap();
-        assert!(MasterSecret::read(&path).unwrap_err().contains("gatepost-master-secret-"));
+        assert!(
+            MasterSecret::read(&path)
+                .unwrap_err()
+                .contains("gatepost-master-secret-")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Keys and what is done with them: randomness, the master secret and the keys derived from it, sealing, message
-//! authentication, signatures, password hashes. Nothing here knows the database.
+//! Keys and what is done with them: randomness, the master secret and the keys derived from it,
+//! sealing, message authentication, signatures, password hashes. Nothing here knows the database.
 
 pub mod master;
 pub mod password;

@@ -1,5 +1,6 @@
-//! Password hashes: Argon2id (RFC 9106) in PHC string form, and PBKDF2 that another program made, until the first sign-in.
-//! How many run at once is the caller's to bound: each takes the configured memory.
+//! Password hashes: Argon2id (RFC 9106) in PHC string form, and PBKDF2 that another program made,
+//! until the first sign-in. How many run at once is the caller's to bound: each takes the
+//! configured memory.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,10 @@ pub struct Cost {
 impl Cost {
     /// How each hash begins that is made at it.
     pub fn beginning(self) -> String {
-        format!("$argon2id$v=19$m={},t={},p={}$", self.memory_kib, self.passes, self.lanes)
+        format!(
+            "$argon2id$v=19$m={},t={},p={}$",
+            self.memory_kib, self.passes, self.lanes
+        )
     }
 }
 
@@ -39,27 +43,33 @@ pub enum PasswordVerdict {
 pub struct PasswordHashing {
     params: Params,
     dummy: String,
-    /// The memory of hashes, for the next ones: as many pieces as there ever were hashes at once. Left to the allocator, each
-    /// thread that has hashed would keep a piece of its own for good.
+    /// The memory of hashes, for the next ones: as many pieces as there ever were hashes at once.
+    /// Left to the allocator, each thread that has hashed would keep a piece of its own for good.
     memory: Mutex<Vec<Vec<Block>>>,
 }
 
-/// glibc gives no piece above 32 MiB out of its arenas, and so returns such a piece to the system as soon as it is free.
-/// What is never touched takes no memory.
+/// glibc gives no piece above 32 MiB out of its arenas, and so returns such a piece to the system
+/// as soon as it is free. What is never touched takes no memory.
 const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
 
 impl PasswordHashing {
-    /// Takes the cost and makes the hash that stands in for users who do not exist. The error names the bad parameter.
+    /// Takes the cost and makes the hash that stands in for users who do not exist. The error names
+    /// the bad parameter.
     pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
         let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
             .map_err(|error| format!("Argon2 parameters: {error}"))?;
-        let mut hashing = PasswordHashing { params, dummy: String::new(), memory: Mutex::default() };
+        let mut hashing = PasswordHashing {
+            params,
+            dummy: String::new(),
+            memory: Mutex::default(),
+        };
         hashing.dummy = hashing.hash_bytes(&random::bytes::<32>())?;
         hashing.release_memory();
         Ok(hashing)
     }
 
-    /// Gives the memory of past hashes back to the system. Called every second: taking a piece anew costs a few ms.
+    /// Gives the memory of past hashes back to the system. Called every second: taking a piece anew
+    /// costs a few ms.
     pub fn release_memory(&self) {
         self.memory().clear();
     }
@@ -69,15 +79,30 @@ impl PasswordHashing {
         self.hash_bytes(password.expose().as_bytes())
     }
 
-    /// Checks a password against a stored PHC string. Without one (no such user, no password set) the dummy is checked
-    /// instead, so that the answer takes as long and is `Wrong`. While there are hashes of PBKDF2, each check takes `usual`, which
-    /// costs what most of them do, or its own: otherwise time would tell who was imported.
-    pub fn verify(&self, stored: Option<&str>, usual: Option<&Pbkdf2Hash>, password: &SecretText) -> PasswordVerdict {
+    /// Checks a password against a stored PHC string. Without one (no such user, no password set)
+    /// the dummy is checked instead, so that the answer takes as long and is `Wrong`. While there
+    /// are hashes of PBKDF2, each check takes `usual`, which costs what most of them do, or its
+    /// own: otherwise time would tell who was imported.
+    pub fn verify(
+        &self,
+        stored: Option<&str>,
+        usual: Option<&Pbkdf2Hash>,
+        password: &SecretText,
+    ) -> PasswordVerdict {
         let imported = stored.and_then(Pbkdf2Hash::parse);
-        let is_it = std::hint::black_box(imported.as_ref().or(usual).is_some_and(|hash| hash.is_of(password)));
-        let parsed = stored.and_then(|stored| PasswordHash::new(stored).ok()).filter(is_bounded);
+        let is_it = std::hint::black_box(
+            imported
+                .as_ref()
+                .or(usual)
+                .is_some_and(|hash| hash.is_of(password)),
+        );
+        let parsed = stored
+            .and_then(|stored| PasswordHash::new(stored).ok())
+            .filter(is_bounded);
         let Some(parsed) = parsed else {
-            std::hint::black_box(PasswordHash::new(&self.dummy).is_ok_and(|dummy| self.matches(&dummy, password)));
+            std::hint::black_box(
+                PasswordHash::new(&self.dummy).is_ok_and(|dummy| self.matches(&dummy, password)),
+            );
             return if imported.is_some() && is_it {
                 PasswordVerdict::RightButOutdated
             } else {
@@ -88,7 +113,8 @@ impl PasswordHashing {
             return PasswordVerdict::Wrong;
         }
         let cost = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
-        let is_current = Params::try_from(&parsed).is_ok_and(|params| cost(&params) == cost(&self.params));
+        let is_current =
+            Params::try_from(&parsed).is_ok_and(|params| cost(&params) == cost(&self.params));
         match is_current && parsed.algorithm.as_str() == "argon2id" {
             true => PasswordVerdict::Right,
             false => PasswordVerdict::RightButOutdated,
@@ -99,12 +125,18 @@ impl PasswordHashing {
         let failed = |error: &dyn fmt::Display| format!("password hashing: {error}");
         let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
-        let length = self.params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+        let length = self
+            .params
+            .output_len()
+            .unwrap_or(Params::DEFAULT_OUTPUT_LEN);
         let hash = PasswordHash {
             algorithm: Algorithm::Argon2id.ident(),
             version: Some(Version::V0x13.into()),
             params: ParamsString::try_from(&self.params).map_err(|error| failed(&error))?,
-            hash: Some(self.output(&argon2, password, &salt, length).ok_or_else(|| failed(&"no result"))?),
+            hash: Some(
+                self.output(&argon2, password, &salt, length)
+                    .ok_or_else(|| failed(&"no result"))?,
+            ),
             salt: Some(salt),
         };
         Ok(hash.to_string())
@@ -114,18 +146,35 @@ impl PasswordHashing {
     fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
         let output = || {
             let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
-            let version = parsed.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+            let version = parsed
+                .version
+                .map_or(Ok(Version::default()), Version::try_from)
+                .ok()?;
             let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
             let length = parsed.hash.as_ref()?.len();
-            self.output(&argon2, password.expose().as_bytes(), parsed.salt.as_ref()?, length)
+            self.output(
+                &argon2,
+                password.expose().as_bytes(),
+                parsed.salt.as_ref()?,
+                length,
+            )
         };
         // Outputs are compared in constant time.
         output().is_some_and(|output| Some(output) == parsed.hash)
     }
 
-    fn output(&self, argon2: &Argon2<'_>, password: &[u8], salt: &[u8], length: usize) -> Option<Output> {
+    fn output(
+        &self,
+        argon2: &Argon2<'_>,
+        password: &[u8],
+        salt: &[u8],
+        length: usize,
+    ) -> Option<Output> {
         let count = argon2.params().block_count();
-        let mut blocks = self.memory().pop().unwrap_or_else(|| Vec::with_capacity(count.max(LEAST_CAPACITY)));
+        let mut blocks = self
+            .memory()
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(count.max(LEAST_CAPACITY)));
         if blocks.len() < count {
             blocks.resize(count, Block::new());
         }
@@ -142,13 +191,17 @@ impl PasswordHashing {
 }
 
 fn is_bounded(parsed: &PasswordHash) -> bool {
-    Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= MOST_MEMORY_KIB && params.t_cost() <= MOST_PASSES)
+    Params::try_from(parsed)
+        .is_ok_and(|params| params.m_cost() <= MOST_MEMORY_KIB && params.t_cost() <= MOST_PASSES)
 }
 
 /// The memory may hold parts of passwords: never print it.
 impl fmt::Debug for PasswordHashing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("PasswordHashing").field("params", &self.params).finish_non_exhaustive()
+        formatter
+            .debug_struct("PasswordHashing")
+            .field("params", &self.params)
+            .finish_non_exhaustive()
     }
 }
 
@@ -156,7 +209,11 @@ impl fmt::Debug for PasswordHashing {
 mod tests {
     use super::*;
 
-    const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+    const CHEAP: Cost = Cost {
+        memory_kib: 64,
+        passes: 1,
+        lanes: 1,
+    };
 
     fn secret(text: impl Into<String>) -> SecretText {
         SecretText::new(text)
@@ -167,22 +224,43 @@ mod tests {
         let hashing = PasswordHashing::new(CHEAP).unwrap();
         let stored = hashing.hash(&secret("correct horse")).unwrap();
         assert!(
-            stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$") && stored.starts_with(&CHEAP.beginning()),
+            stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$")
+                && stored.starts_with(&CHEAP.beginning()),
             "{stored}"
         );
-        assert_eq!(hashing.verify(Some(&stored), None, &secret("correct horse")), PasswordVerdict::Right);
-        for wrong in ["", "correct hors", "correct horse ", "Correct horse", "correct horse\0"] {
-            assert_eq!(hashing.verify(Some(&stored), None, &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
+        assert_eq!(
+            hashing.verify(Some(&stored), None, &secret("correct horse")),
+            PasswordVerdict::Right
+        );
+        for wrong in [
+            "",
+            "correct hors",
+            "correct horse ",
+            "Correct horse",
+            "correct horse\0",
+        ] {
+            assert_eq!(
+                hashing.verify(Some(&stored), None, &secret(wrong)),
+                PasswordVerdict::Wrong,
+                "{wrong:?}"
+            );
         }
     }
 
     #[test]
     fn a_hash_made_elsewhere_is_understood() {
-        // The reference implementation's own: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1
+        // The reference implementation's own: echo -n password | argon2 somesalt -id -t 2 -k 65536
+        // -p 1
         let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
         let hashing = PasswordHashing::new(CHEAP).unwrap();
-        assert_eq!(hashing.verify(Some(stored), None, &secret("password")), PasswordVerdict::RightButOutdated);
-        assert_eq!(hashing.verify(Some(stored), None, &secret("passwore")), PasswordVerdict::Wrong);
+        assert_eq!(
+            hashing.verify(Some(stored), None, &secret("password")),
+            PasswordVerdict::RightButOutdated
+        );
+        assert_eq!(
+            hashing.verify(Some(stored), None, &secret("passwore")),
+            PasswordVerdict::Wrong
+        );
     }
 
     #[test]
@@ -192,19 +270,37 @@ mod tests {
         let hashing = PasswordHashing::new(CHEAP).unwrap();
         let usual = Pbkdf2Hash::dummy("pbkdf2-sha512$i=50,l=16").unwrap();
         for usual in [None, Some(&usual)] {
-            assert_eq!(hashing.verify(Some(stored), usual, &secret("my password")), PasswordVerdict::RightButOutdated);
-            assert_eq!(hashing.verify(Some(stored), usual, &secret("my passwore")), PasswordVerdict::Wrong);
-            assert_eq!(hashing.verify(None, usual, &secret("my password")), PasswordVerdict::Wrong);
+            assert_eq!(
+                hashing.verify(Some(stored), usual, &secret("my password")),
+                PasswordVerdict::RightButOutdated
+            );
+            assert_eq!(
+                hashing.verify(Some(stored), usual, &secret("my passwore")),
+                PasswordVerdict::Wrong
+            );
+            assert_eq!(
+                hashing.verify(None, usual, &secret("my password")),
+                PasswordVerdict::Wrong
+            );
         }
     }
 
     #[test]
     fn absent_garbled_and_monstrous_hashes_are_wrong() {
         let hashing = PasswordHashing::new(CHEAP).unwrap();
-        let monstrous =
-            "$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-        for stored in [None, Some(""), Some("plain"), Some("$argon2id$"), Some(monstrous)] {
-            assert_eq!(hashing.verify(stored, None, &secret("")), PasswordVerdict::Wrong, "{stored:?}");
+        let monstrous = "$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for stored in [
+            None,
+            Some(""),
+            Some("plain"),
+            Some("$argon2id$"),
+            Some(monstrous),
+        ] {
+            assert_eq!(
+                hashing.verify(stored, None, &secret("")),
+                PasswordVerdict::Wrong,
+                "{stored:?}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Sealing: AES-256-GCM-SIV (RFC 8452) over values that must come back unread and unchanged. Purpose and issuer are
-//! associated data, so a text sealed for one use is garbage in every other. Where texts of several kinds share a purpose, the
-//! prefix that tells them apart is associated data, too. And message authentication: HMAC-SHA256 (RFC 2104) for forms,
-//! throttle buckets, user codes and refresh tokens.
+//! Sealing: AES-256-GCM-SIV (RFC 8452) over values that must come back unread and unchanged.
+//! Purpose and issuer are associated data, so a text sealed for one use is garbage in every other.
+//! Where texts of several kinds share a purpose, the prefix that tells them apart is associated
+//! data, too. And message authentication: HMAC-SHA256 (RFC 2104) for forms, throttle buckets, user
+//! codes and refresh tokens.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
@@ -15,7 +16,8 @@ use super::random;
 
 /// Longest sealed text that is looked at, in characters: more than any we make.
 const LONGEST: usize = 8_192;
-/// The first byte under the seal of a text. If you change a sealed type, raise it: sealed fields are read by position.
+/// The first byte under the seal of a text. If you change a sealed type, raise it: sealed fields
+/// are read by position.
 const VERSION: u8 = 1;
 
 /// Seals and opens for one purpose, under every line of the master secret.
@@ -31,23 +33,35 @@ pub struct Sealer {
 
 impl Sealer {
     pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
-        let keys = derived
-            .keys(purpose)
-            .filter_map(|(name, key)| Some((name, LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?))));
+        let keys = derived.keys(purpose).filter_map(|(name, key)| {
+            Some((
+                name,
+                LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?),
+            ))
+        });
         let associated_data = format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes();
-        Sealer { keys: keys.collect(), associated_data, seals_prefixes: false }
+        Sealer {
+            keys: keys.collect(),
+            associated_data,
+            seals_prefixes: false,
+        }
     }
 
-    /// For a purpose that texts of several kinds share, each with a prefix of its own, which may be empty. The prefix is sealed
-    /// with the text, so none opens as one of another kind, even if its bytes could be read as one.
+    /// For a purpose that texts of several kinds share, each with a prefix of its own, which may be
+    /// empty. The prefix is sealed with the text, so none opens as one of another kind, even if its
+    /// bytes could be read as one.
     ///
-    /// A purpose with one kind of text does without. So an authorization code or an access token of this build opens on machines
-    /// that are still to be upgraded.
+    /// A purpose with one kind of text does without. So an authorization code or an access token of
+    /// this build opens on machines that are still to be upgraded.
     pub fn of_kinds(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
-        Sealer { seals_prefixes: true, ..Sealer::new(derived, purpose) }
+        Sealer {
+            seals_prefixes: true,
+            ..Sealer::new(derived, purpose)
+        }
     }
 
-    /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its tag.
+    /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its
+    /// tag.
     pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
         self.seal_with(&self.associated_data, plain)
     }
@@ -57,12 +71,15 @@ impl Sealer {
         let mut sealed = plain.to_vec();
         let sealing = self.keys.first().and_then(|(name, key)| {
             let aad = Aad::from(associated_data);
-            let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
+            let tag = key
+                .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+                .ok()?;
             Some((*name, tag))
         });
         match sealing {
             Some((name, tag)) => [&[name], nonce.as_slice(), &sealed, tag.as_ref()].concat(),
-            // Sealing fails only above 2^36 bytes or without a key, which `MasterSecret` rules out; nothing opens an empty text.
+            // Sealing fails only above 2^36 bytes or without a key, which `MasterSecret` rules out;
+            // nothing opens an empty text.
             None => Vec::new(),
         }
     }
@@ -81,8 +98,11 @@ impl Sealer {
 
     /// Whether it was sealed under the current line, as `seal` would now.
     pub fn seals_alike(&self, sealed: &[u8]) -> bool {
-        let parts = sealed.split_first().and_then(|(name, rest)| Some((name, rest.split_first_chunk::<NONCE_LEN>()?)));
-        let (Some((name, (nonce, ciphertext))), Some((current, key))) = (parts, self.keys.first()) else {
+        let parts = sealed
+            .split_first()
+            .and_then(|(name, rest)| Some((name, rest.split_first_chunk::<NONCE_LEN>()?)));
+        let (Some((name, (nonce, ciphertext))), Some((current, key))) = (parts, self.keys.first())
+        else {
             return false;
         };
         current == name && open_under(key, &self.associated_data, nonce, ciphertext).is_some()
@@ -96,24 +116,28 @@ impl Sealer {
         }
     }
 
-    /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by its prefix.
+    /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by
+    /// its prefix.
     pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
         // Writing to memory fails for none of our types; nothing opens an empty text.
         let mut plain = Vec::with_capacity(1_024);
         plain.push(VERSION);
         let associated_data = self.data_of_text(prefix);
-        let sealed = postcard::to_extend(value, plain).map(|plain| self.seal_with(&associated_data, &plain));
+        let sealed =
+            postcard::to_extend(value, plain).map(|plain| self.seal_with(&associated_data, &plain));
         let sealed = sealed.unwrap_or_default();
         format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens what `seal_text` made with the same prefix; `None` for anything else.
     pub fn open_text<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<T> {
-        let encoded = text.strip_prefix(prefix).filter(|encoded| encoded.len() <= LONGEST)?;
+        let encoded = text
+            .strip_prefix(prefix)
+            .filter(|encoded| encoded.len() <= LONGEST)?;
         let sealed = URL_SAFE_NO_PAD.decode(encoded).ok()?;
         let opened = self.open_with(&self.data_of_text(prefix), &sealed);
-        // Pages that the build before drew go on: it sealed no prefixes. To be read in one release only: delete `or_else` in the
-        // release after the first one that has it.
+        // Pages that the build before drew go on: it sealed no prefixes. To be read in one release
+        // only: delete `or_else` in the release after the first one that has it.
         let plain = opened.or_else(|| self.open(&sealed))?;
         let (value, rest) = postcard::take_from_bytes(plain.strip_prefix(&[VERSION])?).ok()?;
         rest.is_empty().then_some(value)
@@ -128,7 +152,10 @@ fn open_under(
 ) -> Option<Vec<u8>> {
     let mut plain = ciphertext.to_vec();
     let aad = Aad::from(associated_data);
-    let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain).ok()?.len();
+    let length = key
+        .open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain)
+        .ok()?
+        .len();
     plain.truncate(length);
     Some(plain)
 }
@@ -140,12 +167,21 @@ pub struct Mac {
 
 impl Mac {
     pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Mac {
-        Mac { keys: derived.keys(purpose).map(|(_, key)| hmac::Key::new(hmac::HMAC_SHA256, &key)).collect() }
+        Mac {
+            keys: derived
+                .keys(purpose)
+                .map(|(_, key)| hmac::Key::new(hmac::HMAC_SHA256, &key))
+                .collect(),
+        }
     }
 
-    /// The tag of a message made of parts. Lengths go in as well, so that no two lists of parts share a message.
+    /// The tag of a message made of parts. Lengths go in as well, so that no two lists of parts
+    /// share a message.
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
-        self.keys.first().map(|key| tag(key, parts)).unwrap_or_default()
+        self.keys
+            .first()
+            .map(|key| tag(key, parts))
+            .unwrap_or_default()
     }
 
     /// The tag under every line, the current one first: by whichever it was stored, it is found.
@@ -156,7 +192,9 @@ impl Mac {
     /// Whether `presented` is the tag of that message under any line, in constant time for each.
     pub fn verify(&self, parts: &[&[u8]], presented: &[u8]) -> bool {
         let message = message(parts);
-        self.keys.iter().any(|key| hmac::verify(key, &message, presented).is_ok())
+        self.keys
+            .iter()
+            .any(|key| hmac::verify(key, &message, presented).is_ok())
     }
 }
 
@@ -166,7 +204,15 @@ fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
 }
 
 fn message(parts: &[&[u8]]) -> Vec<u8> {
-    parts.iter().flat_map(|part| (part.len() as u64).to_be_bytes().into_iter().chain(part.iter().copied())).collect()
+    parts
+        .iter()
+        .flat_map(|part| {
+            (part.len() as u64)
+                .to_be_bytes()
+                .into_iter()
+                .chain(part.iter().copied())
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -185,7 +231,9 @@ mod tests {
     use crate::protocol::words::samples;
 
     fn derived(secrets: &str, issuer: &str) -> DerivedKeys {
-        MasterSecret::parse(secrets).unwrap().derive(&[9; 16], issuer)
+        MasterSecret::parse(secrets)
+            .unwrap()
+            .derive(&[9; 16], issuer)
     }
 
     fn secret(byte: u8) -> String {
@@ -194,7 +242,10 @@ mod tests {
 
     #[test]
     fn any_changed_byte_and_any_cut_closes_it_for_good() {
-        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealer = Sealer::new(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::AccessToken,
+        );
         let sealed = sealer.seal(b"alice");
         assert_ne!(sealed, sealer.seal(b"alice"), "two seals differ");
         for index in 0..sealed.len() {
@@ -208,23 +259,35 @@ mod tests {
     #[test]
     fn other_purposes_issuers_secrets_and_prefixes_do_not_open() {
         let opened = |secrets: u8, issuer: &str, purpose, prefix: &str, text: &str| {
-            Sealer::new(&derived(&secret(secrets), issuer), purpose).open_text::<String>(prefix, text)
+            Sealer::new(&derived(&secret(secrets), issuer), purpose)
+                .open_text::<String>(prefix, text)
         };
         let (here, there) = ("https://a.example", "https://b.example");
-        let text = Sealer::new(&derived(&secret(1), here), Purpose::AccessToken).seal_text("gpa_", &"alice");
-        assert_eq!(opened(1, here, Purpose::AccessToken, "gpa_", &text).as_deref(), Some("alice"));
-        assert_eq!(opened(1, here, Purpose::AuthorizationCode, "gpa_", &text), None);
+        let text = Sealer::new(&derived(&secret(1), here), Purpose::AccessToken)
+            .seal_text("gpa_", &"alice");
+        assert_eq!(
+            opened(1, here, Purpose::AccessToken, "gpa_", &text).as_deref(),
+            Some("alice")
+        );
+        assert_eq!(
+            opened(1, here, Purpose::AuthorizationCode, "gpa_", &text),
+            None
+        );
         assert_eq!(opened(1, here, Purpose::AccessToken, "gpc_", &text), None);
         assert_eq!(opened(1, there, Purpose::AccessToken, "gpa_", &text), None);
         assert_eq!(opened(2, here, Purpose::AccessToken, "gpa_", &text), None);
     }
 
-    /// The kinds that share `Purpose::SecondFactor`: tickets, apps that are being set up, challenges of passkeys.
+    /// The kinds that share `Purpose::SecondFactor`: tickets, apps that are being set up,
+    /// challenges of passkeys.
     const KINDS: [&str; 3] = ["gpf_", "gpo_", ""];
 
     #[test]
     fn texts_that_share_a_purpose_open_under_their_own_prefix_alone() {
-        let sealer = Sealer::of_kinds(&derived(&secret(1), "https://a.example"), Purpose::SecondFactor);
+        let sealer = Sealer::of_kinds(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::SecondFactor,
+        );
         for kind in KINDS {
             let text = sealer.seal_text(kind, &"alice");
             let sealed = text.strip_prefix(kind).unwrap();
@@ -232,7 +295,11 @@ mod tests {
                 let opened = sealer.open_text::<String>(other, &format!("{other}{sealed}"));
                 assert_eq!(opened.is_some(), kind == other, "{kind} as {other}");
             }
-            assert_eq!(sealer.open(&URL_SAFE_NO_PAD.decode(sealed).unwrap()), None, "{kind} without a prefix");
+            assert_eq!(
+                sealer.open(&URL_SAFE_NO_PAD.decode(sealed).unwrap()),
+                None,
+                "{kind} without a prefix"
+            );
         }
     }
 
@@ -244,49 +311,92 @@ mod tests {
         let sealer = Sealer::of_kinds(&derived, Purpose::SecondFactor);
         for kind in KINDS {
             let text = before.seal_text(kind, &"alice");
-            assert_eq!(sealer.open_text::<String>(kind, &text).as_deref(), Some("alice"), "{kind}");
+            assert_eq!(
+                sealer.open_text::<String>(kind, &text).as_deref(),
+                Some("alice"),
+                "{kind}"
+            );
         }
     }
 
     #[test]
     fn an_old_line_still_opens_when_it_is_no_longer_the_first() {
-        let old = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let old = Sealer::new(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::AccessToken,
+        );
         let sealed = old.seal(b"alice");
-        let rotated = derived(&format!("{}\n{}", secret(2), secret(1)), "https://a.example");
+        let rotated = derived(
+            &format!("{}\n{}", secret(2), secret(1)),
+            "https://a.example",
+        );
         let sealer = Sealer::new(&rotated, Purpose::AccessToken);
         assert_eq!(sealer.open(&sealed).unwrap(), b"alice");
         assert_eq!(old.open(&sealer.seal(b"alice")), None);
         assert!(sealer.seals_alike(&sealer.seal(b"alice")) && !sealer.seals_alike(&sealed));
-        assert!(old.seals_alike(&sealed) && !old.seals_alike(b"") && !old.seals_alike(&sealed[..9]));
+        assert!(
+            old.seals_alike(&sealed) && !old.seals_alike(b"") && !old.seals_alike(&sealed[..9])
+        );
     }
 
     #[test]
     fn what_travels_sealed_opens_as_it_was_and_whole() {
-        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealer = Sealer::new(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::AccessToken,
+        );
         fn opened<T: Serialize + DeserializeOwned>(sealer: &Sealer, value: &T) -> Option<T> {
             let text = sealer.seal_text("", value);
-            let plain = sealer.open(&URL_SAFE_NO_PAD.decode(&text).unwrap()).unwrap();
-            let opens = |plain: &[u8]| sealer.open_text::<T>("", &URL_SAFE_NO_PAD.encode(sealer.seal(plain))).is_some();
+            let plain = sealer
+                .open(&URL_SAFE_NO_PAD.decode(&text).unwrap())
+                .unwrap();
+            let opens = |plain: &[u8]| {
+                sealer
+                    .open_text::<T>("", &URL_SAFE_NO_PAD.encode(sealer.seal(plain)))
+                    .is_some()
+            };
             assert!(opens(&plain));
             assert!(!opens(&[&plain[..], &[0]].concat()), "something behind it");
-            assert!(!opens(&[&[VERSION + 1], &plain[1..]].concat()), "another version");
-            assert!((0..plain.len()).all(|length| !opens(&plain[..length])), "cut");
+            assert!(
+                !opens(&[&[VERSION + 1], &plain[1..]].concat()),
+                "another version"
+            );
+            assert!(
+                (0..plain.len()).all(|length| !opens(&plain[..length])),
+                "cut"
+            );
             sealer.open_text("", &text)
         }
         let code = samples::authorization_code();
         assert_eq!(opened(&sealer, &code), Some(code));
         let origins = vec![Origin::of(&samples::access_token())];
-        let actors = vec![Actor::Client(ClientId::new("orders")), Actor::User(Subject::new("bob"))];
+        let actors = vec![
+            Actor::Client(ClientId::new("orders")),
+            Actor::User(Subject::new("bob")),
+        ];
         let exchanged = AccessToken {
-            claims: json!({ "a": [1.5, null, "\u{e9}"], "b": { "c": true } }).as_object().unwrap().clone(),
+            claims: json!({ "a": [1.5, null, "\u{e9}"], "b": { "c": true } })
+                .as_object()
+                .unwrap()
+                .clone(),
             delegation: Some(Delegation { actors, origins }),
             ..samples::access_token()
         };
-        for token in [AccessToken { user: None, ..samples::access_token() }, exchanged] {
+        for token in [
+            AccessToken {
+                user: None,
+                ..samples::access_token()
+            },
+            exchanged,
+        ] {
             assert_eq!(opened(&sealer, &token), Some(token));
         }
-        let parameters = Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
-        let request = SealedRequest { received_at: samples::NOW, purpose: SealedPurpose::Authorize(parameters) };
+        let parameters =
+            Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
+        let request = SealedRequest {
+            received_at: samples::NOW,
+            purpose: SealedPurpose::Authorize(parameters),
+        };
         assert_eq!(opened(&sealer, &request), Some(request));
         let trip = samples::round_trip();
         assert_eq!(opened(&sealer, &trip), Some(trip));
@@ -301,7 +411,10 @@ mod tests {
     fn a_tag_holds_for_its_message_purpose_and_secret_alone() {
         let form = mac(&[1], Purpose::FormToken);
         let tag = form.tag(&[b"ab", b"c"]);
-        assert!(form.verify(&[b"ab", b"c"], &tag) && mac(&[2, 1], Purpose::FormToken).verify(&[b"ab", b"c"], &tag));
+        assert!(
+            form.verify(&[b"ab", b"c"], &tag)
+                && mac(&[2, 1], Purpose::FormToken).verify(&[b"ab", b"c"], &tag)
+        );
         for other in [&[&b"a"[..], b"bc"][..], &[b"ab", b"c", b""]] {
             assert!(!form.verify(other, &tag));
         }

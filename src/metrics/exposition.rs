@@ -1,4 +1,5 @@
-//! Prometheus' text format, version 0.0.4: families of samples, each with a name, a help line and a type.
+//! Prometheus' text format, version 0.0.4: families of samples, each with a name, a help line and a
+//! type.
 
 use std::fmt::{Display, Write};
 
@@ -25,7 +26,17 @@ impl Exposition {
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        self.text.extend(["# HELP ", name, " ", help, "\n# TYPE ", name, " ", kind, "\n"]);
+        self.text.extend([
+            "# HELP ",
+            name,
+            " ",
+            help,
+            "\n# TYPE ",
+            name,
+            " ",
+            kind,
+            "\n",
+        ]);
     }
 
     pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
@@ -37,7 +48,13 @@ impl Exposition {
     pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.extend([self.family, suffix]);
         for (position, (name, value)) in labels.iter().enumerate() {
-            self.text.extend([if position == 0 { "{" } else { "," }, name, "=\"", &escaped(value), "\""]);
+            self.text.extend([
+                if position == 0 { "{" } else { "," },
+                name,
+                "=\"",
+                &escaped(value),
+                "\"",
+            ]);
         }
         if !labels.is_empty() {
             self.text.push('}');
@@ -52,7 +69,10 @@ impl Exposition {
 }
 
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -64,6 +84,10 @@ mod tests {
         let mut exposition = Exposition::default();
         exposition.family("f", Kind::Counter, "");
         exposition.sample("", &[("l", "a\"} 1\n\\")], 0);
-        assert!(exposition.into_text().ends_with("f{l=\"a\\\"} 1\\n\\\\\"} 0\n"));
+        assert!(
+            exposition
+                .into_text()
+                .ends_with("f{l=\"a\\\"} 1\\n\\\\\"} 0\n")
+        );
     }
 }

@@ -14,30 +14,50 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::request::{WHOLE, authorities};
 
-/// Counts the days, up to `most`. On each it asks the verifier that judges every handshake, so that no other code has to read
-/// certificates.
-pub fn days_left(host: &str, port: u16, ca_file: Option<&Path>, most: u64) -> Result<usize, Box<dyn Error>> {
+/// Counts the days, up to `most`. On each it asks the verifier that judges every handshake, so that
+/// no other code has to read certificates.
+pub fn days_left(
+    host: &str,
+    port: u16,
+    ca_file: Option<&Path>,
+    most: u64,
+) -> Result<usize, Box<dyn Error>> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(authorities(ca_file)?);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?;
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let config = config.with_webpki_verifier(Arc::clone(&judge)).with_no_client_auth();
+    let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .build()?;
+    let config =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = config
+        .with_webpki_verifier(Arc::clone(&judge))
+        .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned())?;
     let mut connection = ClientConnection::new(Arc::new(config), name.clone())?;
     let mut stream = connect(host, port)?;
     connection.complete_io(&mut stream)?;
-    let (own, between) = connection.peer_certificates().and_then(<[_]>::split_first).ok_or("no certificate came")?;
+    let (own, between) = connection
+        .peer_certificates()
+        .and_then(<[_]>::split_first)
+        .ok_or("no certificate came")?;
     let now = UnixTime::now().as_secs();
     let then = |day: u64| UnixTime::since_unix_epoch(Duration::from_secs(now + day * 86_400));
-    let is_good = |day: &u64| judge.verify_server_cert(own, between, &name, &[], then(*day)).is_ok();
+    let is_good = |day: &u64| {
+        judge
+            .verify_server_cert(own, between, &name, &[], then(*day))
+            .is_ok()
+    };
     Ok((1..=most).take_while(is_good).count())
 }
 
 /// To the first address of the host that takes a connection.
 pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut tried = (host, port).to_socket_addrs()?.map(|address| TcpStream::connect_timeout(&address, WHOLE));
-    let stream = tried.find_map(Result::ok).ok_or(ErrorKind::ConnectionRefused)?;
+    let mut tried = (host, port)
+        .to_socket_addrs()?
+        .map(|address| TcpStream::connect_timeout(&address, WHOLE));
+    let stream = tried
+        .find_map(Result::ok)
+        .ok_or(ErrorKind::ConnectionRefused)?;
     stream.set_read_timeout(Some(WHOLE))?;
     stream.set_write_timeout(Some(WHOLE))?;
     Ok(stream)

@@ -1,6 +1,7 @@
-//! The one client for requests that this server makes itself: key sets, other providers, back-channel calls, logos. TLS
-//! by rustls, trust from the system's store; no proxies, no redirects, no cookies, no connections kept; bounded in time,
-//! size and number, and only to addresses that `protocol/upstream/outbound_address.rs` lets through.
+//! The one client for requests that this server makes itself: key sets, other providers,
+//! back-channel calls, logos. TLS by rustls, trust from the system's store; no proxies, no
+//! redirects, no cookies, no connections kept; bounded in time, size and number, and only to
+//! addresses that `protocol/upstream/outbound_address.rs` lets through.
 
 mod certificate;
 mod places;
@@ -36,8 +37,9 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// A client that reaches the open internet and what lies in `allow`, trusts the system's store and the certificates
-    /// (PEM) in `ca_file`, and lets `at_once` requests wait at the same time. The error says what is wrong with the file.
+    /// A client that reaches the open internet and what lies in `allow`, trusts the system's store
+    /// and the certificates (PEM) in `ca_file`, and lets `at_once` requests wait at the same time.
+    /// The error says what is wrong with the file.
     pub fn new(allow: &[Cidr], ca_file: Option<&Path>, at_once: usize) -> Result<Outbound, String> {
         let config = Agent::config_builder()
             .tls_config(request::tls_config(ca_file)?)
@@ -53,7 +55,10 @@ impl Outbound {
             .build();
         let connector = ().chain(TcpConnector::default()).chain(RustlsConnector::default());
         let agent = Agent::with_parts(config, connector, CheckedResolver(allow.to_vec()));
-        Ok(Outbound { agent, places: Places::new(at_once) })
+        Ok(Outbound {
+            agent,
+            places: Places::new(at_once),
+        })
     }
 
     pub fn free_places(&self) -> u64 {
@@ -65,27 +70,40 @@ impl Outbound {
         self.places.waiting() as u64
     }
 
-    /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already. An
-    /// answer of any status is an answer, a redirect as well.
+    /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other
+    /// servers already. An answer of any status is an answer, a redirect as well.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         self.take_place(request.url)?.send(request)
     }
 
-    /// A place among the requests that wait for other servers, for all that is asked of the server of `url` on behalf of
-    /// one request: once there, nothing of it is refused for want of a place. From here on it keeps no worker from others.
+    /// A place among the requests that wait for other servers, for all that is asked of the server
+    /// of `url` on behalf of one request: once there, nothing of it is refused for want of a place.
+    /// From here on it keeps no worker from others.
     pub fn take_place(&self, url: &str) -> Result<Place<'_>, OutboundError> {
         let server = check_url(url)?.origin;
         permits::stand_up();
-        let taker = self.places.take(server, patience()).ok_or(OutboundError::Busy)?;
-        Ok(Place { outbound: self, taker })
+        let taker = self
+            .places
+            .take(server, patience())
+            .ok_or(OutboundError::Busy)?;
+        Ok(Place {
+            outbound: self,
+            taker,
+        })
     }
 
     /// To an address under the base URL, which the settings have checked, of any length.
-    pub fn send_to_ourselves(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+    pub fn send_to_ourselves(
+        &self,
+        request: &OutboundRequest<'_>,
+    ) -> Result<OutboundAnswer, OutboundError> {
         request.run(&self.agent)
     }
 
-    pub fn send_from_background(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+    pub fn send_from_background(
+        &self,
+        request: &OutboundRequest<'_>,
+    ) -> Result<OutboundAnswer, OutboundError> {
         check_url(request.url)?;
         if request.within.is_zero() {
             return Err(OutboundError::TooSlow);
@@ -111,7 +129,8 @@ impl Place<'_> {
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         let answer = self.outbound.send_from_background(request);
         if !request.within.is_zero() {
-            self.taker.note(matches!(answer, Err(OutboundError::TooSlow)));
+            self.taker
+                .note(matches!(answer, Err(OutboundError::TooSlow)));
         }
         answer
     }
@@ -126,8 +145,13 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Sends a request whose answer must be there by `deadline`, which does not wait while there is no place.
-    pub fn send(self, request: OutboundRequest<'_>, deadline: Deadline) -> Result<OutboundAnswer, OutboundError> {
+    /// Sends a request whose answer must be there by `deadline`, which does not wait while there is
+    /// no place.
+    pub fn send(
+        self,
+        request: OutboundRequest<'_>,
+        deadline: Deadline,
+    ) -> Result<OutboundAnswer, OutboundError> {
         match self {
             Asker::Worker(outbound) => {
                 let place = outbound.take_place(request.url)?;
@@ -137,7 +161,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// A place to wait for a document that another request fetches; `None` for a request that has a place.
+    /// A place to wait for a document that another request fetches; `None` for a request that has a
+    /// place.
     pub fn take_place(self, url: &str) -> Result<Option<Place<'a>>, OutboundError> {
         match self {
             Asker::Worker(outbound) => outbound.take_place(url).map(Some),
@@ -149,7 +174,11 @@ impl<'a> Asker<'a> {
 /// URLs from metadata were never registered, so none is trusted to have been checked.
 fn check_url(url: &str) -> Result<WebUrl<'_>, OutboundError> {
     let parsed = WebUrl::parse(url).map_err(OutboundError::Url)?;
-    if parsed.is_protected() { Ok(parsed) } else { Err(OutboundError::Url("must begin with https://")) }
+    if parsed.is_protected() {
+        Ok(parsed)
+    } else {
+        Err(OutboundError::Url("must begin with https://"))
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Places for requests that wait for somebody else's server, and a line for as many more. No server gets all of either, and
-//! one that does not answer in time gets one place at a time until it does: it lets down its own users alone.
+//! Places for requests that wait for somebody else's server, and a line for as many more. No server
+//! gets all of either, and one that does not answer in time gets one place at a time until it does:
+//! it lets down its own users alone.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -47,7 +48,11 @@ pub(super) struct Taker<'a> {
 
 impl Places {
     pub(super) fn new(most: usize) -> Places {
-        Places { most: most.max(1), taken: Mutex::default(), moved: Condvar::new() }
+        Places {
+            most: most.max(1),
+            taken: Mutex::default(),
+            moved: Condvar::new(),
+        }
     }
 
     pub(super) fn free(&self) -> usize {
@@ -58,20 +63,27 @@ impl Places {
         self.taken().line.len()
     }
 
-    /// A place to wait for that server, if there is one within `patience`. Where the server is slow or too many wait
-    /// already, there must be one at once.
+    /// A place to wait for that server, if there is one within `patience`. Where the server is slow
+    /// or too many wait already, there must be one at once.
     pub(super) fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
         let deadline = Instant::now() + patience;
         let mut taken = self.taken();
         taken.last_number += 1;
         let number = taken.last_number;
-        taken.line.push_back(Waiting { number, server: server.to_owned() });
+        taken.line.push_back(Waiting {
+            number,
+            server: server.to_owned(),
+        });
         while taken.may_wait(number, server, self.most) {
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 break;
             }
-            taken = self.moved.wait_timeout(taken, remaining).unwrap_or_else(PoisonError::into_inner).0;
+            taken = self
+                .moved
+                .wait_timeout(taken, remaining)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         let is_next = taken.is_next(number, self.most);
         taken.line.retain(|waiting| waiting.number != number);
@@ -82,7 +94,11 @@ impl Places {
         taken.servers.entry(server.to_owned()).or_default().taken += 1;
         // There may be a place for whoever is the next now.
         self.moved.notify_all();
-        Some(Taker { places: self, server: server.to_owned(), was_slow: Cell::new(None) })
+        Some(Taker {
+            places: self,
+            server: server.to_owned(),
+            was_slow: Cell::new(None),
+        })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -97,12 +113,20 @@ impl Taken {
             let Server { taken, is_slow } = self.server(&waiting.server);
             self.together < most && taken < if is_slow { 1 } else { share(most) }
         };
-        self.line.iter().find(has_room).is_some_and(|waiting| waiting.number == number)
+        self.line
+            .iter()
+            .find(has_room)
+            .is_some_and(|waiting| waiting.number == number)
     }
 
-    /// Whether one that is not the next may stay in line: nobody waits for a slow server, and no more than have places.
+    /// Whether one that is not the next may stay in line: nobody waits for a slow server, and no
+    /// more than have places.
     fn may_wait(&self, number: u64, server: &str, most: usize) -> bool {
-        let ahead = || self.line.iter().take_while(|waiting| waiting.number != number);
+        let ahead = || {
+            self.line
+                .iter()
+                .take_while(|waiting| waiting.number != number)
+        };
         let ahead_for_server = ahead().filter(|waiting| waiting.server == server).count();
         let is_too_long = ahead().count() >= most || ahead_for_server >= share(most);
         !self.is_next(number, most) && !is_too_long && !self.server(server).is_slow
@@ -113,15 +137,18 @@ impl Taken {
     }
 }
 
-/// How many may have places, or wait, for one server: where there are several, at least one stays for others.
+/// How many may have places, or wait, for one server: where there are several, at least one stays
+/// for others.
 fn share(most: usize) -> usize {
     most.saturating_sub((most / 4).max(1)).max(1)
 }
 
 impl Taker<'_> {
-    /// The outcome of a request: an answer, or none in time. It counts when the place is given back.
+    /// The outcome of a request: an answer, or none in time. It counts when the place is given
+    /// back.
     pub(super) fn note(&self, is_slow: bool) {
-        self.was_slow.set(Some(is_slow || self.was_slow.get().unwrap_or_default()));
+        self.was_slow
+            .set(Some(is_slow || self.was_slow.get().unwrap_or_default()));
     }
 }
 
@@ -131,7 +158,9 @@ impl Drop for Taker<'_> {
         // Each of those who wait may wait for another server.
         self.places.moved.notify_all();
         taken.together = taken.together.saturating_sub(1);
-        let Some(server) = taken.servers.get_mut(&self.server) else { return };
+        let Some(server) = taken.servers.get_mut(&self.server) else {
+            return;
+        };
         server.taken = server.taken.saturating_sub(1);
         server.is_slow = self.was_slow.get().unwrap_or(server.is_slow);
         if server.taken == 0 && !server.is_slow {
@@ -147,7 +176,9 @@ mod tests {
     use super::*;
 
     fn takers<'a>(places: &'a Places, server: &str, count: usize) -> Vec<Option<Taker<'a>>> {
-        (0..count).map(|_| places.take(server, Duration::ZERO)).collect()
+        (0..count)
+            .map(|_| places.take(server, Duration::ZERO))
+            .collect()
     }
 
     #[test]
@@ -157,8 +188,15 @@ mod tests {
             let of_one = takers(&places, "a", most);
             assert_eq!(of_one.iter().flatten().count(), share, "of {most}");
             let of_others = takers(&places, "b", most);
-            assert_eq!(of_others.iter().flatten().count(), most - share, "of {most}");
-            assert_eq!((places.free(), places.take("c", Duration::ZERO).is_none()), (0, true));
+            assert_eq!(
+                of_others.iter().flatten().count(),
+                most - share,
+                "of {most}"
+            );
+            assert_eq!(
+                (places.free(), places.take("c", Duration::ZERO).is_none()),
+                (0, true)
+            );
             drop((of_one, of_others));
             assert_eq!((places.free(), places.taken().servers.len()), (most, 0));
         }
@@ -177,13 +215,19 @@ mod tests {
         // One slow answer among several is enough.
         ends(places.take("a", Duration::ZERO), &[false, true, false]);
         let next = places.take("a", Duration::ZERO);
-        assert!(places.take("a", Duration::ZERO).is_none() && places.take("b", Duration::ZERO).is_some());
+        assert!(
+            places.take("a", Duration::ZERO).is_none()
+                && places.take("b", Duration::ZERO).is_some()
+        );
         // Nothing was asked: nothing is known.
         ends(next, &[]);
         let next = places.take("a", Duration::ZERO);
         assert!(places.take("a", Duration::ZERO).is_none());
         ends(next, &[false]);
-        let two = (places.take("a", Duration::ZERO), places.take("a", Duration::ZERO));
+        let two = (
+            places.take("a", Duration::ZERO),
+            places.take("a", Duration::ZERO),
+        );
         assert!(two.0.is_some() && two.1.is_some());
     }
 
@@ -234,10 +278,16 @@ mod tests {
                 })
                 .collect();
             // Waiting would outlast the test.
-            assert!(places.take("a", Duration::from_secs(3_600)).is_none(), "three of four wait for one");
+            assert!(
+                places.take("a", Duration::from_secs(3_600)).is_none(),
+                "three of four wait for one"
+            );
             waiting.push(wait("b"));
             await_line(&places, 4);
-            assert!(places.take("b", Duration::from_secs(3_600)).is_none(), "four wait");
+            assert!(
+                places.take("b", Duration::from_secs(3_600)).is_none(),
+                "four wait"
+            );
             drop(held);
             assert!(waiting.into_iter().all(|waiter| waiter.join().unwrap()));
         });

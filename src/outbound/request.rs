@@ -86,20 +86,32 @@ impl<'a> OutboundRequest<'a> {
     }
 
     pub fn post_form(url: &'a str, fields: &[(&str, &str)]) -> OutboundRequest<'a> {
-        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        OutboundRequest::new(url, Method::POST, form).header("Content-Type", "application/x-www-form-urlencoded")
+        let form = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
+        OutboundRequest::new(url, Method::POST, form)
+            .header("Content-Type", "application/x-www-form-urlencoded")
     }
 
     pub fn post_json(url: &'a str, value: &Value) -> OutboundRequest<'a> {
-        OutboundRequest::new(url, Method::POST, value.to_string()).header("Content-Type", "application/json")
+        OutboundRequest::new(url, Method::POST, value.to_string())
+            .header("Content-Type", "application/json")
     }
 
     fn new(url: &'a str, method: Method, body: String) -> OutboundRequest<'a> {
         let (headers, body) = (Vec::new(), SecretText::new(body));
-        OutboundRequest { url, method, headers, body, within: WHOLE, most_bytes: MOST_BYTES }
+        OutboundRequest {
+            url,
+            method,
+            headers,
+            body,
+            within: WHOLE,
+            most_bytes: MOST_BYTES,
+        }
     }
 
-    /// The same with one header more, for instance `Authorization`. A value that no header can have fails the request.
+    /// The same with one header more, for instance `Authorization`. A value that no header can have
+    /// fails the request.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> OutboundRequest<'a> {
         self.headers.push((name, SecretText::new(value)));
@@ -112,12 +124,16 @@ impl<'a> OutboundRequest<'a> {
         OutboundRequest { within, ..self }
     }
 
-    /// The same, to be over by then. The first request of a deadline has the usual time, with which TLS need not be set up
-    /// anew.
+    /// The same, to be over by then. The first request of a deadline has the usual time, with which
+    /// TLS need not be set up anew.
     #[must_use]
     pub fn by(self, deadline: Deadline) -> OutboundRequest<'a> {
         let remaining = deadline.remaining();
-        self.within(if remaining + MOMENT < WHOLE { remaining } else { WHOLE })
+        self.within(if remaining + MOMENT < WHOLE {
+            remaining
+        } else {
+            WHOLE
+        })
     }
 
     /// The same with another limit than 1 MiB on the answer's body.
@@ -132,29 +148,52 @@ impl<'a> OutboundRequest<'a> {
             builder = builder.header(*name, value.expose());
         }
         let sent = if self.method == Method::GET {
-            builder.body(()).map_err(Error::from).and_then(|request| self.hand_over(agent, request))
+            builder
+                .body(())
+                .map_err(Error::from)
+                .and_then(|request| self.hand_over(agent, request))
         } else {
-            builder.body(self.body.expose()).map_err(Error::from).and_then(|request| self.hand_over(agent, request))
+            builder
+                .body(self.body.expose())
+                .map_err(Error::from)
+                .and_then(|request| self.hand_over(agent, request))
         };
-        sent.and_then(|response| self.read(response)).map_err(unsuccessful)
+        sent.and_then(|response| self.read(response))
+            .map_err(unsuccessful)
     }
 
     /// The agent keeps its TLS set-up only for requests that change nothing about it.
-    fn hand_over(&self, agent: &Agent, request: Request<impl AsSendBody>) -> Result<Response<Body>, Error> {
+    fn hand_over(
+        &self,
+        agent: &Agent,
+        request: Request<impl AsSendBody>,
+    ) -> Result<Response<Body>, Error> {
         match self.within {
             WHOLE => agent.run(request),
-            other => agent.run(agent.configure_request(request).timeout_global(Some(other)).build()),
+            other => agent.run(
+                agent
+                    .configure_request(request)
+                    .timeout_global(Some(other))
+                    .build(),
+            ),
         }
     }
 
     fn read(&self, mut response: Response<Body>) -> Result<OutboundAnswer, Error> {
-        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        let content_type = response
+            .headers()
+            .get("content-type")
+            .and_then(|value| value.to_str().ok());
         Ok(OutboundAnswer {
             status: response.status().as_u16(),
             content_type: content_type.map(str::to_owned),
             headers: response.headers().clone(),
             // The library's limit is the first length that it refuses.
-            body: response.body_mut().with_config().limit(self.most_bytes as u64 + 1).read_to_vec()?,
+            body: response
+                .body_mut()
+                .with_config()
+                .limit(self.most_bytes as u64 + 1)
+                .read_to_vec()?,
         })
     }
 }
@@ -163,7 +202,9 @@ impl OutboundAnswer {
     pub fn require_ok(self) -> Result<OutboundAnswer, OutboundError> {
         let cause = match self.status {
             200 => return Ok(self),
-            status @ 300..=399 => format!("the server redirects (status {status}), which is not followed"),
+            status @ 300..=399 => {
+                format!("the server redirects (status {status}), which is not followed")
+            }
             status => format!("the server answered with status {status}"),
         };
         Err(OutboundError::Failed(cause))
@@ -176,13 +217,25 @@ impl OutboundAnswer {
 
 fn unsuccessful(error: Error) -> OutboundError {
     let known = [
-        (matches!(&error, Error::Other(cause) if cause.is::<AddressRefused>()), OutboundError::AddressRefused),
-        (matches!(error, Error::HostNotFound), OutboundError::NameNotFound),
+        (
+            matches!(&error, Error::Other(cause) if cause.is::<AddressRefused>()),
+            OutboundError::AddressRefused,
+        ),
+        (
+            matches!(error, Error::HostNotFound),
+            OutboundError::NameNotFound,
+        ),
         (matches!(error, Error::Timeout(_)), OutboundError::TooSlow),
-        (matches!(error, Error::BodyExceedsLimit(_)), OutboundError::TooLong),
+        (
+            matches!(error, Error::BodyExceedsLimit(_)),
+            OutboundError::TooLong,
+        ),
         (is_unknown_authority(&error), OutboundError::NotTrusted),
     ];
-    let known = known.into_iter().find(|(is_so, _)| *is_so).map(|(_, meant)| meant);
+    let known = known
+        .into_iter()
+        .find(|(is_so, _)| *is_so)
+        .map(|(_, meant)| meant);
     known.unwrap_or_else(|| OutboundError::Failed(words(&error)))
 }
 
@@ -192,17 +245,37 @@ fn words(error: &Error) -> String {
     let text = text.strip_prefix("io: ").unwrap_or(&text);
     let text = text.split(" (os error").next().unwrap_or_default();
     if let Some(CertificateError::ExpiredContext { not_after, .. }) = certificate_error(error) {
-        return format!("the server's certificate ended on {}: renew it", day(not_after.as_secs()));
+        return format!(
+            "the server's certificate ended on {}: renew it",
+            day(not_after.as_secs())
+        );
     }
     let known = [
-        ("Connection refused", "nobody listens at that address and port"),
-        ("CaUsedAsEndEntity", "the server's certificate is an authority's own (CA:TRUE), which no server may show"),
+        (
+            "Connection refused",
+            "nobody listens at that address and port",
+        ),
+        (
+            "CaUsedAsEndEntity",
+            "the server's certificate is an authority's own (CA:TRUE), which no server may show",
+        ),
         ("Expired", "the server's certificate has ended: renew it"),
-        ("not valid for name", "the server's certificate is for other names"),
-        ("not valid yet", "the server's certificate is not good yet, or this machine's clock is slow"),
-        ("InvalidContentType", "the server does not speak TLS at that port"),
+        (
+            "not valid for name",
+            "the server's certificate is for other names",
+        ),
+        (
+            "not valid yet",
+            "the server's certificate is not good yet, or this machine's clock is slow",
+        ),
+        (
+            "InvalidContentType",
+            "the server does not speak TLS at that port",
+        ),
     ];
-    let known = known.into_iter().find(|(technical, _)| text.contains(technical));
+    let known = known
+        .into_iter()
+        .find(|(technical, _)| text.contains(technical));
     known.map_or(text, |(_, words)| words).to_owned()
 }
 
@@ -210,21 +283,40 @@ fn words(error: &Error) -> String {
 fn day(seconds: u64) -> String {
     let days = i64::try_from(seconds / 86_400).unwrap_or_default();
     let (year, month, day) = timestamp::civil(days);
-    let months = "January February March April May June July August September October November December";
-    let name = (1..).zip(months.split(' ')).find(|(number, _)| *number == month).map_or("", |(_, name)| name);
+    let months =
+        "January February March April May June July August September October November December";
+    let name = (1..)
+        .zip(months.split(' '))
+        .find(|(number, _)| *number == month)
+        .map_or("", |(_, name)| name);
     format!("{day} {name} {year}")
 }
 
 /// What is wrong with the server's certificate, if that is what it is.
 fn certificate_error(error: &Error) -> Option<&CertificateError> {
-    let within = if let Error::Io(io) = error { io.get_ref().and_then(|inner| inner.downcast_ref()) } else { None };
-    let tls = if let Error::Rustls(tls) = error { Some(tls) } else { within };
-    if let rustls::Error::InvalidCertificate(cause) = tls? { Some(cause) } else { None }
+    let within = if let Error::Io(io) = error {
+        io.get_ref().and_then(|inner| inner.downcast_ref())
+    } else {
+        None
+    };
+    let tls = if let Error::Rustls(tls) = error {
+        Some(tls)
+    } else {
+        within
+    };
+    if let rustls::Error::InvalidCertificate(cause) = tls? {
+        Some(cause)
+    } else {
+        None
+    }
 }
 
 fn is_unknown_authority(error: &Error) -> bool {
     // A bad signature: an authority of that name is trusted, and it is another.
-    let unknown = [CertificateError::UnknownIssuer, CertificateError::BadSignature];
+    let unknown = [
+        CertificateError::UnknownIssuer,
+        CertificateError::BadSignature,
+    ];
     certificate_error(error).is_some_and(|cause| unknown.contains(cause))
 }
 
@@ -268,11 +360,19 @@ impl fmt::Display for AddressRefused {
 impl std::error::Error for AddressRefused {}
 
 impl Resolver for CheckedResolver {
-    fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        _: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
         let https = uri.scheme_str() == Some("https");
         let host = uri.host().ok_or(Error::HostNotFound)?;
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
-        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(host);
         let found = match bare.parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, port)],
             Err(_) => look_up(bare.to_owned(), port, *timeout.after)?,
@@ -281,31 +381,51 @@ impl Resolver for CheckedResolver {
             return Err(Error::HostNotFound);
         }
         let mut checked = self.empty();
-        let allowed = found.into_iter().filter(|address| may_be_dialled(address.ip(), https, &self.0));
-        allowed.take(MOST_ADDRESSES).for_each(|address| checked.push(address));
-        if checked.is_empty() { Err(Error::Other(Box::new(AddressRefused))) } else { Ok(checked) }
+        let allowed = found
+            .into_iter()
+            .filter(|address| may_be_dialled(address.ip(), https, &self.0));
+        allowed
+            .take(MOST_ADDRESSES)
+            .for_each(|address| checked.push(address));
+        if checked.is_empty() {
+            Err(Error::Other(Box::new(AddressRefused)))
+        } else {
+            Ok(checked)
+        }
     }
 }
 
 /// The system's look-up cannot be told when to stop, so it is waited for from outside.
 fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let started = thread::Builder::new().name(String::from("look-up")).spawn(move || {
-        let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter).unwrap_or_default();
-        // The caller may have given up.
-        let _ = sender.send(found);
-    });
+    let started = thread::Builder::new()
+        .name(String::from("look-up"))
+        .spawn(move || {
+            let found = (host.as_str(), port)
+                .to_socket_addrs()
+                .map(Vec::from_iter)
+                .unwrap_or_default();
+            // The caller may have given up.
+            let _ = sender.send(found);
+        });
     started.map_err(Error::Io)?;
-    receiver.recv_timeout(within).map_err(|_| Error::Timeout(Timeout::Resolve))
+    receiver
+        .recv_timeout(within)
+        .map_err(|_| Error::Timeout(Timeout::Resolve))
 }
 
 /// TLS 1.2 and 1.3 on aws-lc-rs, always verifying chain and name.
 pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
     let authorities = authorities(ca_file)?;
     if authorities.is_empty() {
-        log::warn!("the system's store holds no CA certificate: requests of our own over https will fail");
+        log::warn!(
+            "the system's store holds no CA certificate: requests of our own over https will fail"
+        );
     }
-    let authorities: Vec<_> = authorities.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let authorities: Vec<_> = authorities
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect();
     Ok(TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -321,7 +441,8 @@ pub(super) fn authorities(ca_file: Option<&Path>) -> Result<Vec<CertificateDer<'
     Ok(authorities)
 }
 
-/// At least one, all of them readable: a file that is half understood would fail later and elsewhere.
+/// At least one, all of them readable: a file that is half understood would fail later and
+/// elsewhere.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unfit = |problem: &str| format!("GATEPOST_CA_FILE: {problem} {}", path.display());
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -330,6 +451,12 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         return Err(unfit("there is no certificate in"));
     }
     let mut store = rustls::RootCertStore::empty();
-    let acceptable = certificates.iter().all(|certificate| store.add(certificate.clone()).is_ok());
-    if acceptable { Ok(certificates) } else { Err(unfit("there is something else than CA certificates in")) }
+    let acceptable = certificates
+        .iter()
+        .all(|certificate| store.add(certificate.clone()).is_ok());
+    if acceptable {
+        Ok(certificates)
+    } else {
+        Err(unfit("there is something else than CA certificates in"))
+    }
 }

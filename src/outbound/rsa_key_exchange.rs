@@ -1,13 +1,14 @@
-//! Whether a server takes an RSA key exchange: whoever gets its key later can read what was said (RFC 9325 §4.2). The TLS
-//! library cannot offer one, so the first message is made by hand (RFC 5246 §7.4.1.2).
+//! Whether a server takes an RSA key exchange: whoever gets its key later can read what was said
+//! (RFC 9325 §4.2). The TLS library cannot offer one, so the first message is made by hand (RFC
+//! 5246 §7.4.1.2).
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 
 use super::certificate::connect;
 
-/// TLS 1.2, 32 bytes that are random elsewhere, no session; the suites `TLS_RSA_WITH_AES_..`, and the sign of secure
-/// renegotiation, without which some servers answer nobody; no compression.
+/// TLS 1.2, 32 bytes that are random elsewhere, no session; the suites `TLS_RSA_WITH_AES_..`, and
+/// the sign of secure renegotiation, without which some servers answer nobody; no compression.
 const OFFER: &[u8] = b"\x03\x03gatepost doctor offers RSA alone\0\
     \0\x0e\0\x9c\0\x9d\0\x3c\0\x3d\0\x2f\0\x35\0\xff\x01\0";
 /// The extension: RSA with SHA-256, SHA-384 and SHA-512.

@@ -1,5 +1,6 @@
-//! A person's own account: where they are signed in, what applications they allowed, the accounts elsewhere that they sign
-//! in with, and their password; and the question whether an account elsewhere shall be a way in.
+//! A person's own account: where they are signed in, what applications they allowed, the accounts
+//! elsewhere that they sign in with, and their password; and the question whether an account
+//! elsewhere shall be a way in.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use maud::{Markup, html};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with, problem_notice,
+    Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with,
+    problem_notice,
 };
 use crate::pages::password_link::password_field;
 use crate::pages::second_factor::factors;
@@ -102,11 +104,19 @@ impl AccountProblem {
             AccountProblem::TooManyAttempts { minutes } => {
                 return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
             }
-            AccountProblem::PresentPasswordMissing => (Some("present-password"), texts.present_password_missing),
-            AccountProblem::PresentPasswordWrong => (Some("present-password"), texts.present_password_wrong),
+            AccountProblem::PresentPasswordMissing => {
+                (Some("present-password"), texts.present_password_missing)
+            }
+            AccountProblem::PresentPasswordWrong => {
+                (Some("present-password"), texts.present_password_wrong)
+            }
             AccountProblem::NewPasswordUnfit => (Some("new-password"), texts.new_password_unfit),
-            AccountProblem::NewPasswordsDiffer => (Some("new-password-again"), texts.new_passwords_differ),
-            AccountProblem::NewPasswordIsPresent => (Some("new-password"), texts.new_password_is_present),
+            AccountProblem::NewPasswordsDiffer => {
+                (Some("new-password-again"), texts.new_passwords_differ)
+            }
+            AccountProblem::NewPasswordIsPresent => {
+                (Some("new-password"), texts.new_password_is_present)
+            }
             AccountProblem::SessionChanged => (None, texts.session_changed),
             AccountProblem::NothingThere => (None, texts.nothing_there),
             AccountProblem::LastWayIn => (None, texts.last_way_in),
@@ -124,9 +134,10 @@ impl AccountProblem {
     }
 }
 
-/// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with `session`, `end_others`, `withdraw`
-/// with `client_id`, `unlink` with `identity`, `link` with `provider`, or `change_password` with `present_password`, `new_password`
-/// and `new_password_again`. `sign_out` is the address of the logout page.
+/// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
+/// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
+/// `provider`, or `change_password` with `present_password`, `new_password` and
+/// `new_password_again`. `sign_out` is the address of the logout page.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -134,9 +145,25 @@ pub fn page(
     holdings: &Holdings<'_>,
     outcome: Option<Outcome<'_>>,
 ) -> Markup {
-    let (texts, Holdings { catalogue, account, has_password, present, .. }) = (chrome.texts, *holdings);
-    let problem = if let Some(Outcome::Problem(problem)) = outcome { Some(problem) } else { None };
-    let tenant = present.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+    let (
+        texts,
+        Holdings {
+            catalogue,
+            account,
+            has_password,
+            present,
+            ..
+        },
+    ) = (chrome.texts, *holdings);
+    let problem = if let Some(Outcome::Problem(problem)) = outcome {
+        Some(problem)
+    } else {
+        None
+    };
+    let tenant = present
+        .tenant
+        .as_ref()
+        .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let card = html! {
         h1 { (texts.account_title) }
         p .lead { (about_account(texts.signed_in_as, account)) }
@@ -163,7 +190,9 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::PasswordChanged => done(html! { (texts.password_changed) }),
         Outcome::SignedInAnew => done(html! { (texts.signed_in_anew) }),
         Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
-        Outcome::IdentityLinkedAlready(provider) => done(about(texts.identity_linked_already, provider)),
+        Outcome::IdentityLinkedAlready(provider) => {
+            done(about(texts.identity_linked_already, provider))
+        }
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
         Outcome::FactorAdded => done(html! { (texts.factor_added) }),
         Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
@@ -182,7 +211,13 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
 }
 
 fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { catalogue, has_password, present, sessions, .. } = *holdings;
+    let Holdings {
+        catalogue,
+        has_password,
+        present,
+        sessions,
+        ..
+    } = *holdings;
     html! {
         section aria-labelledby="sessions" {
             h2 #sessions { (texts.sessions_heading) }
@@ -270,12 +305,20 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
 
 /// What the provider of an identity is called.
 pub fn provider_name<'a>(catalogue: &'a Catalogue, identity: &'a LinkedIdentity) -> &'a str {
-    let registered = provider_of(catalogue, &identity.issuer).map(|provider| provider.display_name.as_str());
-    registered.or(identity.provider.as_deref()).unwrap_or(&identity.issuer)
+    let registered =
+        provider_of(catalogue, &identity.issuer).map(|provider| provider.display_name.as_str());
+    registered
+        .or(identity.provider.as_deref())
+        .unwrap_or(&identity.issuer)
 }
 
 fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { catalogue, identities, linkable, .. } = *holdings;
+    let Holdings {
+        catalogue,
+        identities,
+        linkable,
+        ..
+    } = *holdings;
     html! {
         section aria-labelledby="identities" {
             h2 #identities { (texts.identities_heading) }
@@ -324,11 +367,34 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
     }
 }
 
-fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
+fn password(
+    texts: &Texts,
+    form: PageForm<'_>,
+    username: &str,
+    problem: Option<AccountProblem>,
+) -> Markup {
     let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let present = password_field("present_password", "current-password", texts.present_password, wrong, None);
-    let new = password_field("new_password", "new-password", texts.new_password, wrong, Some(texts.new_password_hint));
-    let again = password_field("new_password_again", "new-password", texts.new_password_again, wrong, None);
+    let present = password_field(
+        "present_password",
+        "current-password",
+        texts.present_password,
+        wrong,
+        None,
+    );
+    let new = password_field(
+        "new_password",
+        "new-password",
+        texts.new_password,
+        wrong,
+        Some(texts.new_password_hint),
+    );
+    let again = password_field(
+        "new_password_again",
+        "new-password",
+        texts.new_password_again,
+        wrong,
+        None,
+    );
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
@@ -345,7 +411,8 @@ fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<A
     }
 }
 
-/// A sentence about a moment, to the minute, in UTC: the one notation that is the same in every language.
+/// A sentence about a moment, to the minute, in UTC: the one notation that is the same in every
+/// language.
 pub(super) fn at(template: Template, instant: Instant) -> Markup {
     let (before, after) = template.parts();
     let whole = timestamp::format(instant);
@@ -354,7 +421,8 @@ pub(super) fn at(template: Template, instant: Instant) -> Markup {
 }
 
 /// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account
-/// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form goes.
+/// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form
+/// goes.
 pub fn link_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,

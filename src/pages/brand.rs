@@ -4,7 +4,8 @@ use crate::config;
 
 /// The least contrast of text with what it stands on (WCAG 2.2 §1.4.3, level AA).
 const LEAST_CONTRAST: f64 = 4.5;
-/// The darkest and the lightest ground that a link stands on in the light and the dark palette of `static/app.css`.
+/// The darkest and the lightest ground that a link stands on in the light and the dark palette of
+/// `static/app.css`.
 const LIGHT_GROUND: Color = Color([0xf3, 0xf5, 0xf8]);
 const DARK_GROUND: Color = Color([0x1c, 0x22, 0x2b]);
 const WHITE: Color = Color([0xff; 3]);
@@ -24,7 +25,9 @@ pub fn brand_css(color: config::Color) -> String {
     );
     let light = accent.until_legible_on(LIGHT_GROUND, BLACK).css();
     let dark = accent.until_legible_on(DARK_GROUND, WHITE).css();
-    format!(":root{{{buttons}--link:{light}}}\n@media (prefers-color-scheme:dark){{:root{{{buttons}--link:{dark}}}}}\n")
+    format!(
+        ":root{{{buttons}--link:{light}}}\n@media (prefers-color-scheme:dark){{:root{{{buttons}--link:{dark}}}}}\n"
+    )
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,11 @@ impl Color {
     fn luminance(self) -> f64 {
         let [red, green, blue] = self.0.map(|channel| {
             let value = f64::from(channel) / 255.0;
-            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+            if value <= 0.040_45 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
         });
         0.2126 * red + 0.7152 * green + 0.0722 * blue
     }
@@ -51,17 +58,23 @@ impl Color {
         (one.max(two) + 0.05) / (one.min(two) + 0.05)
     }
 
-    /// The better text colour on this one, and the colour to move away to without losing contrast. One of black and white
-    /// always has a contrast above 4.5.
+    /// The better text colour on this one, and the colour to move away to without losing contrast.
+    /// One of black and white always has a contrast above 4.5.
     fn legible(self) -> (Color, Color) {
-        if self.contrast(WHITE) >= self.contrast(BLACK) { (WHITE, BLACK) } else { (BLACK, WHITE) }
+        if self.contrast(WHITE) >= self.contrast(BLACK) {
+            (WHITE, BLACK)
+        } else {
+            (BLACK, WHITE)
+        }
     }
 
     /// This colour, `part` 256ths of the way to `end`.
     fn towards(self, end: Color, part: u16) -> Color {
         let mut channels = self.0;
         for (channel, end) in channels.iter_mut().zip(end.0) {
-            let mixed = (u32::from(*channel) * u32::from(256 - part) + u32::from(end) * u32::from(part)) / 256;
+            let mixed = (u32::from(*channel) * u32::from(256 - part)
+                + u32::from(end) * u32::from(part))
+                / 256;
             *channel = u8::try_from(mixed).unwrap_or(end);
         }
         Color(channels)
@@ -88,7 +101,9 @@ mod tests {
     }
 
     fn parse(text: &str) -> Option<Color> {
-        let [_, red, green, blue] = u32::from_str_radix(text.strip_prefix('#')?, 16).ok()?.to_be_bytes();
+        let [_, red, green, blue] = u32::from_str_radix(text.strip_prefix('#')?, 16)
+            .ok()?
+            .to_be_bytes();
         Some(Color([red, green, blue]))
     }
 
@@ -106,12 +121,20 @@ mod tests {
 
     fn variable(declaration: &str) -> Option<(String, Color)> {
         let (name, value) = declaration.split_once(':')?;
-        Some((name.trim().strip_prefix("--")?.to_owned(), parse(value.trim())?))
+        Some((
+            name.trim().strip_prefix("--")?.to_owned(),
+            parse(value.trim())?,
+        ))
     }
 
     fn contrast(palette: &[(String, Color)], one: &str, two: &str) -> f64 {
-        let color =
-            |wanted: &str| palette.iter().find(|(name, _)| name == wanted).unwrap_or_else(|| panic!("{wanted}")).1;
+        let color = |wanted: &str| {
+            palette
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .unwrap_or_else(|| panic!("{wanted}"))
+                .1
+        };
         color(one).contrast(color(two))
     }
 
@@ -135,8 +158,16 @@ mod tests {
                 assert!(ratio >= LEAST_CONTRAST, "{text} on {ground}: {ratio:.2}");
             }
             // Borders of controls and the ring around what has the focus: WCAG 2.2 §1.4.11.
-            for (edge, ground) in [("control", "card"), ("link", "card"), ("link", "page"), ("danger", "card")] {
-                assert!(contrast(&palette, edge, ground) >= 3.0, "{edge} on {ground}");
+            for (edge, ground) in [
+                ("control", "card"),
+                ("link", "card"),
+                ("link", "page"),
+                ("danger", "card"),
+            ] {
+                assert!(
+                    contrast(&palette, edge, ground) >= 3.0,
+                    "{edge} on {ground}"
+                );
             }
         }
     }
@@ -144,15 +175,33 @@ mod tests {
     #[test]
     fn any_brand_colour_is_legible_in_both_palettes() {
         let steps = [0x00, 0x33, 0x5a, 0x77, 0x99, 0xc0, 0xff];
-        let colors = steps.map(|red| steps.map(|green| steps.map(|blue| Color([red, green, blue])))).into_iter();
+        let colors = steps
+            .map(|red| steps.map(|green| steps.map(|blue| Color([red, green, blue]))))
+            .into_iter();
         for color in colors.flatten().flatten() {
             let css = branded(color);
             for (brand, fixed) in palettes(&css).iter().zip(palettes(STYLESHEET)) {
-                assert!(contrast(brand, "accent", "on-accent") >= LEAST_CONTRAST, "{css}");
-                assert!(contrast(brand, "accent-hover", "on-accent") >= LEAST_CONTRAST, "{css}");
-                let both = [brand.clone(), fixed.into_iter().filter(|(name, _)| name != "link").collect()].concat();
+                assert!(
+                    contrast(brand, "accent", "on-accent") >= LEAST_CONTRAST,
+                    "{css}"
+                );
+                assert!(
+                    contrast(brand, "accent-hover", "on-accent") >= LEAST_CONTRAST,
+                    "{css}"
+                );
+                let both = [
+                    brand.clone(),
+                    fixed
+                        .into_iter()
+                        .filter(|(name, _)| name != "link")
+                        .collect(),
+                ]
+                .concat();
                 for ground in ["page", "card", "soft"] {
-                    assert!(contrast(&both, "link", ground) >= LEAST_CONTRAST, "link on {ground}: {css}");
+                    assert!(
+                        contrast(&both, "link", ground) >= LEAST_CONTRAST,
+                        "link on {ground}: {css}"
+                    );
                 }
             }
         }
@@ -161,6 +210,9 @@ mod tests {
     #[test]
     fn a_legible_brand_colour_stays_as_it_is() {
         let css = branded(Color([0x1f, 0x5f, 0x8b]));
-        assert!(css.starts_with(":root{--accent:#1f5f8b;--on-accent:#ffffff;") && css.contains("--link:#1f5f8b}"));
+        assert!(
+            css.starts_with(":root{--accent:#1f5f8b;--on-accent:#ffffff;")
+                && css.contains("--link:#1f5f8b}")
+        );
     }
 }

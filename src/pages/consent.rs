@@ -1,11 +1,11 @@
-//! The consent page: who asks, for whom, for what. A device's is one, too, with the code that the device must show; and the
-//! pages before and after that: its code, and what became of it.
+//! The consent page: who asks, for whom, for what. A device's is one, too, with the code that the
+//! device must show; and the pages before and after that: its code, and what became of it.
 
 use maud::{Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document, document_with,
-    problem_notice, session_changed,
+    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document,
+    document_with, problem_notice, session_changed,
 };
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -14,8 +14,9 @@ use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::scope::{Catalogue, RegisteredScope};
 
-/// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the required ones), `remember=true`
-/// and `decision` as `allow` or `deny`; the small one `form_token` and `decision=another`.
+/// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the
+/// required ones), `remember=true` and `decision` as `allow` or `deny`; the small one `form_token`
+/// and `decision=another`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -34,7 +35,11 @@ pub fn page(
         Some(_) => (texts.device_title, texts.device_asks_for_access),
         None => (texts.consent_title, texts.client_asks_for_access),
     };
-    let scopes = request.scope.iter().filter_map(|name| catalogue.scopes.get(name)).enumerate();
+    let scopes = request
+        .scope
+        .iter()
+        .filter_map(|name| catalogue.scopes.get(name))
+        .enumerate();
     let claims = request.claims.names();
     let card = html! {
         @if user_code.is_none() { (client_logo(chrome, client)) }
@@ -89,7 +94,8 @@ pub fn page(
     document_with(chrome, drawn_again, title, card)
 }
 
-/// One that is required cannot be left out. Its checkbox is disabled, so browsers do not send it: the server adds it.
+/// One that is required cannot be left out. Its checkbox is disabled, so browsers do not send it:
+/// the server adds it.
 fn scope_choice(texts: &Texts, scope: &RegisteredScope, required: bool, index: usize) -> Markup {
     let id = format!("scope-{index}");
     let hint = format!("scope-{index}-hint");
@@ -116,15 +122,29 @@ fn scope_choice(texts: &Texts, scope: &RegisteredScope, required: bool, index: u
     }
 }
 
-/// Name and description to show: the registered ones; the language's own words where there are none, and for the built-in
-/// scopes.
+/// Name and description to show: the registered ones; the language's own words where there are
+/// none, and for the built-in scopes.
 pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a str, &'a str) {
-    let own = texts.standard_scope(&scope.name).map_or((scope.name.as_str(), ""), |text| (text.name, text.description));
+    let own = texts
+        .standard_scope(&scope.name)
+        .map_or((scope.name.as_str(), ""), |text| {
+            (text.name, text.description)
+        });
     if built_in_scopes().contains(scope) {
         return own;
     }
-    let (name, description) = (texts.language.of(&scope.display_name), texts.language.of(&scope.description));
-    (if name.is_empty() { own.0 } else { name }, if description.is_empty() { own.1 } else { description })
+    let (name, description) = (
+        texts.language.of(&scope.display_name),
+        texts.language.of(&scope.description),
+    );
+    (
+        if name.is_empty() { own.0 } else { name },
+        if description.is_empty() {
+            own.1
+        } else {
+            description
+        },
+    )
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,8 +160,8 @@ pub enum UserCodeProblem {
     PageExpired,
 }
 
-/// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address must be held against the
-/// device.
+/// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address
+/// must be held against the device.
 pub fn user_code_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -150,9 +170,14 @@ pub fn user_code_page(
 ) -> Markup {
     let texts = chrome.texts;
     let to_be_compared = !user_code.is_empty() && problem.is_none();
-    let code_wrong = matches!(problem, Some(UserCodeProblem::Missing | UserCodeProblem::Wrong));
+    let code_wrong = matches!(
+        problem,
+        Some(UserCodeProblem::Missing | UserCodeProblem::Wrong)
+    );
     let sentence = |problem| match problem {
-        UserCodeProblem::Missing => html! { p { a href="#user-code" { (texts.device_code_missing) } } },
+        UserCodeProblem::Missing => {
+            html! { p { a href="#user-code" { (texts.device_code_missing) } } }
+        }
         UserCodeProblem::Wrong => html! { p { a href="#user-code" { (texts.device_code_wrong) } } },
         UserCodeProblem::TooMany { minutes } => {
             html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
@@ -184,5 +209,9 @@ pub fn decided_page(chrome: Chrome<'_>, client: &Client, allowed: bool) -> Marku
         true => (texts.device_connected_title, texts.device_connected_hint),
         false => (texts.device_denied_title, texts.device_denied_hint),
     };
-    document(chrome, title, html! { h1 { (title) } p .lead { (about(hint, chrome.name_of(client))) } })
+    document(
+        chrome,
+        title,
+        html! { h1 { (title) } p .lead { (about(hint, chrome.name_of(client))) } },
+    )
 }

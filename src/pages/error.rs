@@ -34,8 +34,14 @@ pub enum Problem {
 impl Problem {
     pub const fn status(self) -> u16 {
         match self {
-            Problem::BadRequest | Problem::RoundTripOver | Problem::LinkOver | Problem::NotBelieved => 400,
-            Problem::Forbidden | Problem::NotProvisioned | Problem::AccountDisabled | Problem::AccountElsewhere => 403,
+            Problem::BadRequest
+            | Problem::RoundTripOver
+            | Problem::LinkOver
+            | Problem::NotBelieved => 400,
+            Problem::Forbidden
+            | Problem::NotProvisioned
+            | Problem::AccountDisabled
+            | Problem::AccountElsewhere => 403,
             Problem::NotFound => 404,
             Problem::MethodNotAllowed => 405,
             Problem::TooLarge => 413,
@@ -49,12 +55,17 @@ impl Problem {
     fn told(self, texts: &Texts) -> (&'static str, String) {
         let (heading, advice) = match self {
             Problem::TooManyRequests { minutes } => {
-                return (texts.too_many_requests, texts.too_many_requests_advice.fill(&texts.minutes(minutes)));
+                return (
+                    texts.too_many_requests,
+                    texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
+                );
             }
             Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
-            Problem::MethodNotAllowed => (texts.method_not_allowed, texts.method_not_allowed_advice),
+            Problem::MethodNotAllowed => {
+                (texts.method_not_allowed, texts.method_not_allowed_advice)
+            }
             Problem::TooLarge => (texts.too_large, texts.too_large_advice),
             Problem::Internal => (texts.internal, texts.internal_advice),
             Problem::Unavailable => (texts.unavailable, texts.unavailable_advice),
@@ -69,8 +80,8 @@ impl Problem {
     }
 }
 
-/// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in English, for the
-/// application's developers. `sign_in` and `home` are ways on.
+/// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in
+/// English, for the application's developers. `sign_in` and `home` are ways on.
 pub fn page(
     chrome: Chrome<'_>,
     problem: Problem,

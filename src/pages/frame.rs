@@ -1,5 +1,6 @@
-//! What all pages share: the document around the card, its form, and how names and links from outside are shown; and the
-//! two pages that are nothing more, the start page and the one that carries a response back.
+//! What all pages share: the document around the card, its form, and how names and links from
+//! outside are shown; and the two pages that are nothing more, the start page and the one that
+//! carries a response back.
 
 use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -56,7 +57,10 @@ pub struct Account<'a> {
 /// A whole page: head, brand, `card` as the main landmark, footer.
 pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup {
     let Chrome { brand, texts, .. } = chrome;
-    let links = [(&brand.privacy_url, texts.privacy_policy), (&brand.terms_url, texts.terms_of_service)];
+    let links = [
+        (&brand.privacy_url, texts.privacy_policy),
+        (&brand.terms_url, texts.terms_of_service),
+    ];
     html! {
         (DOCTYPE)
         html lang=(texts.language.tag()) {
@@ -79,7 +83,12 @@ pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup 
 }
 
 /// The same for a page that tells of an error, in its title, too.
-pub(crate) fn document_with(chrome: Chrome<'_>, is_error: bool, title: &str, card: Markup) -> Markup {
+pub(crate) fn document_with(
+    chrome: Chrome<'_>,
+    is_error: bool,
+    title: &str,
+    card: Markup,
+) -> Markup {
     if is_error {
         document(chrome, &chrome.texts.error_in_title.fill(title), card)
     } else {
@@ -101,7 +110,10 @@ fn head(chrome: Chrome<'_>, title: &str) -> Markup {
 }
 
 pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
-    format!("{}/static/{file}?v={}", chrome.base_path, chrome.assets_version)
+    format!(
+        "{}/static/{file}?v={}",
+        chrome.base_path, chrome.assets_version
+    )
 }
 
 /// The page at the base URL: says what this is, and links to the account page.
@@ -119,8 +131,9 @@ pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
     )
 }
 
-/// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and nothing else. An external
-/// script submits it, a button does so in browsers without scripts. `action` is the matched redirect URI, byte for byte.
+/// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and
+/// nothing else. An external script submits it, a button does so in browsers without scripts.
+/// `action` is the matched redirect URI, byte for byte.
 pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)]) -> Markup {
     let texts = chrome.texts;
     html! {
@@ -142,10 +155,13 @@ pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)
     }
 }
 
-/// Links that leave the page, each in a tab of its own so that a half-filled form is not lost. `None` without any.
+/// Links that leave the page, each in a tab of its own so that a half-filled form is not lost.
+/// `None` without any.
 fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N]) -> Option<Markup> {
-    let links: Vec<_> =
-        links.into_iter().filter_map(|(url, words)| Some((web_link(url.as_deref()?)?, words))).collect();
+    let links: Vec<_> = links
+        .into_iter()
+        .filter_map(|(url, words)| Some((web_link(url.as_deref()?)?, words)))
+        .collect();
     (!links.is_empty()).then(|| {
         html! {
             ul .links {
@@ -161,7 +177,8 @@ fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N])
     })
 }
 
-/// The application's logo. Gatepost serves it, so that the browser tells no other server. The name always stands beside it.
+/// The application's logo. Gatepost serves it, so that the browser tells no other server. The name
+/// always stands beside it.
 pub(crate) fn client_logo(chrome: Chrome<'_>, client: &Client) -> Markup {
     let name = utf8_percent_encode(client.client_id.as_str(), NON_ALPHANUMERIC);
     html! {
@@ -188,15 +205,15 @@ pub(crate) fn client_links(chrome: Chrome<'_>, client: &Client) -> Markup {
     }
 }
 
-/// A sentence about a name from outside. The name is isolated: right-to-left letters and direction marks in it cannot reorder
-/// the words around it.
+/// A sentence about a name from outside. The name is isolated: right-to-left letters and direction
+/// marks in it cannot reorder the words around it.
 pub(crate) fn about(template: Template, name: &str) -> Markup {
     let (before, after) = template.parts();
     html! { (before) strong { bdi { (name) } } (after) }
 }
 
-/// A sentence about an account, with the user name beside the name where it says more. Each is isolated: a name cannot
-/// rearrange the user name.
+/// A sentence about an account, with the user name beside the name where it says more. Each is
+/// isolated: a name cannot rearrange the user name.
 pub(crate) fn about_account(template: Template, account: Account<'_>) -> Markup {
     let (before, after) = template.parts();
     let says_more = account.username != account.name && !account.username.is_empty();
@@ -217,7 +234,8 @@ pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! { div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) } }
 }
 
-/// The address, if following it stays on the web: whatever was registered, `javascript:` and its like never become a link.
+/// The address, if following it stays on the web: whatever was registered, `javascript:` and its
+/// like never become a link.
 pub(crate) fn web_link(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once("://")?;
     (scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")).then_some(url)
@@ -229,8 +247,14 @@ mod tests {
 
     #[test]
     fn only_web_addresses_become_links() {
-        assert_eq!(web_link("HTTPS://shop.example/a"), Some("HTTPS://shop.example/a"));
-        assert_eq!(web_link("http://localhost:8081/"), Some("http://localhost:8081/"));
+        assert_eq!(
+            web_link("HTTPS://shop.example/a"),
+            Some("HTTPS://shop.example/a")
+        );
+        assert_eq!(
+            web_link("http://localhost:8081/"),
+            Some("http://localhost:8081/")
+        );
         let odd = "|javascript:alert(1)//://|javascript://x| https://x|//shop.example|data:text/html,x|https:x";
         for refused in odd.split('|') {
             assert_eq!(web_link(refused), None, "{refused:?}");

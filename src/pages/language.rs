@@ -9,11 +9,12 @@ const MOST_RANGES: usize = 20;
 const LONGEST_RANGE: usize = 35;
 /// The weight of a range that names none (RFC 9110 §12.4.2), in thousandths.
 const FULL_WEIGHT: u16 = 1_000;
-/// Ranges that ask for the script our Chinese is not written in: they match nothing rather than their language.
+/// Ranges that ask for the script our Chinese is not written in: they match nothing rather than
+/// their language.
 const TRADITIONAL_CHINESE: [&str; 4] = ["zh-Hant", "zh-TW", "zh-HK", "zh-MO"];
 
-/// A variant each, with its canonical BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it. Its
-/// sentences stand in `static/texts/<tag>.txt`.
+/// A variant each, with its canonical BCP 47 tag, as the `lang` attribute and
+/// `ui_locales_supported` carry it. Its sentences stand in `static/texts/<tag>.txt`.
 macro_rules! languages {
     ($($language:ident $tag:literal,)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,28 +56,44 @@ languages! {
 }
 
 impl Language {
-    /// The language a person most likely wants: the one `ui_locales` asks for, else the best weighted of `Accept-Language`
-    /// (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
+    /// The language a person most likely wants: the one `ui_locales` asks for, else the best
+    /// weighted of `Accept-Language` (RFC 9110 §12.5.4), else English. Both may be empty or
+    /// nonsense.
     pub fn choose(ui_locales: &str, accept_language: &str) -> Language {
-        Language::asked_for(ui_locales).or_else(|| heaviest(accept_language)).unwrap_or(Language::English)
+        Language::asked_for(ui_locales)
+            .or_else(|| heaviest(accept_language))
+            .unwrap_or(Language::English)
     }
 
-    /// What a text is in this language: by its own tag, else by another that we speak so (`de-AT` in German), else without.
+    /// What a text is in this language: by its own tag, else by another that we speak so (`de-AT`
+    /// in German), else without.
     pub fn of(self, text: &LocalizedText) -> &str {
         let own = text.by_language.get(&self.tag().to_ascii_lowercase());
-        let other = || text.by_language.iter().find(|(tag, _)| look_up(tag) == Some(self)).map(|(_, words)| words);
+        let other = || {
+            text.by_language
+                .iter()
+                .find(|(tag, _)| look_up(tag) == Some(self))
+                .map(|(_, words)| words)
+        };
         own.or_else(other).unwrap_or(&text.plain)
     }
 
     /// The first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) that we speak.
     pub fn asked_for(ui_locales: &str) -> Option<Language> {
-        ui_locales.split_ascii_whitespace().take(MOST_RANGES).find_map(look_up)
+        ui_locales
+            .split_ascii_whitespace()
+            .take(MOST_RANGES)
+            .find_map(look_up)
     }
 }
 
 fn heaviest(accept_language: &str) -> Option<Language> {
     let mut best = None;
-    for (language, weight) in accept_language.split(',').take(MOST_RANGES).filter_map(weighted) {
+    for (language, weight) in accept_language
+        .split(',')
+        .take(MOST_RANGES)
+        .filter_map(weighted)
+    {
         if weight > best.map_or(0, |(_, weight)| weight) {
             best = Some((language, weight));
         }
@@ -86,14 +103,19 @@ fn heaviest(accept_language: &str) -> Option<Language> {
 
 /// One member of `Accept-Language`. A weight that cannot be read makes the member void.
 fn weighted(member: &str) -> Option<(Language, u16)> {
-    let (range, parameter) = member.split_once(';').map_or((member, None), |(range, rest)| (range, Some(rest)));
+    let (range, parameter) = member
+        .split_once(';')
+        .map_or((member, None), |(range, rest)| (range, Some(rest)));
     let weight = parameter.map_or(Some(FULL_WEIGHT), thousandths)?;
     Some((look_up(range.trim())?, weight))
 }
 
 /// Reads `q=0.8` as 800.
 fn thousandths(parameter: &str) -> Option<u16> {
-    let value = parameter.trim().strip_prefix(['q', 'Q'])?.strip_prefix('=')?;
+    let value = parameter
+        .trim()
+        .strip_prefix(['q', 'Q'])?
+        .strip_prefix('=')?;
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
@@ -113,7 +135,10 @@ fn look_up(range: &str) -> Option<Language> {
     }
     let range = range.replace('_', "-");
     let mut rest = range.as_str();
-    while !TRADITIONAL_CHINESE.iter().any(|traditional| traditional.eq_ignore_ascii_case(rest)) {
+    while !TRADITIONAL_CHINESE
+        .iter()
+        .any(|traditional| traditional.eq_ignore_ascii_case(rest))
+    {
         if let Some(language) = named(rest) {
             return Some(language);
         }
@@ -122,12 +147,15 @@ fn look_up(range: &str) -> Option<Language> {
     None
 }
 
-/// The language with exactly this tag. Chinese without a script is Simplified Chinese (CLDR, likely subtags).
+/// The language with exactly this tag. Chinese without a script is Simplified Chinese (CLDR, likely
+/// subtags).
 fn named(tag: &str) -> Option<Language> {
     if tag.eq_ignore_ascii_case("zh") {
         return Some(Language::SimplifiedChinese);
     }
-    Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(tag))
+    Language::ALL
+        .into_iter()
+        .find(|language| language.tag().eq_ignore_ascii_case(tag))
 }
 
 #[cfg(test)]
@@ -155,13 +183,33 @@ mod tests {
             ("  en   de ", "en"),
             ("den deu english german", "nl"),
         ] {
-            assert_eq!(Language::choose(ui_locales, "nl").tag(), expected, "{ui_locales:?}");
+            assert_eq!(
+                Language::choose(ui_locales, "nl").tag(),
+                expected,
+                "{ui_locales:?}"
+            );
         }
-        for simplified in ["zh", "zh-CN", "zh_SG", "zh-Hans", "ZH-HANS-HK", "zh-cmn-Hans", "zh-TW zh"] {
-            assert_eq!(Language::choose(simplified, ""), Language::SimplifiedChinese, "{simplified:?}");
+        for simplified in [
+            "zh",
+            "zh-CN",
+            "zh_SG",
+            "zh-Hans",
+            "ZH-HANS-HK",
+            "zh-cmn-Hans",
+            "zh-TW zh",
+        ] {
+            assert_eq!(
+                Language::choose(simplified, ""),
+                Language::SimplifiedChinese,
+                "{simplified:?}"
+            );
         }
         for traditional in ["zh-TW", "zh-Hant", "zh_hant_CN", "zh-HK", "zh-MO-x-y"] {
-            assert_eq!(Language::choose(traditional, "ja"), Language::Japanese, "{traditional:?}");
+            assert_eq!(
+                Language::choose(traditional, "ja"),
+                Language::Japanese,
+                "{traditional:?}"
+            );
         }
     }
 
@@ -181,17 +229,33 @@ mod tests {
             ("*", "en"),
             ("*, de;q=0.5", "de"),
         ] {
-            assert_eq!(Language::choose("", accept_language).tag(), expected, "{accept_language:?}");
+            assert_eq!(
+                Language::choose("", accept_language).tag(),
+                expected,
+                "{accept_language:?}"
+            );
         }
         let odd = "| |,,,;;;|de;q=|de;q=2|de;q=1.5|de;q=0.1234|de;q=-1|de;q=+.5|de;q=0.+5|-|--|-de|de;level=1|\u{202e}ed|\
             dé|ｄｅ|de\0|de;q=٠";
         for odd in odd.split('|') {
             assert_eq!(Language::choose("", odd), Language::English, "{odd:?}");
         }
-        assert_eq!(Language::choose(&"-".repeat(100_000), &"-".repeat(100_000)), Language::English);
+        assert_eq!(
+            Language::choose(&"-".repeat(100_000), &"-".repeat(100_000)),
+            Language::English
+        );
         // Only the first twenty count.
-        assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(19)), ""), Language::German);
-        assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(20)), ""), Language::English);
-        assert_eq!(Language::choose("", &format!("{}de", "sv,".repeat(20))), Language::English);
+        assert_eq!(
+            Language::choose(&format!("{}de", "sv ".repeat(19)), ""),
+            Language::German
+        );
+        assert_eq!(
+            Language::choose(&format!("{}de", "sv ".repeat(20)), ""),
+            Language::English
+        );
+        assert_eq!(
+            Language::choose("", &format!("{}de", "sv,".repeat(20))),
+            Language::English
+        );
     }
 }

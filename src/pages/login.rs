@@ -1,9 +1,11 @@
-//! The sign-in page: user name and password, other services to sign in with, or the account that is signed in already.
+//! The sign-in page: user name and password, other services to sign in with, or the account that is
+//! signed in already.
 
 use maud::{Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with, problem_notice,
+    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
+    problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::Texts;
@@ -64,10 +66,11 @@ pub struct AskPasskey<'a> {
     pub options: &'a str,
 }
 
-/// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
-/// of the service), each with `someone_else` where that was said: the other service shall ask who they are. The first has
-/// `remember` where that is ticked. A third posts the answer to `passkey`, as `passkey_form` says, to its own address.
-/// `decision` is absent, or `cancel`.
+/// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and
+/// `identity_provider` (the name of the service), each with `someone_else` where that was said: the
+/// other service shall ask who they are. The first has `remember` where that is ticked. A third
+/// posts the answer to `passkey`, as `passkey_form` says, to its own address. `decision` is absent,
+/// or `cancel`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -76,10 +79,19 @@ pub fn page(
     shown: SignInForm<'_>,
     problem: Option<LoginProblem>,
 ) -> Markup {
-    let SignInForm { someone_else, username, remember, passkey } = shown;
+    let SignInForm {
+        someone_else,
+        username,
+        remember,
+        passkey,
+    } = shown;
     let texts = chrome.texts;
     let known = &purpose.catalogue.identity_providers;
-    let providers: Vec<_> = choices.providers.iter().filter_map(|name| known.get(name)).collect();
+    let providers: Vec<_> = choices
+        .providers
+        .iter()
+        .filter_map(|name| known.get(name))
+        .collect();
     let token = form.token;
     // Each in a form of its own: going to another service sends no password along.
     let form = |fields: Markup| {
@@ -120,11 +132,18 @@ pub fn page(
             }))
         }
     };
-    card(chrome, purpose, texts.sign_in_title, problem.is_some(), &ways)
+    card(
+        chrome,
+        purpose,
+        texts.sign_in_title,
+        problem.is_some(),
+        &ways,
+    )
 }
 
-/// `prompt=select_account` with a session: offers this account or another one, no fields. The form posts `form_token` and
-/// `decision` as `continue`, `another` or `cancel`; the first only where the application is open to the account.
+/// `prompt=select_account` with a session: offers this account or another one, no fields. The form
+/// posts `form_token` and `decision` as `continue`, `another` or `cancel`; the first only where the
+/// application is open to the account.
 pub fn chooser_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -133,7 +152,11 @@ pub fn chooser_page(
     is_open: bool,
 ) -> Markup {
     let texts = chrome.texts;
-    let title = if is_open { texts.choose_account_title } else { texts.not_open_title };
+    let title = if is_open {
+        texts.choose_account_title
+    } else {
+        texts.not_open_title
+    };
     let chooser = html! {
         p { (about_account(texts.signed_in_here_as, account)) }
         @if !is_open { p { (texts.not_open) } }
@@ -150,9 +173,26 @@ pub fn chooser_page(
     card(chrome, purpose, title, !is_open, &form.of(&chooser))
 }
 
-pub(super) fn card(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {
-    let (texts, SignInFor { request, client, catalogue }) = (chrome.texts, purpose);
-    let tenant = request.acr_values.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+pub(super) fn card(
+    chrome: Chrome<'_>,
+    purpose: SignInFor<'_>,
+    heading: &str,
+    is_error: bool,
+    ways: &Markup,
+) -> Markup {
+    let (
+        texts,
+        SignInFor {
+            request,
+            client,
+            catalogue,
+        },
+    ) = (chrome.texts, purpose);
+    let tenant = request
+        .acr_values
+        .tenant
+        .as_ref()
+        .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let card = html! {
         @if let Some(client) = client.filter(|_| matches!(request.ending, Ending::Client(_))) {
             (client_logo(chrome, client))
@@ -178,7 +218,9 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
     let username = html! { a href="#username" { (texts.username_missing) } };
     let password = html! { a href="#password" { (texts.password_missing) } };
     let sentence = match problem {
-        LoginProblem::WrongCredentials => html! { p { a href="#username" { (texts.wrong_credentials) } } },
+        LoginProblem::WrongCredentials => {
+            html! { p { a href="#username" { (texts.wrong_credentials) } } }
+        }
         LoginProblem::TooManyAttempts { minutes } => {
             html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
         }
@@ -195,10 +237,21 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
     problem_notice(texts, &sentence)
 }
 
-fn fields(texts: &Texts, username: &str, has_passkeys: bool, problem: Option<LoginProblem>) -> Markup {
+fn fields(
+    texts: &Texts,
+    username: &str,
+    has_passkeys: bool,
+    problem: Option<LoginProblem>,
+) -> Markup {
     use LoginProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
-    let username_wrong = matches!(problem, Some(WrongCredentials | BothMissing | UsernameMissing));
-    let password_wrong = matches!(problem, Some(WrongCredentials | BothMissing | PasswordMissing));
+    let username_wrong = matches!(
+        problem,
+        Some(WrongCredentials | BothMissing | UsernameMissing)
+    );
+    let password_wrong = matches!(
+        problem,
+        Some(WrongCredentials | BothMissing | PasswordMissing)
+    );
     html! {
         div .field {
             label for="username" { (texts.username) }

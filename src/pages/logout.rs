@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::pages::frame::{Account, Chrome, PageForm, about, about_account, document, document_with, session_changed};
+use crate::pages::frame::{
+    Account, Chrome, PageForm, about, about_account, document, document_with, session_changed,
+};
 use crate::protocol::words::client::Client;
 use crate::registry::RegisteredClient;
 
@@ -38,18 +40,18 @@ pub fn page(
 /// How a sign-out ends for the browser.
 #[derive(Debug, Default)]
 pub struct SignedOut {
-    /// What the page loads unseen: the clients' pages that end their part of the session, and where (OpenID Connect
-    /// Front-Channel Logout §2).
+    /// What the page loads unseen: the clients' pages that end their part of the session, and where
+    /// (OpenID Connect Front-Channel Logout §2).
     pub frames: Vec<(Arc<RegisteredClient>, String)>,
-    /// The identity provider that they go on to before they go back to the client, to be signed out there as well: what it is
-    /// called, and where.
+    /// The identity provider that they go on to before they go back to the client, to be signed out
+    /// there as well: what it is called, and where.
     pub upstream: Option<(String, String)>,
     /// Without waiting for the person, where there is somewhere to go.
     pub at_once: bool,
 }
 
-/// Says that it is done. `back` leads to an address that the client registered and the request matched;
-/// `unknown_way_back` says that the request named one that is not registered.
+/// Says that it is done. `back` leads to an address that the client registered and the request
+/// matched; `unknown_way_back` says that the request named one that is not registered.
 pub fn signed_out_page(
     chrome: Chrome<'_>,
     ended: &SignedOut,
@@ -57,7 +59,11 @@ pub fn signed_out_page(
     unknown_way_back: bool,
 ) -> Markup {
     let texts = chrome.texts;
-    let SignedOut { frames, upstream, at_once } = ended;
+    let SignedOut {
+        frames,
+        upstream,
+        at_once,
+    } = ended;
     document(
         chrome,
         texts.signed_out_title,
@@ -83,8 +89,9 @@ pub fn signed_out_page(
     )
 }
 
-/// The page that clients frame to watch the browser's sign-in (OpenID Connect Session Management §3.3): nothing to see,
-/// one script. `cookie` is the name of the cookie that holds the browser's state, `script` the script's address.
+/// The page that clients frame to watch the browser's sign-in (OpenID Connect Session Management
+/// §3.3): nothing to see, one script. `cookie` is the name of the cookie that holds the browser's
+/// state, `script` the script's address.
 pub fn check_session_page(cookie: &str, script: &str) -> Markup {
     html! {
         (DOCTYPE)

@@ -1,6 +1,7 @@
-//! Everything a person sees: pure functions from the domain's values to HTML. No page needs a script, none carries inline
-//! code or style (the content security policy forbids both), and every value is escaped by maud: nothing here is pre-escaped.
-//! Every visible sentence stands in [`texts`].
+//! Everything a person sees: pure functions from the domain's values to HTML. No page needs a
+//! script, none carries inline code or style (the content security policy forbids both), and every
+//! value is escaped by maud: nothing here is pre-escaped. Every visible sentence stands in
+//! [`texts`].
 
 pub mod account;
 pub mod brand;

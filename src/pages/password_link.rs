@@ -6,7 +6,8 @@ use crate::pages::account::{AccountProblem, Outcome, said};
 use crate::pages::frame::{Chrome, PageForm, about, document_with};
 use crate::pages::second_factor::{FactorProblem, NewApp, setup};
 
-/// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up, too, `app` and `code`.
+/// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
+/// too, `app` and `code`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -17,9 +18,20 @@ pub fn page(
 ) -> Markup {
     let texts = chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let password =
-        password_field("new_password", "new-password", texts.new_password, wrong, Some(texts.new_password_hint));
-    let again = password_field("new_password_again", "new-password", texts.new_password_again, wrong, None);
+    let password = password_field(
+        "new_password",
+        "new-password",
+        texts.new_password,
+        wrong,
+        Some(texts.new_password_hint),
+    );
+    let again = password_field(
+        "new_password_again",
+        "new-password",
+        texts.new_password_again,
+        wrong,
+        None,
+    );
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
@@ -32,7 +44,12 @@ pub fn page(
             div .actions { button .primary type="submit" { (texts.set_password) } }
         }))
     };
-    document_with(chrome, problem.is_some() || app_problem.is_some(), texts.set_password_title, card)
+    document_with(
+        chrome,
+        problem.is_some() || app_problem.is_some(),
+        texts.set_password_title,
+        card,
+    )
 }
 
 pub(super) fn password_field(
@@ -46,7 +63,11 @@ pub(super) fn password_field(
     let is_wrong = wrong == Some(&id);
     let hint_id = format!("{id}-hint");
     let described_by = [is_wrong.then_some("problem"), hint.and(Some(&hint_id))];
-    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let described_by = described_by
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
     html! {
         div .field {
             label for=(id) { (label) }

@@ -1,4 +1,5 @@
-//! Pages about a second factor: the one that asks for it, the one that sets up an app that shows codes, and the recovery codes.
+//! Pages about a second factor: the one that asks for it, the one that sets up an app that shows
+//! codes, and the recovery codes.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -43,8 +44,8 @@ impl FactorProblem {
     }
 }
 
-/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or `cancel`; another one an answer
-/// to `passkey`, which says what the browser is asked for.
+/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or
+/// `cancel`; another one an answer to `passkey`, which says what the browser is asked for.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -54,7 +55,11 @@ pub fn page(
     problem: Option<FactorProblem>,
 ) -> Markup {
     let texts = chrome.texts;
-    let (decision, declining) = if may_skip { ("not_now", texts.not_now) } else { ("cancel", texts.cancel) };
+    let (decision, declining) = if may_skip {
+        ("not_now", texts.not_now)
+    } else {
+        ("cancel", texts.cancel)
+    };
     let ways = html! {
         @if let Some(problem) = problem { (problem.notice(texts)) }
         (form.of(&html! {
@@ -66,13 +71,25 @@ pub fn page(
         }))
         @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
     };
-    card(chrome, purpose, texts.second_factor_title, problem.is_some(), &ways)
+    card(
+        chrome,
+        purpose,
+        texts.second_factor_title,
+        problem.is_some(),
+        &ways,
+    )
 }
 
-/// Asks the browser for a passkey by `options` (WebAuthn §5.1.8, `PublicKeyCredentialRequestOptionsJSON`). Posts `form_token`,
-/// `decision` as `passkey`, and what the browser answers, in base64url: `id`, `client_data`, `authenticator_data`, `signature`,
+/// Asks the browser for a passkey by `options` (WebAuthn §5.1.8,
+/// `PublicKeyCredentialRequestOptionsJSON`). Posts `form_token`, `decision` as `passkey`, and what
+/// the browser answers, in base64url: `id`, `client_data`, `authenticator_data`, `signature`,
 /// `user_handle`. Hidden where there is no script or no passkey.
-pub(super) fn passkey_form(chrome: Chrome<'_>, form: PageForm<'_>, options: &str, is_primary: bool) -> Markup {
+pub(super) fn passkey_form(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    options: &str,
+    is_primary: bool,
+) -> Markup {
     html! {
         form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
             (form.token())
@@ -150,8 +167,14 @@ pub struct NewApp<'a> {
     pub offers_passkey: bool,
 }
 
-/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or `cancel`; on the account page that is a link back.
-pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
+/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or
+/// `cancel`; on the account page that is a link back.
+pub fn add_app_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    new: NewApp<'_>,
+    problem: Option<FactorProblem>,
+) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         h1 { (texts.add_app_title) }
@@ -181,7 +204,9 @@ pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, pro
 
 /// What sets an app up, in a form: `app` and `code`.
 pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
-    let groups = (0..new.key.len()).step_by(4).filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
+    let groups = (0..new.key.len())
+        .step_by(4)
+        .filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
     html! {
         p { (texts.scan_code) }
         @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) { (qr_code(texts, &picture)) }
@@ -191,8 +216,13 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
     }
 }
 
-/// Shows recovery codes, once. The form, where there is one, posts `form_token` and `decision` as `continue`; else a link leads on.
-pub fn recovery_page(chrome: Chrome<'_>, on: Result<PageForm<'_>, &str>, codes: &[String]) -> Markup {
+/// Shows recovery codes, once. The form, where there is one, posts `form_token` and `decision` as
+/// `continue`; else a link leads on.
+pub fn recovery_page(
+    chrome: Chrome<'_>,
+    on: Result<PageForm<'_>, &str>,
+    codes: &[String],
+) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         h1 { (texts.recovery_title) }
@@ -209,9 +239,16 @@ pub fn recovery_page(chrome: Chrome<'_>, on: Result<PageForm<'_>, &str>, codes: 
 }
 
 fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
-    let is_wrong = matches!(problem, Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong));
+    let is_wrong = matches!(
+        problem,
+        Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong)
+    );
     let described_by = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
-    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let described_by = described_by
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
     html! {
         div .field {
             label for="code" { (label) }
@@ -223,11 +260,16 @@ fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Mark
     }
 }
 
-/// Dark on light, whatever the page is: that is what cameras read. With the four empty modules around it that they need.
+/// Dark on light, whatever the page is: that is what cameras read. With the four empty modules
+/// around it that they need.
 fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
     let size = picture.size();
-    let dark = (0..size).flat_map(|y| (0..size).map(move |x| (x, y))).filter(|(x, y)| picture.get_module(*x, *y));
-    let path: String = dark.map(|(x, y)| format!("M{} {}h1v1h-1z", x + 4, y + 4)).collect();
+    let dark = (0..size)
+        .flat_map(|y| (0..size).map(move |x| (x, y)))
+        .filter(|(x, y)| picture.get_module(*x, *y));
+    let path: String = dark
+        .map(|(x, y)| format!("M{} {}h1v1h-1z", x + 4, y + 4))
+        .collect();
     let whole = size + 8;
     html! {
         svg .qr-code viewBox={ "0 0 " (whole) " " (whole) } role="img" aria-label=(texts.qr_code) shape-rendering="crispEdges" {
@@ -239,9 +281,23 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
 
 /// The part of the account page about them.
 pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { factors: all, has_passkeys, needs_passkey, recovery_codes_token: token, .. } = *holdings;
-    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
-    let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
+    let Holdings {
+        factors: all,
+        has_passkeys,
+        needs_passkey,
+        recovery_codes_token: token,
+        ..
+    } = *holdings;
+    let (codes, factors): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
+    let kind = |one: &Authenticator| {
+        if one.kind == FactorKind::Totp {
+            texts.app_factor
+        } else {
+            texts.passkey_factor
+        }
+    };
     html! {
         section aria-labelledby="factors" {
             h2 #factors { (texts.factors_heading) }
@@ -308,5 +364,9 @@ pub fn factor_name(one: &Authenticator) -> String {
 pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let label = encoded(&format!("{brand}:{username}"));
-    format!("otpauth://totp/{label}?secret={}&issuer={}", to_base32(secret), encoded(brand))
+    format!(
+        "otpauth://totp/{label}?secret={}&issuer={}",
+        to_base32(secret),
+        encoded(brand)
+    )
 }

@@ -1,5 +1,6 @@
-//! Whatever the names from outside are, pages keep their structure, send forms only where they should, and load nothing
-//! foreign. `tests/service/pages.rs` asks the same of answers; here it is every page, in every language.
+//! Whatever the names from outside are, pages keep their structure, send forms only where they
+//! should, and load nothing foreign. `tests/service/pages.rs` asks the same of answers; here it is
+//! every page, in every language.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,7 +40,10 @@ use crate::registry::RegisteredClient;
 use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
 
-const FORM: PageForm<'_> = PageForm { action: "/auth/login?request=AAAA&x='\"<>", token: "TOKEN" };
+const FORM: PageForm<'_> = PageForm {
+    action: "/auth/login?request=AAAA&x='\"<>",
+    token: "TOKEN",
+};
 const TO_SECOND_FACTOR: &str = "/auth/second?request=AAAA";
 const PAYLOADS: [&str; 7] = [
     "<script>alert(1)</script>",
@@ -59,76 +63,217 @@ struct Page {
 /// Every page in one language, with `name` wherever a name from outside can stand.
 fn pages(language: Language, name: &str) -> Vec<Page> {
     let some = |text: &str| Some(text.to_owned());
-    let color = Some(Color { red: 0x88, green: 0x44, blue: 0 });
-    let (privacy_url, terms_url) = (some("https://brand.example/privacy"), some("https://brand.example/terms"));
-    let brand = Brand { name: name.to_owned(), logo: None, color, privacy_url, terms_url };
+    let color = Some(Color {
+        red: 0x88,
+        green: 0x44,
+        blue: 0,
+    });
+    let (privacy_url, terms_url) = (
+        some("https://brand.example/privacy"),
+        some("https://brand.example/terms"),
+    );
+    let brand = Brand {
+        name: name.to_owned(),
+        logo: None,
+        color,
+        privacy_url,
+        terms_url,
+    };
     let logo = Some("/logo.svg".into());
-    let with_logo = Brand { logo, color: None, privacy_url: some(name), terms_url: None, ..brand.clone() };
-    let chrome =
-        Chrome { brand: &brand, texts: language.texts(), base_path: "/auth", assets_version: name, request_id: name };
+    let with_logo = Brand {
+        logo,
+        color: None,
+        privacy_url: some(name),
+        terms_url: None,
+        ..brand.clone()
+    };
+    let chrome = Chrome {
+        brand: &brand,
+        texts: language.texts(),
+        base_path: "/auth",
+        assets_version: name,
+        request_id: name,
+    };
     let (client, catalogue) = (client(name), catalogue(name));
-    let account = Account { name, username: name };
+    let account = Account {
+        name,
+        username: name,
+    };
     let mut pages = Vec::new();
-    for (suffix, chrome) in [("", chrome), (" with logo", Chrome { brand: &with_logo, ..chrome })] {
+    for (suffix, chrome) in [
+        ("", chrome),
+        (
+            " with logo",
+            Chrome {
+                brand: &with_logo,
+                ..chrome
+            },
+        ),
+    ] {
         let mut add = |page: &str, markup: maud::Markup| {
-            pages.push(Page { name: format!("{page}{suffix} ({language:?})"), html: markup.into_string() });
+            pages.push(Page {
+                name: format!("{page}{suffix} ({language:?})"),
+                html: markup.into_string(),
+            });
         };
-        let acr_values = AcrValues { tenant: Some(TenantName::new("acme")), ..AcrValues::default() };
+        let acr_values = AcrValues {
+            tenant: Some(TenantName::new("acme")),
+            ..AcrValues::default()
+        };
         let request = asking().judged().unwrap();
         let scope = samples::scope("openid offline_access odd orders.read");
-        let request = AuthorizeRequest { acr_values: acr_values.clone(), scope, ..request };
-        let purpose = SignInFor { request: &request, client: Some(&client), catalogue: &catalogue };
+        let request = AuthorizeRequest {
+            acr_values: acr_values.clone(),
+            scope,
+            ..request
+        };
+        let purpose = SignInFor {
+            request: &request,
+            client: Some(&client),
+            catalogue: &catalogue,
+        };
         login_pages(chrome, purpose, name, &mut add);
-        add("chooser", login::chooser_page(chrome, FORM, purpose, account, true));
-        add("closed", login::chooser_page(chrome, FORM, purpose, account, false));
+        add(
+            "chooser",
+            login::chooser_page(chrome, FORM, purpose, account, true),
+        );
+        add(
+            "closed",
+            login::chooser_page(chrome, FORM, purpose, account, false),
+        );
 
-        let named = Account { name, username: "alice" };
+        let named = Account {
+            name,
+            username: "alice",
+        };
         let consent = |request: &AuthorizeRequest, may_remember, drawn_again| {
-            consent::page(chrome, FORM, (request, &catalogue), &client, named, may_remember, drawn_again)
+            consent::page(
+                chrome,
+                FORM,
+                (request, &catalogue),
+                &client,
+                named,
+                may_remember,
+                drawn_again,
+            )
         };
         let code = UserCode::parse("BCDF-GHJK").unwrap();
-        let device = AuthorizeRequest { ending: Ending::Device(code), ..request.clone() };
+        let device = AuthorizeRequest {
+            ending: Ending::Device(code),
+            ..request.clone()
+        };
         let mut asked = request.clone();
         asked.claims.userinfo = [name.to_owned()].into();
         add("consent", consent(&asked, true, false));
         add("consent again", consent(&request, false, true));
         add("device", consent(&device, false, false));
         add("device again", consent(&device, false, true));
-        add("device code from the link", consent::user_code_page(chrome, FORM, name, None));
+        add(
+            "device code from the link",
+            consent::user_code_page(chrome, FORM, name, None),
+        );
         let wrong = Some(UserCodeProblem::Wrong);
-        add("device code after a problem", consent::user_code_page(chrome, FORM, name, wrong));
+        add(
+            "device code after a problem",
+            consent::user_code_page(chrome, FORM, name, wrong),
+        );
         for allowed in [true, false] {
-            add(&format!("decided {allowed}"), consent::decided_page(chrome, &client, allowed));
+            add(
+                &format!("decided {allowed}"),
+                consent::decided_page(chrome, &client, allowed),
+            );
         }
 
         let linked = Outcome::IdentityLinked(name);
         let problem = Outcome::Problem(AccountProblem::PresentPasswordWrong);
-        for (page, outcome) in [("account", None), ("account 0", Some(linked)), ("account 4", Some(problem))] {
-            add(page, account_page(chrome, name, &catalogue, &client, outcome));
+        for (page, outcome) in [
+            ("account", None),
+            ("account 0", Some(linked)),
+            ("account 4", Some(problem)),
+        ] {
+            add(
+                page,
+                account_page(chrome, name, &catalogue, &client, outcome),
+            );
         }
         let corp = &catalogue.identity_providers["corp"];
         let unfit = Some(AccountProblem::NewPasswordUnfit);
-        add("password link", password_link::page(chrome, FORM, name, unfit, None, None));
+        add(
+            "password link",
+            password_link::page(chrome, FORM, name, unfit, None, None),
+        );
         factor_pages(chrome, purpose, &mut add);
-        add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
+        add(
+            "link",
+            account::link_page(
+                chrome,
+                FORM,
+                account,
+                corp,
+                ("subject", Some(name)),
+                "OFFER",
+            ),
+        );
 
-        add("logout", logout::page(chrome, FORM, account, Some(&client), false));
-        add("logout again", logout::page(chrome, FORM, account, None, true));
+        add(
+            "logout",
+            logout::page(chrome, FORM, account, Some(&client), false),
+        );
+        add(
+            "logout again",
+            logout::page(chrome, FORM, account, None, true),
+        );
         let back = Some((&client, "https://client.example/"));
-        add("signed out", logout::signed_out_page(chrome, &SignedOut::default(), back, false));
-        let registered =
-            RegisteredClient { client: client.clone(), secrets: Vec::new(), epoch: 0, installation_epoch: 0 };
-        let frames = vec![(Arc::new(registered), String::from("https://client.example/out?iss=i&sid=s"))];
-        let framed = SignedOut { frames, at_once: true, ..SignedOut::default() };
-        add("signed out with frames", logout::signed_out_page(chrome, &framed, back, false));
-        let upstream = Some((name.to_owned(), String::from("https://client.example/upstream")));
+        add(
+            "signed out",
+            logout::signed_out_page(chrome, &SignedOut::default(), back, false),
+        );
+        let registered = RegisteredClient {
+            client: client.clone(),
+            secrets: Vec::new(),
+            epoch: 0,
+            installation_epoch: 0,
+        };
+        let frames = vec![(
+            Arc::new(registered),
+            String::from("https://client.example/out?iss=i&sid=s"),
+        )];
+        let framed = SignedOut {
+            frames,
+            at_once: true,
+            ..SignedOut::default()
+        };
+        add(
+            "signed out with frames",
+            logout::signed_out_page(chrome, &framed, back, false),
+        );
+        let upstream = Some((
+            name.to_owned(),
+            String::from("https://client.example/upstream"),
+        ));
         let upstream = SignedOut { upstream, ..framed };
-        add("signed out with frames, upstream", logout::signed_out_page(chrome, &upstream, back, false));
+        add(
+            "signed out with frames, upstream",
+            logout::signed_out_page(chrome, &upstream, back, false),
+        );
 
         let (sign_in, home) = (Some("/auth/login?r=x"), Some("/auth/"));
-        add("error", error::page(chrome, Problem::BadRequest, (Some("GP1207"), name), sign_in, home));
-        let fields = [("state", name), (name, "x"), ("code", "C")].map(|(name, value)| (name, value.to_owned()));
-        add("form_post", form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields));
+        add(
+            "error",
+            error::page(
+                chrome,
+                Problem::BadRequest,
+                (Some("GP1207"), name),
+                sign_in,
+                home,
+            ),
+        );
+        let fields = [("state", name), (name, "x"), ("code", "C")]
+            .map(|(name, value)| (name, value.to_owned()));
+        add(
+            "form_post",
+            form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields),
+        );
         add("home", home_page(chrome, "/auth/account?ui_locales=de"));
     }
     pages
@@ -136,13 +281,29 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
 
 fn client(name: &str) -> Client {
     let some = |text: &str| Some(text.to_owned());
-    let (client_uri, policy_uri) = (some("https://client.example/"), some("https://client.example/policy?a&b"));
-    let links = ClientLinks { client_uri, logo_uri: some(name), policy_uri, tos_uri: some(name) };
-    Client { client_id: ClientId::new(name), client_name: name.into(), links, ..samples::client() }
+    let (client_uri, policy_uri) = (
+        some("https://client.example/"),
+        some("https://client.example/policy?a&b"),
+    );
+    let links = ClientLinks {
+        client_uri,
+        logo_uri: some(name),
+        policy_uri,
+        tos_uri: some(name),
+    };
+    Client {
+        client_id: ClientId::new(name),
+        client_name: name.into(),
+        links,
+        ..samples::client()
+    }
 }
 
 fn catalogue(name: &str) -> Catalogue {
-    let openid = built_in_scopes().into_iter().find(|scope| scope.name == "openid").unwrap();
+    let openid = built_in_scopes()
+        .into_iter()
+        .find(|scope| scope.name == "openid")
+        .unwrap();
     let scope = |wire: &str, text: &str, emphasize| RegisteredScope {
         name: wire.to_owned(),
         display_name: text.into(),
@@ -151,19 +312,32 @@ fn catalogue(name: &str) -> Catalogue {
         required: wire == "odd",
         ..openid.clone()
     };
-    let scopes = [scope("offline_access", "", true), scope("odd", name, true), scope("orders.read", "", false)];
+    let scopes = [
+        scope("offline_access", "", true),
+        scope("odd", name, true),
+        scope("orders.read", "", false),
+    ];
     let provider = |wire: &str| IdentityProvider {
         name: wire.to_owned(),
         display_name: name.to_owned(),
         ..identity_provider("corp", true)
     };
     Catalogue {
-        scopes: scopes.into_iter().chain([openid.clone()]).map(|scope| (scope.name.clone(), scope)).collect(),
+        scopes: scopes
+            .into_iter()
+            .chain([openid.clone()])
+            .map(|scope| (scope.name.clone(), scope))
+            .collect(),
         tenants: BTreeMap::from([(
             String::from("acme"),
-            RegisteredTenant { name: String::from("acme"), display_name: name.to_owned() },
+            RegisteredTenant {
+                name: String::from("acme"),
+                display_name: name.to_owned(),
+            },
         )]),
-        identity_providers: [provider("corp"), provider(name)].map(|one| (one.name.clone(), one)).into(),
+        identity_providers: [provider("corp"), provider(name)]
+            .map(|one| (one.name.clone(), one))
+            .into(),
         ..Catalogue::default()
     }
 }
@@ -185,7 +359,10 @@ fn account_page(
         tenant: Some(TenantName::new("acme")),
         identity_provider: Some(provider.to_owned()),
         upstream_issuer: None,
-        epochs: SessionEpochs { user: 0, installation: 0 },
+        epochs: SessionEpochs {
+            user: 0,
+            installation: 0,
+        },
         source: Some(IpAddr::from([192, 0, 2, 1])),
         user_agent: Some(name.to_owned()),
         created_at: NOW,
@@ -199,7 +376,12 @@ fn account_page(
         scope: samples::scope("openid offline_access odd orders.read"),
         since: NOW,
     };
-    let registered = RegisteredClient { client: client.clone(), secrets: Vec::new(), epoch: 0, installation_epoch: 0 };
+    let registered = RegisteredClient {
+        client: client.clone(),
+        secrets: Vec::new(),
+        epoch: 0,
+        installation_epoch: 0,
+    };
     let identity = |claims: Map<String, serde_json::Value>| LinkedIdentity {
         issuer: name.to_owned(),
         upstream_subject: String::from("subject"),
@@ -209,17 +391,24 @@ fn account_page(
         linked_at: NOW,
     };
     let known = json!({"name": "known"}).as_object().unwrap().clone();
-    let identities = [identity(known), identity(Map::new())].map(|one| (one, String::from("IDENTITY")));
+    let identities =
+        [identity(known), identity(Map::new())].map(|one| (one, String::from("IDENTITY")));
     let factor = |kind, name: Option<&str>| Authenticator {
         name: name.map(str::to_owned),
         used_at: Some(NOW),
         ..Authenticator::new(kind, b"id".to_vec(), None, NOW)
     };
-    let factors = [factor(FactorKind::Totp, None), factor(FactorKind::Passkey, Some(name))];
+    let factors = [
+        factor(FactorKind::Totp, None),
+        factor(FactorKind::Passkey, Some(name)),
+    ];
     let holdings = Holdings {
         recovery_codes_token: "TOKEN",
         catalogue,
-        account: Account { name, username: name },
+        account: Account {
+            name,
+            username: name,
+        },
         has_password: true,
         factors: &factors,
         has_passkeys: true,
@@ -233,7 +422,11 @@ fn account_page(
     account::page(chrome, FORM, "/auth/logout", &holdings, outcome)
 }
 
-fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut(&str, maud::Markup)) {
+fn factor_pages(
+    chrome: Chrome<'_>,
+    purpose: SignInFor<'_>,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
     let name = chrome.request_id;
     let new = NewApp {
         otpauth: "otpauth://totp/a",
@@ -243,38 +436,103 @@ fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut
         is_first: true,
         offers_passkey: true,
     };
-    add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
-    let passkey = NewPasskeyPage { options: "{}", is_required: true, is_first: true };
+    add(
+        "password link with an app",
+        password_link::page(chrome, FORM, name, None, Some(new), None),
+    );
+    let passkey = NewPasskeyPage {
+        options: "{}",
+        is_required: true,
+        is_first: true,
+    };
     let wrong = Some(FactorProblem::CodeWrong);
-    add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
-    add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
-    add("new passkey", second_factor::add_passkey_page(chrome, FORM, passkey, wrong));
-    add("recovery codes", second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]));
+    add(
+        "second factor",
+        second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong),
+    );
+    add(
+        "new app",
+        second_factor::add_app_page(chrome, FORM, new, wrong),
+    );
+    add(
+        "new passkey",
+        second_factor::add_passkey_page(chrome, FORM, passkey, wrong),
+    );
+    add(
+        "recovery codes",
+        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
+    );
 }
 
 /// The sign-in page, for one way in and for several.
-fn login_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
-    let password = Choices { password: true, providers: Vec::new() };
-    let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
-    let alone = Choices { password: false, ..several.clone() };
+fn login_pages(
+    chrome: Chrome<'_>,
+    purpose: SignInFor<'_>,
+    name: &str,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let password = Choices {
+        password: true,
+        providers: Vec::new(),
+    };
+    let several = Choices {
+        password: true,
+        providers: vec![String::from("corp"), name.to_owned()],
+    };
+    let alone = Choices {
+        password: false,
+        ..several.clone()
+    };
     let login = |purpose, choices: &Choices, remember, problem| {
         let someone_else = !choices.password;
-        let passkey = choices.password.then_some(AskPasskey { action: TO_SECOND_FACTOR, options: "{}" });
-        let shown = SignInForm { someone_else, username: name, remember, passkey };
+        let passkey = choices.password.then_some(AskPasskey {
+            action: TO_SECOND_FACTOR,
+            options: "{}",
+        });
+        let shown = SignInForm {
+            someone_else,
+            username: name,
+            remember,
+            passkey,
+        };
         login::page(chrome, FORM, purpose, choices, shown, problem)
     };
     let wrong = Some(LoginProblem::WrongCredentials);
     add("login", login(purpose, &password, None, None));
-    add("login for the account", login(SignInFor { client: None, ..purpose }, &password, None, None));
-    add("login with a problem", login(purpose, &password, Some(true), wrong));
-    add("login with providers", login(purpose, &several, Some(false), None));
+    add(
+        "login for the account",
+        login(
+            SignInFor {
+                client: None,
+                ..purpose
+            },
+            &password,
+            None,
+            None,
+        ),
+    );
+    add(
+        "login with a problem",
+        login(purpose, &password, Some(true), wrong),
+    );
+    add(
+        "login with providers",
+        login(purpose, &several, Some(false), None),
+    );
     add("providers alone", login(purpose, &alone, Some(false), None));
 }
 
 /// As it stands in a page, and in an address.
 fn escaped(name: &str) -> [String; 2] {
-    let text = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    [text, utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()]
+    let text = name
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;");
+    [
+        text,
+        utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
+    ]
 }
 
 #[test]
@@ -296,12 +554,24 @@ fn names_from_outside_are_shown_whole_and_never_change_the_structure() {
 fn names_in_sentences_are_isolated_from_their_direction() {
     let name = "\u{202e}evil";
     for page in pages(Language::English, name) {
-        let main = page.html.split_once("<main").unwrap().1.split_once("</main>").unwrap().0;
+        let main = page
+            .html
+            .split_once("<main")
+            .unwrap()
+            .1
+            .split_once("</main>")
+            .unwrap()
+            .0;
         for (before, _) in main.match_indices(name).map(|(at, _)| main.split_at(at)) {
             let in_tag = before.rfind('<') > before.rfind('>');
             let alone = before.ends_with("<code>") || before.ends_with("<dd lang=\"en\">");
             let isolated = before.rfind("<bdi>") > before.rfind("</bdi>");
-            assert!(in_tag || alone || isolated, "{}: ...{}", page.name, &before[before.len().saturating_sub(60)..]);
+            assert!(
+                in_tag || alone || isolated,
+                "{}: ...{}",
+                page.name,
+                &before[before.len().saturating_sub(60)..]
+            );
         }
     }
 }
@@ -309,41 +579,76 @@ fn names_in_sentences_are_isolated_from_their_direction() {
 #[test]
 fn every_form_posts_and_carries_one_form_token() {
     for page in pages(Language::English, "x") {
-        for form in page.html.split("<form").skip(1).filter(|_| !page.name.starts_with("form_post")) {
+        for form in page
+            .html
+            .split("<form")
+            .skip(1)
+            .filter(|_| !page.name.starts_with("form_post"))
+        {
             let form = form.split_once("</form>").expect("a form closes").0;
             let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
-            let counts = (form.matches(token).count(), form.matches("form_token").count());
+            let counts = (
+                form.matches(token).count(),
+                form.matches("form_token").count(),
+            );
             assert_eq!(counts, (1, 1), "{}", page.name);
             let [action, _] = escaped(FORM.action);
             // What passkeys answer goes to an address of its own.
-            let action = match form.contains("value=\"passkey\"") && page.name.starts_with("login") {
+            let action = match form.contains("value=\"passkey\"") && page.name.starts_with("login")
+            {
                 true => String::from(TO_SECOND_FACTOR),
                 false => action,
             };
-            assert!(form.contains(&format!(r#"method="post" action="{action}""#)), "{}", page.name);
+            assert!(
+                form.contains(&format!(r#"method="post" action="{action}""#)),
+                "{}",
+                page.name
+            );
         }
     }
 }
 
 #[test]
 fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
-    let brand = Brand { name: String::from("B"), logo: None, color: None, privacy_url: None, terms_url: None };
+    let brand = Brand {
+        name: String::from("B"),
+        logo: None,
+        color: None,
+        privacy_url: None,
+        terms_url: None,
+    };
     let texts = Language::German.texts();
-    let chrome = Chrome { brand: &brand, texts, base_path: "", assets_version: "1", request_id: "0" };
+    let chrome = Chrome {
+        brand: &brand,
+        texts,
+        base_path: "",
+        assets_version: "1",
+        request_id: "0",
+    };
     let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
     let fields = [("code", "C"), ("state", state)].map(|(name, value)| (name, value.to_owned()));
-    for action in ["https://client.example/cb?a=1&b=\"2\"&amp;c='<x>", "http://127.0.0.1:9/", "https://x.example/?"] {
+    for action in [
+        "https://client.example/cb?a=1&b=\"2\"&amp;c='<x>",
+        "http://127.0.0.1:9/",
+        "https://x.example/?",
+    ] {
         let html = form_post_page(chrome, action, &fields).into_string();
         let ([action, _], [state, _]) = (escaped(action), escaped(state));
-        let form = format!(r#"<form method="post" action="{action}"><input type="hidden" name="code" value="C">"#);
+        let form = format!(
+            r#"<form method="post" action="{action}"><input type="hidden" name="code" value="C">"#
+        );
         let state = format!(r#"<input type="hidden" name="state" value="{state}">"#);
         assert!(html.contains(&format!("{form}{state}")), "{html}");
         assert_eq!(
-            ["<form", "<input", "<a ", "form-post.js?v=1\"></script>"].map(|tag| html.matches(tag).count()),
+            ["<form", "<input", "<a ", "form-post.js?v=1\"></script>"]
+                .map(|tag| html.matches(tag).count()),
             [1, 2, 0, 1]
         );
         // A name would travel with the response.
-        assert!(html.contains(r#"<button class="primary" type="submit">"#), "{html}");
+        assert!(
+            html.contains(r#"<button class="primary" type="submit">"#),
+            "{html}"
+        );
     }
 }
 
@@ -351,8 +656,15 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
 fn registered_addresses_that_are_not_on_the_web_are_no_links() {
     for uri in ["javascript:alert(1)", "data:text/html,x", "intent://x", ""] {
         for page in pages(Language::English, uri) {
-            for href in page.html.split("<a ").skip(1).filter_map(|link| link.split("href=\"").nth(1)) {
-                let on_the_web = ["https://", "#", "/"].iter().any(|start| href.starts_with(start));
+            for href in page
+                .html
+                .split("<a ")
+                .skip(1)
+                .filter_map(|link| link.split("href=\"").nth(1))
+            {
+                let on_the_web = ["https://", "#", "/"]
+                    .iter()
+                    .any(|start| href.starts_with(start));
                 assert!(on_the_web, "{}: {href}", page.name);
             }
         }

@@ -1,5 +1,6 @@
-//! Every sentence a page can show. A language is one file under `static/texts/`, a line a sentence, in the order of the
-//! table below; the compiler refuses a file that lacks a sentence, or has one too many.
+//! Every sentence a page can show. A language is one file under `static/texts/`, a line a sentence,
+//! in the order of the table below; the compiler refuses a file that lacks a sentence, or has one
+//! too many.
 
 use crate::pages::language::Language;
 
@@ -31,7 +32,8 @@ pub struct ScopeText {
 struct Lines(&'static str);
 
 impl Lines {
-    /// The sentence of that name, which must be the next. Empty lines and those that begin with `#` are passed over.
+    /// The sentence of that name, which must be the next. Empty lines and those that begin with `#`
+    /// are passed over.
     const fn next(&mut self, name: &str) -> Text {
         loop {
             let (line, rest) = cut(self.0, b"\n");
@@ -40,7 +42,10 @@ impl Lines {
                 continue;
             }
             let (found, sentence) = cut(line, b" = ");
-            assert!(is_same(found.as_bytes(), name.as_bytes()), "sentences are missing, too many, or out of order");
+            assert!(
+                is_same(found.as_bytes(), name.as_bytes()),
+                "sentences are missing, too many, or out of order"
+            );
             return sentence;
         }
     }
@@ -381,12 +386,18 @@ impl Texts {
 
     /// Name and description of a standard scope; `None` for any other.
     pub fn standard_scope(&self, scope: &str) -> Option<&ScopeText> {
-        self.standard_scopes.iter().find(|(name, _)| *name == scope).map(|(_, text)| text)
+        self.standard_scopes
+            .iter()
+            .find(|(name, _)| *name == scope)
+            .map(|(_, text)| text)
     }
 
     /// A standard claim in words; `None` for any other.
     pub fn standard_claim(&self, claim: &str) -> Option<Text> {
-        self.standard_claims.iter().find(|(name, _)| *name == claim).map(|(_, words)| *words)
+        self.standard_claims
+            .iter()
+            .find(|(name, _)| *name == claim)
+            .map(|(_, words)| *words)
     }
 }
 
@@ -397,7 +408,11 @@ mod tests {
     /// Every field as (name, text): `Debug` prints all of them, also those added later.
     fn fields(language: Language) -> Vec<String> {
         let printed = format!("{:#?}", language.texts());
-        printed.lines().map(|line| line.trim().to_owned()).filter(|line| line.contains('"')).collect()
+        printed
+            .lines()
+            .map(|line| line.trim().to_owned())
+            .filter(|line| line.contains('"'))
+            .collect()
     }
 
     #[test]
@@ -407,10 +422,18 @@ mod tests {
             let fields = fields(language);
             assert!(fields.len() > 100, "Debug no longer shows the fields");
             for field in fields {
-                let text =
-                    field.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(text, _)| text);
-                assert!(!text.is_empty() && text == text.trim(), "{language:?}: {field}");
-                assert!(!text.contains(r"\\"), "nothing decodes a backslash: {language:?}: {field}");
+                let text = field
+                    .split_once('"')
+                    .and_then(|(_, rest)| rest.rsplit_once('"'))
+                    .map_or("", |(text, _)| text);
+                assert!(
+                    !text.is_empty() && text == text.trim(),
+                    "{language:?}: {field}"
+                );
+                assert!(
+                    !text.contains(r"\\"),
+                    "nothing decodes a backslash: {language:?}: {field}"
+                );
             }
         }
     }
@@ -419,34 +442,64 @@ mod tests {
     fn templates_have_one_place_and_sentences_none() {
         for language in Language::ALL {
             let printed = format!("{:?}", language.texts());
-            let templates: Vec<&str> =
-                printed.split("Template(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+            let templates: Vec<&str> = printed
+                .split("Template(\"")
+                .skip(1)
+                .filter_map(|rest| rest.split('"').next())
+                .collect();
             assert!(templates.len() > 10, "Debug no longer shows the templates");
             for template in &templates {
-                assert_eq!(template.matches("{}").count(), 1, "{language:?}: {template}");
+                assert_eq!(
+                    template.matches("{}").count(),
+                    1,
+                    "{language:?}: {template}"
+                );
             }
-            assert_eq!(printed.matches("{}").count(), templates.len(), "{language:?}: a sentence with a place");
+            assert_eq!(
+                printed.matches("{}").count(),
+                templates.len(),
+                "{language:?}: a sentence with a place"
+            );
         }
     }
 
     #[test]
     fn minutes_stand_in_the_form_that_their_number_takes() {
-        let forms =
-            [(1, "minutę"), (2, "minuty"), (5, "minut"), (12, "minut"), (21, "minut"), (34, "minuty"), (112, "minut")];
+        let forms = [
+            (1, "minutę"),
+            (2, "minuty"),
+            (5, "minut"),
+            (12, "minut"),
+            (21, "minut"),
+            (34, "minuty"),
+            (112, "minut"),
+        ];
         for (count, form) in forms {
-            assert_eq!(Language::Polish.texts().minutes(count), format!("{count} {form}"));
+            assert_eq!(
+                Language::Polish.texts().minutes(count),
+                format!("{count} {form}")
+            );
         }
-        assert_eq!([1, 2].map(|count| Language::English.texts().minutes(count)), ["1 minute", "2 minutes"]);
+        assert_eq!(
+            [1, 2].map(|count| Language::English.texts().minutes(count)),
+            ["1 minute", "2 minutes"]
+        );
     }
 
     #[test]
     fn no_sentence_was_left_in_english() {
         let words = |language: Language| -> Vec<String> {
-            fields(language).into_iter().filter(|field| field.matches(' ').count() > 4).collect()
+            fields(language)
+                .into_iter()
+                .filter(|field| field.matches(' ').count() > 4)
+                .collect()
         };
         let english = words(Language::English);
         for language in Language::ALL.into_iter().skip(1) {
-            let left: Vec<String> = words(language).into_iter().filter(|field| english.contains(field)).collect();
+            let left: Vec<String> = words(language)
+                .into_iter()
+                .filter(|field| english.contains(field))
+                .collect();
             assert!(left.is_empty(), "{language:?}: {left:?}");
         }
     }

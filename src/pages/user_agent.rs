@@ -1,4 +1,5 @@
-//! Which browser on which system a session began in, by what the browser called itself (RFC 9110 §10.1.5).
+//! Which browser on which system a session began in, by what the browser called itself (RFC 9110
+//! §10.1.5).
 
 use crate::pages::texts::Texts;
 
@@ -28,13 +29,16 @@ const SYSTEMS: [(&str, &str); 7] = [
 /// As people call them; what is not known is said to be so.
 pub fn browser(texts: &Texts, user_agent: Option<&str>) -> String {
     let sent = user_agent.unwrap_or_default();
-    let known =
-        |table: &[(&str, &'static str)]| table.iter().find(|(part, _)| sent.contains(part)).map(|(_, name)| *name);
+    let known = |table: &[(&str, &'static str)]| {
+        table
+            .iter()
+            .find(|(part, _)| sent.contains(part))
+            .map(|(_, name)| *name)
+    };
     match (known(&BROWSERS), known(&SYSTEMS)) {
         (Some(browser), Some(system)) => format!("{browser} · {system}"),
         (Some(browser), None) => browser.to_owned(),
-        (None, system) => {
-            [texts.unknown_browser, system.unwrap_or_default()].join(if system.is_some() { " · " } else { "" })
-        }
+        (None, system) => [texts.unknown_browser, system.unwrap_or_default()]
+            .join(if system.is_some() { " · " } else { "" }),
     }
 }

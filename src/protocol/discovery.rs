@@ -1,5 +1,5 @@
-//! The provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2; one document serves both), made from the tables
-//! that validate requests. Only names that are registered with IANA.
+//! The provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2; one document serves both),
+//! made from the tables that validate requests. Only names that are registered with IANA.
 
 use std::collections::BTreeSet;
 
@@ -27,13 +27,34 @@ pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
 
 /// Those the id_token has in its own name.
-const PROTOCOL_CLAIMS: [&str; 12] =
-    ["sub", "iss", "aud", "exp", "iat", "auth_time", "amr", "acr", "sid", "nonce", "at_hash", "c_hash"];
+const PROTOCOL_CLAIMS: [&str; 12] = [
+    "sub",
+    "iss",
+    "aud",
+    "exp",
+    "iat",
+    "auth_time",
+    "amr",
+    "acr",
+    "sid",
+    "nonce",
+    "at_hash",
+    "c_hash",
+];
 
 const PROMPT_VALUES: [&str; 4] = ["none", "login", "consent", "select_account"];
 
-const CONFIDENTIAL_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
-const AUTHENTICATION_METHODS: [&str; 4] = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"];
+const CONFIDENTIAL_METHODS: [&str; 3] = [
+    "client_secret_basic",
+    "client_secret_post",
+    "private_key_jwt",
+];
+const AUTHENTICATION_METHODS: [&str; 4] = [
+    "client_secret_basic",
+    "client_secret_post",
+    "private_key_jwt",
+    "none",
+];
 
 #[derive(Clone, Debug)]
 pub struct Provider<'a> {
@@ -53,18 +74,45 @@ pub fn endpoint_url(issuer: &str, path: &str) -> String {
 }
 
 pub fn document(provider: &Provider<'_>) -> Value {
-    let Provider { issuer, catalogue, grant_types, signing_algorithms, ui_locales } = provider;
+    let Provider {
+        issuer,
+        catalogue,
+        grant_types,
+        signing_algorithms,
+        ui_locales,
+    } = provider;
     let address = |path| endpoint_url(issuer, path);
-    // What signs here also verifies there; which of them a client may use is its registration's to say.
-    let assertions = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str).into_iter().chain([SigningAlgorithm::ED25519]);
+    // What signs here also verifies there; which of them a client may use is its registration's to
+    // say.
+    let assertions = SigningAlgorithm::ALL
+        .map(SigningAlgorithm::as_str)
+        .into_iter()
+        .chain([SigningAlgorithm::ED25519]);
     let assertions: Vec<&str> = assertions.collect();
-    // Those of the token endpoint, and what stands for tokens straight from the authorization endpoint (RFC 7591 §2).
-    let grant_types: Vec<&str> = grant_types.iter().chain(&[GrantType::Implicit]).map(GrantType::as_str).collect();
-    let shown = || catalogue.scopes.values().filter(|scope| scope.show_in_discovery);
+    // Those of the token endpoint, and what stands for tokens straight from the authorization
+    // endpoint (RFC 7591 §2).
+    let grant_types: Vec<&str> = grant_types
+        .iter()
+        .chain(&[GrantType::Implicit])
+        .map(GrantType::as_str)
+        .collect();
+    let shown = || {
+        catalogue
+            .scopes
+            .values()
+            .filter(|scope| scope.show_in_discovery)
+    };
     let identity = shown().filter(|scope| scope.kind == ScopeKind::Identity);
-    let released: BTreeSet<&str> = identity.flat_map(|scope| &scope.claims).map(String::as_str).collect();
-    let released = released.into_iter().filter(|name| !PROTOCOL_CLAIMS.contains(name));
-    let reached = |acr: &&str| *acr != Strength::PhishingResistant.as_str() || passkey::host(issuer).is_some();
+    let released: BTreeSet<&str> = identity
+        .flat_map(|scope| &scope.claims)
+        .map(String::as_str)
+        .collect();
+    let released = released
+        .into_iter()
+        .filter(|name| !PROTOCOL_CLAIMS.contains(name));
+    let reached = |acr: &&str| {
+        *acr != Strength::PhishingResistant.as_str() || passkey::host(issuer).is_some()
+    };
     let s256 = CodeChallengeMethod::S256.as_str();
     json!({
         "issuer": issuer,
@@ -128,7 +176,13 @@ mod tests {
     fn addresses_begin_with_the_issuer_and_only_keys_that_are_there_are_named() {
         let document = metadata(&catalogue());
         assert_eq!(document["issuer"], json!("https://op.example/idp/"));
-        assert_eq!(document["token_endpoint"], json!("https://op.example/idp/connect/token"));
-        assert_eq!(document["id_token_signing_alg_values_supported"], json!(["ES256"]));
+        assert_eq!(
+            document["token_endpoint"],
+            json!("https://op.example/idp/connect/token")
+        );
+        assert_eq!(
+            document["id_token_signing_alg_values_supported"],
+            json!(["ES256"])
+        );
     }
 }

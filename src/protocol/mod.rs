@@ -1,5 +1,6 @@
-//! The pure core: the vocabulary of the standards, parsers of what comes in, and every decision. Nothing here does I/O,
-//! reads a clock, draws randomness or logs; all of it is tested without a server.
+//! The pure core: the vocabulary of the standards, parsers of what comes in, and every decision.
+//! Nothing here does I/O, reads a clock, draws randomness or logs; all of it is tested without a
+//! server.
 
 pub mod audit;
 pub mod authorize;

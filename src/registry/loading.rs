@@ -1,4 +1,5 @@
-//! From stored rows to what the core works with. A row that `apply` would refuse today is `Corrupt`, not served.
+//! From stored rows to what the core works with. A row that `apply` would refuse today is
+//! `Corrupt`, not served.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem;
@@ -32,16 +33,28 @@ pub(super) fn client(
     defaults: &ClientDefaults,
     sealer: &Sealer,
 ) -> Result<RegisteredClient, StoreError> {
-    let client = registration::client::from_json(&walker::parse_own(&row.metadata), "client", defaults)
-        .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
+    let client =
+        registration::client::from_json(&walker::parse_own(&row.metadata), "client", defaults)
+            .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
     let secrets = open_all("client", row.client_id.as_str(), &row.secrets, sealer);
-    let ClientRow { epoch, installation_epoch, .. } = row;
-    Ok(RegisteredClient { client, secrets, epoch, installation_epoch })
+    let ClientRow {
+        epoch,
+        installation_epoch,
+        ..
+    } = row;
+    Ok(RegisteredClient {
+        client,
+        secrets,
+        epoch,
+        installation_epoch,
+    })
 }
 
 /// The digests that open. One that does not counts as absent: no secret can match it.
 fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<SecretDigest> {
-    let open = |row: &SecretRow| SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at);
+    let open = |row: &SecretRow| {
+        SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
+    };
     let opened: Vec<SecretDigest> = rows.iter().filter_map(open).collect();
     let lost = rows.len() - opened.len();
     if lost > 0 {
@@ -54,13 +67,26 @@ fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<
 }
 
 /// What each resource proves itself with.
-pub(super) fn resource_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Vec<SecretDigest>> {
+pub(super) fn resource_secrets(
+    rows: &CatalogueRows,
+    sealer: &Sealer,
+) -> BTreeMap<String, Vec<SecretDigest>> {
     let resources = rows.entries.iter().filter(|row| row.kind == Kind::Resource);
-    resources.map(|row| (row.name.clone(), open_all("resource", &row.name, &row.secrets, sealer))).collect()
+    resources
+        .map(|row| {
+            (
+                row.name.clone(),
+                open_all("resource", &row.name, &row.secrets, sealer),
+            )
+        })
+        .collect()
 }
 
 /// Our client secret at each identity provider; `None` for one that does not open.
-pub(super) fn provider_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Option<SecretText>> {
+pub(super) fn provider_secrets(
+    rows: &CatalogueRows,
+    sealer: &Sealer,
+) -> BTreeMap<String, Option<SecretText>> {
     let open = |row: &CatalogueRow| {
         let opened = sealer.open(row.sealed_secret.as_ref()?.expose());
         let text = opened.and_then(|bytes| String::from_utf8(bytes).ok().map(SecretText::new));
@@ -73,11 +99,17 @@ pub(super) fn provider_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMa
         }
         Some((row.name.clone(), text))
     };
-    rows.entries.iter().filter(|row| row.kind == Kind::IdentityProvider).filter_map(open).collect()
+    rows.entries
+        .iter()
+        .filter(|row| row.kind == Kind::IdentityProvider)
+        .filter_map(open)
+        .collect()
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
-    let built_in = built_in_scopes().into_iter().map(|scope| (scope.name.clone(), scope));
+    let built_in = built_in_scopes()
+        .into_iter()
+        .map(|scope| (scope.name.clone(), scope));
     let mut catalogue = Catalogue {
         scopes: built_in.collect(),
         plain_pkce: rows.plain_pkce,
@@ -91,8 +123,16 @@ pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
             Kind::Resource => put(&mut catalogue.resources, row, registered::resource)?,
             Kind::Tenant => put(&mut catalogue.tenants, row, registered::tenant)?,
             Kind::IdentityProvider => put(&mut catalogue.identity_providers, row, provider::read)?,
-            Kind::ExtensionGrant => put(&mut catalogue.extension_grants, row, catalogue::read_extension_grant)?,
-            Kind::AssertionIssuer => put(&mut catalogue.assertion_issuers, row, catalogue::read_assertion_issuer)?,
+            Kind::ExtensionGrant => put(
+                &mut catalogue.extension_grants,
+                row,
+                catalogue::read_extension_grant,
+            )?,
+            Kind::AssertionIssuer => put(
+                &mut catalogue.assertion_issuers,
+                row,
+                catalogue::read_assertion_issuer,
+            )?,
             Kind::Client | Kind::User => {}
         }
     }
@@ -105,14 +145,17 @@ fn put<T>(
     read: impl FnOnce(&mut Walker<'_, '_>) -> T,
 ) -> Result<(), StoreError> {
     let kind = row.kind.as_str();
-    let object =
-        registration::stored(&row.document, kind, read).map_err(|problems| corrupt(kind, &row.name, &problems))?;
+    let object = registration::stored(&row.document, kind, read)
+        .map_err(|problems| corrupt(kind, &row.name, &problems))?;
     map.insert(row.name, object);
     Ok(())
 }
 
 fn corrupt(what: &str, name: &str, problems: &[registration::Problem]) -> StoreError {
-    let first = problems.first().map(ToString::to_string).unwrap_or_default();
+    let first = problems
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     StoreError::Corrupt(format!("{what} {name}: {first}"))
 }
 
@@ -120,13 +163,17 @@ impl Registry {
     /// Whether scripts of `origin` may read answers about this client.
     pub fn client_shares_with(&self, client_id: &str, origin: &str) -> bool {
         let client = self.client(&ClientId::new(client_id));
-        client.is_ok_and(|client| client.is_some_and(|client| web_url::allowed_origin(&client.client, origin)))
+        client.is_ok_and(|client| {
+            client.is_some_and(|client| web_url::allowed_origin(&client.client, origin))
+        })
     }
 
     /// Whether scripts of `origin` may read answers about some client.
     pub fn some_client_shares_with(&self, origin: &str) -> bool {
         let snapshot = self.snapshot();
-        snapshot.origins.contains(&hashed(snapshot.origin_key, origin))
+        snapshot
+            .origins
+            .contains(&hashed(snapshot.origin_key, origin))
     }
 }
 
@@ -136,7 +183,8 @@ pub(super) fn hashed(key: [u8; 32], origin: &str) -> [u8; 16] {
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// At which version, what was read, how many bytes that is, and whether it was asked for since its last turn.
+/// At which version, what was read, how many bytes that is, and whether it was asked for since its
+/// last turn.
 type Held = (i64, Option<Arc<RegisteredClient>>, usize, bool);
 
 #[derive(Debug, Default)]
@@ -146,8 +194,8 @@ struct Clients {
     bytes: usize,
 }
 
-/// Clients within so many bytes. Where those are full, the one goes that came first, unless it was asked for since its last
-/// turn: then it stays for another.
+/// Clients within so many bytes. Where those are full, the one goes that came first, unless it was
+/// asked for since its last turn: then it stays for another.
 #[derive(Debug)]
 pub(super) struct ClientCache(usize, Mutex<Clients>);
 
@@ -156,17 +204,32 @@ impl ClientCache {
         ClientCache(most, Mutex::default())
     }
 
-    /// What is held at `version`: the outer `None` is "ask the database", the inner one "no such client".
-    #[allow(clippy::option_option, reason = "absent from the cache and absent from the registry are two answers")]
-    pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Option<Option<Arc<RegisteredClient>>> {
+    /// What is held at `version`: the outer `None` is "ask the database", the inner one "no such
+    /// client".
+    #[allow(
+        clippy::option_option,
+        reason = "absent from the cache and absent from the registry are two answers"
+    )]
+    pub(super) fn find(
+        &self,
+        client_id: &ClientId,
+        version: i64,
+    ) -> Option<Option<Arc<RegisteredClient>>> {
         let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, client, _, was_asked_for) = held.by_name.get_mut(client_id).filter(|held| held.0 == version)?;
+        let (_, client, _, was_asked_for) = held
+            .by_name
+            .get_mut(client_id)
+            .filter(|held| held.0 == version)?;
         *was_asked_for = true;
         Some(client.clone())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).turns.len()
+        self.1
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .turns
+            .len()
     }
 
     /// `length` is that of the registration as text. How many bytes a client takes was measured.
@@ -177,17 +240,26 @@ impl ClientCache {
         client: Option<Arc<RegisteredClient>>,
         length: usize,
     ) {
-        let members = client.as_ref().map_or(0, |held| held.client.claims.len() + held.client.scope.iter().count());
+        let members = client.as_ref().map_or(0, |held| {
+            held.client.claims.len() + held.client.scope.iter().count()
+        });
         let bytes = 1_500 + length * 2 + members * 60;
         let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let Clients { by_name, turns, bytes: sum } = &mut *held;
+        let Clients {
+            by_name,
+            turns,
+            bytes: sum,
+        } = &mut *held;
         *sum += bytes;
         match by_name.insert(client_id.clone(), (version, client, bytes, false)) {
             Some(before) => *sum -= before.2,
             None => turns.push_back(client_id.clone()),
         }
         while let Some(next) = (*sum > self.0).then(|| turns.pop_front()).flatten() {
-            if by_name.get_mut(&next).is_some_and(|held| mem::take(&mut held.3)) {
+            if by_name
+                .get_mut(&next)
+                .is_some_and(|held| mem::take(&mut held.3))
+            {
                 turns.push_back(next);
             } else {
                 *sum -= by_name.remove(&next).map_or(0, |gone| gone.2);
@@ -209,34 +281,54 @@ struct Key {
 pub struct KeyRing(Vec<Key>);
 
 impl KeyRing {
-    /// Unwraps the private keys. One that signs or is announced and does not unwrap is `Refused`: with it gone, starting
-    /// would silently sign with something else.
-    pub(super) fn unwrap_all(rows: Vec<SigningKeyRow>, sealer: &Sealer, now: Instant) -> Result<KeyRing, StoreError> {
+    /// Unwraps the private keys. One that signs or is announced and does not unwrap is `Refused`:
+    /// with it gone, starting would silently sign with something else.
+    pub(super) fn unwrap_all(
+        rows: Vec<SigningKeyRow>,
+        sealer: &Sealer,
+        now: Instant,
+    ) -> Result<KeyRing, StoreError> {
         // One that can sign may have to, whatever its time.
-        let live = rows.into_iter().filter(|row| row.wrapped_private.is_some() || now < row.times.forgotten_at);
-        Ok(KeyRing(live.map(|row| unwrap(row, sealer)).collect::<Result<_, _>>()?))
+        let live = rows
+            .into_iter()
+            .filter(|row| row.wrapped_private.is_some() || now < row.times.forgotten_at);
+        Ok(KeyRing(
+            live.map(|row| unwrap(row, sealer))
+                .collect::<Result<_, _>>()?,
+        ))
     }
 
-    /// The key that signs with this algorithm now: the youngest active one. When its time is over and nothing has
-    /// followed it goes on signing, because no signature at all would be worse; it stays published as long. Where the clock went
-    /// back behind all of them, the earliest signs.
+    /// The key that signs with this algorithm now: the youngest active one. When its time is over
+    /// and nothing has followed it goes on signing, because no signature at all would be worse; it
+    /// stays published as long. Where the clock went back behind all of them, the earliest signs.
     pub fn signing_key(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&SigningKey> {
-        self.current(algorithm, now).and_then(|key| key.private.as_ref())
+        self.current(algorithm, now)
+            .and_then(|key| key.private.as_ref())
     }
 
     fn current(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&Key> {
         let able = |key: &&Key| key.private.is_some() && key.public_key.algorithm() == algorithm;
         let able = || self.0.iter().filter(able);
-        let active = able().filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at);
+        let active = able()
+            .filter(|key| key.times.activates_at <= now)
+            .max_by_key(|key| key.times.activates_at);
         active.or_else(|| able().min_by_key(|key| key.times.activates_at))
     }
 
     /// The keys of the JWKS now, by `kid`: announced, signing, or recently retired.
     pub fn published(&self, now: Instant) -> Vec<(&str, &PublicKey)> {
-        let signs =
-            |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
-        let is_published = |key: &&Key| signs(key) || (key.times.announced_at <= now && now < key.times.unpublished_at);
-        self.0.iter().filter(is_published).map(|key| (key.kid.as_str(), &key.public_key)).collect()
+        let signs = |key: &Key| {
+            self.current(key.public_key.algorithm(), now)
+                .is_some_and(|current| current.kid == key.kid)
+        };
+        let is_published = |key: &&Key| {
+            signs(key) || (key.times.announced_at <= now && now < key.times.unpublished_at)
+        };
+        self.0
+            .iter()
+            .filter(is_published)
+            .map(|key| (key.kid.as_str(), &key.public_key))
+            .collect()
     }
 
     /// Published keys: `kid`, algorithm, when they begin or began to sign.
@@ -244,20 +336,38 @@ impl KeyRing {
         let published = self.published(now);
         let is_published = |key: &&Key| published.iter().any(|(kid, _)| *kid == key.kid);
         let keys = self.0.iter().filter(is_published);
-        keys.map(|key| (key.kid.as_str(), key.public_key.algorithm(), key.times.activates_at)).collect()
+        keys.map(|key| {
+            (
+                key.kid.as_str(),
+                key.public_key.algorithm(),
+                key.times.activates_at,
+            )
+        })
+        .collect()
     }
 
     pub fn algorithms(&self, now: Instant) -> Vec<SigningAlgorithm> {
-        SigningAlgorithm::ALL.into_iter().filter(|algorithm| self.signing_key(*algorithm, now).is_some()).collect()
+        SigningAlgorithm::ALL
+            .into_iter()
+            .filter(|algorithm| self.signing_key(*algorithm, now).is_some())
+            .collect()
     }
 
-    /// Whether one of our keys made this signature. The key is chosen by `kid`, the algorithm by the key: what the header
-    /// says of `alg` must merely agree (RFC 8725 §3.1). `typ` is for the caller, whose tokens differ by it.
+    /// Whether one of our keys made this signature. The key is chosen by `kid`, the algorithm by
+    /// the key: what the header says of `alg` must merely agree (RFC 8725 §3.1). `typ` is for the
+    /// caller, whose tokens differ by it.
     pub fn verifies(&self, jws: &UnverifiedJws) -> bool {
-        let key = self.0.iter().find(|key| jws.kid.as_deref() == Some(key.kid.as_str()));
+        let key = self
+            .0
+            .iter()
+            .find(|key| jws.kid.as_deref() == Some(key.kid.as_str()));
         key.is_some_and(|key| {
             key.public_key.algorithm() == jws.alg
-                && verify(&key.public_key, jws.signing_input.as_bytes(), &jws.signature)
+                && verify(
+                    &key.public_key,
+                    jws.signing_input.as_bytes(),
+                    &jws.signature,
+                )
         })
     }
 }
@@ -276,10 +386,18 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
         Ok::<_, StoreError>(key.called(&row.kid))
     };
     let private = row.wrapped_private.as_ref().map(open).transpose()?;
-    let described =
-        private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
-    let public_key = described.ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
-    Ok(Key { kid: row.kid, public_key, private, times: row.times })
+    let described = private
+        .as_ref()
+        .map(|key| key.public_key().clone())
+        .or_else(|| PublicKey::from_jwk(&row.public_jwk));
+    let public_key = described
+        .ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
+    Ok(Key {
+        kid: row.kid,
+        public_key,
+        private,
+        times: row.times,
+    })
 }
 
 #[cfg(test)]
@@ -298,17 +416,29 @@ mod tests {
     #[test]
     fn more_clients_than_fit_do_not_fill_the_memory_and_who_is_asked_for_stays() {
         let (cache, length) = (ClientCache::new(30_000), 750);
-        let (busy, name) = (ClientId::new("busy"), |number: usize| ClientId::new(number.to_string()));
+        let (busy, name) = (ClientId::new("busy"), |number: usize| {
+            ClientId::new(number.to_string())
+        });
         cache.keep(&busy, 1, None, 0);
         for number in 0..1_000 {
             assert!(cache.find(&busy, 1).is_some(), "{number}");
             cache.keep(&name(number), 1, None, 0);
             cache.keep(&name(number), 2, None, length);
             let held = cache.1.lock().unwrap();
-            assert!(held.bytes <= 30_000 && held.turns.len() == held.by_name.len(), "{number}");
-            assert_eq!(held.by_name.values().map(|held| held.2).sum::<usize>(), held.bytes);
+            assert!(
+                held.bytes <= 30_000 && held.turns.len() == held.by_name.len(),
+                "{number}"
+            );
+            assert_eq!(
+                held.by_name.values().map(|held| held.2).sum::<usize>(),
+                held.bytes
+            );
         }
-        assert!(cache.find(&name(985), 2).is_none() && cache.find(&name(999), 2).is_some() && cache.len() == 10);
+        assert!(
+            cache.find(&name(985), 2).is_none()
+                && cache.find(&name(999), 2).is_some()
+                && cache.len() == 10
+        );
     }
 
     #[test]
@@ -322,7 +452,10 @@ mod tests {
     fn an_origin_is_held_as_a_hash_under_a_key() {
         let of = |key, origin| hashed([key; 32], origin);
         assert_eq!(of(1, "https://a.example"), of(1, "https://a.example"));
-        assert!(of(1, "https://a.example") != of(2, "https://a.example") && of(1, "https://a.example") != of(1, ""));
+        assert!(
+            of(1, "https://a.example") != of(2, "https://a.example")
+                && of(1, "https://a.example") != of(1, "")
+        );
     }
 
     mod key_ring {
@@ -336,8 +469,14 @@ mod tests {
 
         fn key(algorithm: SigningAlgorithm, activates_day: u64, retired: bool) -> Key {
             let private = SigningKey::from_pkcs8(algorithm, &generate(algorithm).unwrap()).unwrap();
-            let seasons = KeySeasons { announce: DAY * 14, sign: DAY * 90, publish: DAY * 14, hint: DAY * 90 };
-            let activates_at = Instant::from_seconds(0).plus(DAY * u32::try_from(activates_day).unwrap());
+            let seasons = KeySeasons {
+                announce: DAY * 14,
+                sign: DAY * 90,
+                publish: DAY * 14,
+                hint: DAY * 90,
+            };
+            let activates_at =
+                Instant::from_seconds(0).plus(DAY * u32::try_from(activates_day).unwrap());
             Key {
                 kid: private.kid().to_owned(),
                 public_key: private.public_key().clone(),
@@ -352,20 +491,30 @@ mod tests {
 
         #[test]
         fn the_youngest_active_key_signs_and_its_neighbours_are_published() {
-            let ring =
-                KeyRing(vec![key(SigningAlgorithm::EdDsa, 100, false), key(SigningAlgorithm::EdDsa, 190, false)]);
-            let kid = |day| ring.signing_key(SigningAlgorithm::EdDsa, at(day)).map(|key| key.kid().to_owned());
+            let ring = KeyRing(vec![
+                key(SigningAlgorithm::EdDsa, 100, false),
+                key(SigningAlgorithm::EdDsa, 190, false),
+            ]);
+            let kid = |day| {
+                ring.signing_key(SigningAlgorithm::EdDsa, at(day))
+                    .map(|key| key.kid().to_owned())
+            };
             assert_eq!(kid(99), Some(ring.0[0].kid.clone()), "the clock went back");
             assert_eq!(kid(189), Some(ring.0[0].kid.clone()));
             assert_eq!(kid(190), Some(ring.0[1].kid.clone()));
-            let published: Vec<usize> = [85, 86, 175, 176, 203, 204].map(|day| ring.published(at(day)).len()).to_vec();
+            let published: Vec<usize> = [85, 86, 175, 176, 203, 204]
+                .map(|day| ring.published(at(day)).len())
+                .to_vec();
             assert_eq!(published, [1, 1, 1, 2, 2, 1]);
         }
 
         #[test]
         fn a_key_that_nothing_follows_goes_on_signing_and_stays_published() {
             let ring = KeyRing(vec![key(SigningAlgorithm::Es256, 100, false)]);
-            assert!(ring.signing_key(SigningAlgorithm::Es256, at(1_000)).is_some());
+            assert!(
+                ring.signing_key(SigningAlgorithm::Es256, at(1_000))
+                    .is_some()
+            );
             assert_eq!(ring.published(at(1_000)).len(), 1);
             assert_eq!(ring.algorithms(at(1_000)), [SigningAlgorithm::Es256]);
         }
@@ -374,15 +523,37 @@ mod tests {
         fn a_retired_key_verifies_and_does_not_sign() {
             let signer = key(SigningAlgorithm::Es256, 100, false);
             let claims = serde_json::json!({});
-            let input = crate::protocol::keys::jwt::signing_input(SigningAlgorithm::Es256, &signer.kid, "JWT", &claims);
-            let signature = signer.private.as_ref().unwrap().sign(input.as_bytes()).unwrap();
-            let jws = UnverifiedJws::parse(&crate::protocol::keys::jwt::assemble(input, &signature)).unwrap();
-            let retired = KeyRing(vec![Key { private: None, ..signer }]);
+            let input = crate::protocol::keys::jwt::signing_input(
+                SigningAlgorithm::Es256,
+                &signer.kid,
+                "JWT",
+                &claims,
+            );
+            let signature = signer
+                .private
+                .as_ref()
+                .unwrap()
+                .sign(input.as_bytes())
+                .unwrap();
+            let jws =
+                UnverifiedJws::parse(&crate::protocol::keys::jwt::assemble(input, &signature))
+                    .unwrap();
+            let retired = KeyRing(vec![Key {
+                private: None,
+                ..signer
+            }]);
             assert!(retired.verifies(&jws));
-            assert!(retired.signing_key(SigningAlgorithm::Es256, at(110)).is_none());
+            assert!(
+                retired
+                    .signing_key(SigningAlgorithm::Es256, at(110))
+                    .is_none()
+            );
             let other = KeyRing(vec![key(SigningAlgorithm::Es256, 100, false)]);
             assert!(!other.verifies(&jws));
-            let renamed = UnverifiedJws { kid: Some(other.0[0].kid.clone()), ..jws };
+            let renamed = UnverifiedJws {
+                kid: Some(other.0[0].kid.clone()),
+                ..jws
+            };
             assert!(!other.verifies(&renamed));
         }
     }

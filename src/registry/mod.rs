@@ -1,6 +1,6 @@
-//! What is registered, held in memory: clients by `client_id`, the catalogue and the keys whole. Once a second the
-//! database is asked for its version; an entry counts only while it was read at the current one, so a change is in force
-//! everywhere a second after its commit.
+//! What is registered, held in memory: clients by `client_id`, the catalogue and the keys whole.
+//! Once a second the database is asked for its version; an entry counts only while it was read at
+//! the current one, so a change is in force everywhere a second after its commit.
 
 mod loading;
 
@@ -44,17 +44,20 @@ pub struct Snapshot {
     pub catalogue: Catalogue,
     /// Digests of the resources' secrets, by resource name.
     pub resource_secrets: BTreeMap<String, Vec<SecretDigest>>,
-    /// `client_secret` of each identity provider that has one, by its name; `None` where it does not open.
+    /// `client_secret` of each identity provider that has one, by its name; `None` where it does
+    /// not open.
     pub provider_secrets: BTreeMap<String, Option<SecretText>>,
     pub keys: KeyRing,
     /// Every `client_id`: for any other the database is not asked.
     pub client_ids: HashSet<ClientId>,
-    /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
+    /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no
+    /// client.
     pub origins: HashSet<[u8; 16]>,
     /// What their hashes are made with.
     pub origin_key: [u8; 32],
     pub longest_lifetimes: LongestLifetimes,
-    /// What a check of most PBKDF2 hashes costs that were left when this was read; `None` where there were none.
+    /// What a check of most PBKDF2 hashes costs that were left when this was read; `None` where
+    /// there were none.
     pub usual_pbkdf2: Option<Pbkdf2Hash>,
 }
 
@@ -70,7 +73,8 @@ pub struct Sealers {
 impl Sealers {
     /// A factor's secret, which opens for that user alone.
     pub fn seal_factor(&self, sub: &Subject, secret: &[u8]) -> Vec<u8> {
-        self.authenticators.seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
+        self.authenticators
+            .seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
     }
 
     pub fn new(derived: &DerivedKeys) -> Sealers {
@@ -100,11 +104,19 @@ impl Trouble {
         if matches!(error, StoreError::Denied(_)) {
             return Trouble::Denial;
         }
-        if error.is_passing() { Trouble::Silence } else { Trouble::Unfit }
+        if error.is_passing() {
+            Trouble::Silence
+        } else {
+            Trouble::Unfit
+        }
     }
 
     fn with_keys(error: &StoreError) -> Trouble {
-        if matches!(error, StoreError::Refused(_)) { Trouble::ForeignKey } else { Trouble::of(error) }
+        if matches!(error, StoreError::Refused(_)) {
+            Trouble::ForeignKey
+        } else {
+            Trouble::of(error)
+        }
     }
 
     pub fn words(self) -> &'static str {
@@ -130,7 +142,10 @@ struct Unread {
 
 impl From<StoreError> for Unread {
     fn from(error: StoreError) -> Unread {
-        Unread { trouble: Trouble::of(&error), error }
+        Unread {
+            trouble: Trouble::of(&error),
+            error,
+        }
     }
 }
 
@@ -140,11 +155,20 @@ const TOLD_MILLISECONDS: i64 = 500;
 /// Sets the clock by the database's, which was looked at about halfway between question and answer.
 fn follow(clock: &Clock, reading: &InstallationReading) {
     let uncertainty = reading.took / 2;
-    let now = reading.now.plus(reading.asked.elapsed().saturating_sub(uncertainty));
+    let now = reading
+        .now
+        .plus(reading.asked.elapsed().saturating_sub(uncertainty));
     let milliseconds = clock.adjust(now, uncertainty) / 1_000;
     if milliseconds.abs() >= TOLD_MILLISECONDS {
-        let side = if milliseconds < 0 { "ahead of" } else { "behind" };
-        log::info!("the clock was {} ms {side} the database's and goes by that now", milliseconds.abs());
+        let side = if milliseconds < 0 {
+            "ahead of"
+        } else {
+            "behind"
+        };
+        log::info!(
+            "the clock was {} ms {side} the database's and goes by that now",
+            milliseconds.abs()
+        );
     }
 }
 
@@ -164,7 +188,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads everything for the first time. `Refused` when a key that signs or is announced cannot be unwrapped.
+    /// Reads everything for the first time. `Refused` when a key that signs or is announced cannot
+    /// be unwrapped.
     pub fn load(
         store: Store,
         clock: Arc<Clock>,
@@ -174,7 +199,8 @@ impl Registry {
     ) -> Result<Registry, StoreError> {
         let reading = installation::read(&store)?;
         follow(&clock, &reading);
-        let snapshot = read_snapshot(&store, &sealers, clock.now()).map_err(|unread| unread.error)?;
+        let snapshot =
+            read_snapshot(&store, &sealers, clock.now()).map_err(|unread| unread.error)?;
         log::debug!("registry version {} is in force", snapshot.version);
         Ok(Registry {
             version: AtomicI64::new(snapshot.version),
@@ -191,10 +217,14 @@ impl Registry {
         })
     }
 
-    /// Asks the database for its version and clock, and reads anew what has changed. Called once a second.
+    /// Asks the database for its version and clock, and reads anew what has changed. Called once a
+    /// second.
     pub fn refresh(&self) -> Result<(), StoreError> {
         let outcome = self.read_anew();
-        let trouble = outcome.as_ref().err().map_or(Trouble::Silence, |unread| unread.trouble);
+        let trouble = outcome
+            .as_ref()
+            .err()
+            .map_or(Trouble::Silence, |unread| unread.trouble);
         *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = trouble;
         outcome.map_err(|unread| unread.error)
     }
@@ -202,11 +232,15 @@ impl Registry {
     fn read_anew(&self) -> Result<(), Unread> {
         let reading = installation::read(&self.store)?;
         follow(&self.clock, &reading);
-        self.version.store(reading.registry_version, Ordering::Release);
+        self.version
+            .store(reading.registry_version, Ordering::Release);
         if self.snapshot().version != reading.registry_version {
             let snapshot = read_snapshot(&self.store, &self.sealers, self.clock.now())?;
             let version = snapshot.version;
-            *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+            *self
+                .snapshot
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
             log::debug!("registry version {version} is in force");
         }
         let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -245,9 +279,13 @@ impl Registry {
         snapshot.client_ids.contains(name) || snapshot.resource_secrets.contains_key(name.as_str())
     }
 
-    /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks today's rules, counts
-    /// as not there. One read when it is not held at the current version; none for a name that no client has.
-    pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
+    /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks
+    /// today's rules, counts as not there. One read when it is not held at the current version;
+    /// none for a name that no client has.
+    pub fn client(
+        &self,
+        client_id: &ClientId,
+    ) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
         if !self.snapshot().client_ids.contains(client_id) {
             return Ok(None);
         }
@@ -259,9 +297,12 @@ impl Registry {
         let length = found.value.as_ref().map_or(0, |row| row.metadata.len());
         let client = found.value.and_then(|row| {
             let read = loading::client(row, &self.defaults, &self.sealers.client_secrets);
-            read.map_err(|error| log::error!("not served: {error}")).ok().map(Arc::new)
+            read.map_err(|error| log::error!("not served: {error}"))
+                .ok()
+                .map(Arc::new)
         });
-        self.clients.keep(client_id, found.registry_version, client.clone(), length);
+        self.clients
+            .keep(client_id, found.registry_version, client.clone(), length);
         Ok(client)
     }
 }
@@ -272,9 +313,16 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let clients = clients::names_and_origins(store)?;
     let ([client_ids, origins], origin_key) = (clients.value, random::bytes());
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
-    let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
-    // The oldest of the versions: if another was read later, the next refresh reads all of them again.
-    let version = catalogue.registry_version.min(keys.registry_version).min(clients.registry_version);
+    let ring = ring.map_err(|error| Unread {
+        trouble: Trouble::with_keys(&error),
+        error,
+    })?;
+    // The oldest of the versions: if another was read later, the next refresh reads all of them
+    // again.
+    let version = catalogue
+        .registry_version
+        .min(keys.registry_version)
+        .min(clients.registry_version);
     Ok(Snapshot {
         version,
         resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
@@ -282,7 +330,10 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
         client_ids: client_ids.into_iter().map(ClientId::new).collect(),
-        origins: origins.iter().map(|origin| loading::hashed(origin_key, origin)).collect(),
+        origins: origins
+            .iter()
+            .map(|origin| loading::hashed(origin_key, origin))
+            .collect(),
         origin_key,
         longest_lifetimes: clients::longest_lifetimes(store)?,
         usual_pbkdf2: users::usual_pbkdf2(store)?,

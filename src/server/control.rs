@@ -1,5 +1,5 @@
-//! What supervisor and server process say to each other: one word a line, over the socket that is the server process's
-//! standard output. The end of that socket is the end of the server process.
+//! What supervisor and server process say to each other: one word a line, over the socket that is
+//! the server process's standard output. The end of that socket is the end of the server process.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -28,7 +28,8 @@ pub const DRAIN: &str = "drain";
 pub struct Control(Mutex<UnixStream>);
 
 impl Control {
-    /// The supervisor put the socket in the place of standard output; the second handle is for reading orders.
+    /// The supervisor put the socket in the place of standard output; the second handle is for
+    /// reading orders.
     pub fn from_stdout() -> io::Result<(Control, UnixStream)> {
         let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
         stream.peer_addr()?;
@@ -40,7 +41,10 @@ impl Control {
     pub fn report(&self, report: Report) {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = stream.write_all(format!("{}\n", report.as_str()).as_bytes()) {
-            log::warn!("the supervisor cannot be told \"{}\": {error}", report.as_str());
+            log::warn!(
+                "the supervisor cannot be told \"{}\": {error}",
+                report.as_str()
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The body lane: bodies that may have to be waited for are read here, by half as many threads as there are workers,
-//! so that slow senders never hold a worker, and by at most half of those for one source.
+//! The body lane: bodies that may have to be waited for are read here, by half as many threads as
+//! there are workers, so that slow senders never hold a worker, and by at most half of those for
+//! one source.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
@@ -47,7 +48,10 @@ impl<T> Lane<T> {
         Lane {
             places: threads * PLACES,
             threads_per_source: (threads / 2).max(1),
-            line: Mutex::new(Line { waiting: VecDeque::new(), held: HashMap::new() }),
+            line: Mutex::new(Line {
+                waiting: VecDeque::new(),
+                held: HashMap::new(),
+            }),
             moved: Condvar::new(),
         }
     }
@@ -55,7 +59,11 @@ impl<T> Lane<T> {
     /// Hands the request back when the line, or the half of it that one source may fill, is full.
     pub fn enter(&self, source: Option<IpAddr>, request: T) -> Option<T> {
         let mut line = self.lock();
-        let of_source = line.waiting.iter().filter(|(other, _)| *other == source).count();
+        let of_source = line
+            .waiting
+            .iter()
+            .filter(|(other, _)| *other == source)
+            .count();
         if line.waiting.len() >= self.places || (source.is_some() && of_source >= self.places / 2) {
             return Some(request);
         }
@@ -69,13 +77,24 @@ impl<T> Lane<T> {
         let mut line = self.lock();
         loop {
             let held = &line.held;
-            let may_go = |source: IpAddr| held.get(&source).is_none_or(|held| *held < self.threads_per_source);
-            let index = line.waiting.iter().position(|(source, _)| source.is_none_or(may_go));
+            let may_go = |source: IpAddr| {
+                held.get(&source)
+                    .is_none_or(|held| *held < self.threads_per_source)
+            };
+            let index = line
+                .waiting
+                .iter()
+                .position(|(source, _)| source.is_none_or(may_go));
             if let Some(next) = index.and_then(|index| line.waiting.remove(index)) {
-                next.0.into_iter().for_each(|source| *line.held.entry(source).or_default() += 1);
+                next.0
+                    .into_iter()
+                    .for_each(|source| *line.held.entry(source).or_default() += 1);
                 return next;
             }
-            line = self.moved.wait(line).unwrap_or_else(PoisonError::into_inner);
+            line = self
+                .moved
+                .wait(line)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -111,7 +130,9 @@ pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arriv
         if Instant::now() >= deadline {
             return Arrival::TooSlow;
         }
-        let wanted = usize::try_from(missing).unwrap_or(usize::MAX).min(buffer.len());
+        let wanted = usize::try_from(missing)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         let window = buffer.get_mut(..wanted).unwrap_or_default();
         let count = match reader.read(window) {
             Ok(0) => return Arrival::Broken,
@@ -127,7 +148,11 @@ pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arriv
             body.extend_from_slice(buffer.get(..count).unwrap_or_default());
         }
     }
-    if length <= BODY_LIMIT { Arrival::Whole(body) } else { Arrival::TooLong }
+    if length <= BODY_LIMIT {
+        Arrival::Whole(body)
+    } else {
+        Arrival::TooLong
+    }
 }
 
 #[cfg(test)]
@@ -141,11 +166,17 @@ mod tests {
     #[test]
     fn one_source_gets_half_the_threads_and_half_the_line() {
         let lane = Lane::new(4);
-        let entered = (0..100).filter(|number| lane.enter(source(1), *number).is_none()).count();
+        let entered = (0..100)
+            .filter(|number| lane.enter(source(1), *number).is_none())
+            .count();
         assert_eq!(entered, 16);
         assert_eq!([lane.next(), lane.next()], [(source(1), 0), (source(1), 1)]);
         assert_eq!(lane.enter(source(2), 1_000), None);
-        assert_eq!(lane.next(), (source(2), 1_000), "it goes before those whose source has its threads");
+        assert_eq!(
+            lane.next(),
+            (source(2), 1_000),
+            "it goes before those whose source has its threads"
+        );
         lane.leave(source(1));
         assert_eq!(lane.next(), (source(1), 2));
     }

@@ -1,4 +1,5 @@
-//! The sockets a server process listens on: the one it inherits as standard input, and its own for the admin pages.
+//! The sockets a server process listens on: the one it inherits as standard input, and its own for
+//! the admin pages.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -8,11 +9,12 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
-/// Connections that wait in the kernel while none is accepted, as while one process follows another.
+/// Connections that wait in the kernel while none is accepted, as while one process follows
+/// another.
 pub const BACKLOG: i32 = 4_096;
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// For an answer to be written: it holds a worker. One answer always finds room in the kernel's buffer, so only a
-/// client that leaves several unread is ever waited for.
+/// For an answer to be written: it holds a worker. One answer always finds room in the kernel's
+/// buffer, so only a client that leaves several unread is ever waited for.
 pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
 /// For one write: as long as a look at a connection that nobody reads from takes.
 const WRITE_STEP: Duration = Duration::from_millis(10);
@@ -32,15 +34,18 @@ impl Inherited {
     pub fn from_stdin() -> io::Result<Inherited> {
         let socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
         if !socket.is_listener()? {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "standard input is not a listening socket"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "standard input is not a listening socket",
+            ));
         }
         let address = reachable(socket.local_addr()?);
         // systemd's sockets come non-blocking.
         socket.set_nonblocking(false)?;
         socket.listen(BACKLOG)?;
         if !address.is_unix() {
-            // Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer longer than tiny_http's
-            // buffer of 1,024 bytes waits 40 ms for an acknowledgement.
+            // Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer
+            // longer than tiny_http's buffer of 1,024 bytes waits 40 ms for an acknowledgement.
             socket.set_tcp_nodelay(true)?;
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
             socket.set_send_buffer_size(SEND_BUFFER)?;
@@ -50,8 +55,8 @@ impl Inherited {
         Ok(Inherited { socket, address })
     }
 
-    /// Fails when this process's user is kept out, as by the mode and group of a socket that systemd made. Any other
-    /// failure may pass.
+    /// Fails when this process's user is kept out, as by the mode and group of a socket that
+    /// systemd made. Any other failure may pass.
     pub fn try_door(&self) -> io::Result<()> {
         match connect(&self.address, DOOR_PATIENCE) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
@@ -72,7 +77,11 @@ impl Inherited {
 
 /// Shared with the process that follows by `SO_REUSEPORT`.
 pub fn bind_admin(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.bind(&SockAddr::from(address))?;
@@ -93,7 +102,9 @@ pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
 
 /// A socket bound to every address is reached over loopback.
 fn reachable(bound: SockAddr) -> SockAddr {
-    let Some(address) = bound.as_socket() else { return bound };
+    let Some(address) = bound.as_socket() else {
+        return bound;
+    };
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from(Ipv6Addr::LOCALHOST),
@@ -108,7 +119,11 @@ mod tests {
 
     #[test]
     fn a_socket_bound_to_everything_is_reached_over_loopback() {
-        let reached = |text: &str| reachable(SockAddr::from(text.parse::<SocketAddr>().unwrap())).as_socket().unwrap();
+        let reached = |text: &str| {
+            reachable(SockAddr::from(text.parse::<SocketAddr>().unwrap()))
+                .as_socket()
+                .unwrap()
+        };
         assert_eq!(reached("0.0.0.0:80"), "127.0.0.1:80".parse().unwrap());
         assert_eq!(reached("[::]:80"), "[::1]:80".parse().unwrap());
         assert_eq!(reached("192.0.2.1:80"), "192.0.2.1:80".parse().unwrap());

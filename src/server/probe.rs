@@ -1,6 +1,6 @@
-//! The server process tries its own door: short connections, so that tiny_http never leaves one waiting, and a request
-//! a second, whose answer is the heartbeat. And it ends: when nothing is in flight and no connection is open or in use,
-//! or when its patience is over.
+//! The server process tries its own door: short connections, so that tiny_http never leaves one
+//! waiting, and a request a second, whose answer is the heartbeat. And it ends: when nothing is in
+//! flight and no connection is open or in use, or when its patience is over.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -34,7 +34,8 @@ const NEVER_STUCK: usize = 4;
 const ABANDONED_LIMIT: u64 = 32;
 /// No body gets through for this long although some are awaited.
 const JAM: Duration = Duration::from_secs(30);
-/// Before a drain, for connections accepted just before the successor was ready to send their request.
+/// Before a drain, for connections accepted just before the successor was ready to send their
+/// request.
 const GRACE: Duration = Duration::from_millis(300);
 /// Connections idle for this long are kept ones; their clients know that such connections end.
 const KEPT: Duration = Duration::from_secs(2);
@@ -45,13 +46,20 @@ const NONCE_FIELD: &str = "Gatepost-Probe";
 /// While one process follows another, probes of either reach both.
 pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
     request.url() == "/healthz"
-        && request.headers().iter().any(|header| header.field.equiv(NONCE_FIELD) && header.value.as_str() == nonce)
+        && request
+            .headers()
+            .iter()
+            .any(|header| header.field.equiv(NONCE_FIELD) && header.value.as_str() == nonce)
 }
 
-/// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised the same one, and
-/// the rest wait until it is free. Each further connection makes a thread that afterwards takes one of those.
+/// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised
+/// the same one, and the rest wait until it is free. Each further connection makes a thread that
+/// afterwards takes one of those.
 pub fn keep_knocking(state: &'static State, address: &SockAddr) {
-    let mut knocker = Knocker { address, unanswered: Vec::new() };
+    let mut knocker = Knocker {
+        address,
+        unanswered: Vec::new(),
+    };
     let mut count_not_before = Instant::now();
     while !state.is_draining() {
         thread::sleep(KNOCK_EVERY);
@@ -76,7 +84,10 @@ struct Knocker<'a> {
 impl Knocker<'_> {
     fn free_waiting_connections(&mut self, state: &State) {
         let connections = open_connections().unwrap_or(0);
-        state.stats.connections.store(connections as u64, Ordering::Relaxed);
+        state
+            .stats
+            .connections
+            .store(connections as u64, Ordering::Relaxed);
         if connections > NEVER_STUCK {
             let waiting = connections.saturating_sub(connection_threads().unwrap_or(connections));
             (0..waiting).for_each(|_| self.knock());
@@ -98,11 +109,13 @@ impl Knocker<'_> {
 
 /// tiny_http closes a connection as soon as a thread has read its end.
 fn is_unanswered(mut socket: &Socket) -> bool {
-    socket.read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    socket
+        .read(&mut [0])
+        .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Looks after resources in the same round. In doubt, that is before the first answer and after a panic in one of
-/// tiny_http's threads, it asks at once and takes no for an answer.
+/// Looks after resources in the same round. In doubt, that is before the first answer and after a
+/// panic in one of tiny_http's threads, it asks at once and takes no for an answer.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
     let (mut bodies, mut bodies_moved_at) = (0, Instant::now());
@@ -119,9 +132,21 @@ pub fn beat(state: &'static State, address: &SockAddr) {
             }
         }
         let is_doubtful = !is_ready || state.doubtful.load(Ordering::Relaxed);
-        match probe(address, &state.nonce, if is_doubtful { SHORT_PATIENCE } else { PATIENCE }) {
+        match probe(
+            address,
+            &state.nonce,
+            if is_doubtful {
+                SHORT_PATIENCE
+            } else {
+                PATIENCE
+            },
+        ) {
             Ok(()) => {
-                state.control.report(if is_ready { Report::Beat } else { Report::Ready });
+                state.control.report(if is_ready {
+                    Report::Beat
+                } else {
+                    Report::Ready
+                });
                 state.doubtful.store(false, Ordering::Relaxed);
                 (is_ready, silent_since) = (true, None);
                 if !is_open && state.settings.is_open.load(Ordering::Acquire) {
@@ -152,7 +177,8 @@ pub fn beat(state: &'static State, address: &SockAddr) {
             state.ask_for_successor(reason);
         }
         thread::sleep(LOOK_EVERY);
-        while is_ready && started.elapsed() < PROBE_EVERY && !state.doubtful.load(Ordering::Relaxed) {
+        while is_ready && started.elapsed() < PROBE_EVERY && !state.doubtful.load(Ordering::Relaxed)
+        {
             thread::sleep(LOOK_EVERY);
         }
     }
@@ -161,8 +187,9 @@ pub fn beat(state: &'static State, address: &SockAddr) {
 /// Repeated at once while another process of ours answers it.
 fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
-    let request =
-        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n"
+    );
     while Instant::now() < deadline {
         let mut socket = connect(address, patience)?;
         socket.write_all(request.as_bytes())?;
@@ -172,11 +199,15 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
             return Ok(());
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "only another process answered"))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "only another process answered",
+    ))
 }
 
-/// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection that comes in at that
-/// very moment may be cut: nothing that takes time stands between the last look and the end.
+/// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection
+/// that comes in at that very moment may be cut: nothing that takes time stands between the last
+/// look and the end.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
@@ -211,15 +242,25 @@ struct Quiet<'a> {
 impl<'a> Quiet<'a> {
     fn from_now(state: &'a State, address: &'a SockAddr) -> Quiet<'a> {
         let now = Instant::now();
-        let knocker = Knocker { address, unanswered: Vec::new() };
-        Quiet { state, knocker, deadline: now + DRAIN_PATIENCE, received: 0, used_at: now }
+        let knocker = Knocker {
+            address,
+            unanswered: Vec::new(),
+        };
+        Quiet {
+            state,
+            knocker,
+            deadline: now + DRAIN_PATIENCE,
+            received: 0,
+            used_at: now,
+        }
     }
 
     fn is_over(&self) -> bool {
         Instant::now() >= self.deadline
     }
 
-    /// Between two threads of tiny_http a request is counted nowhere for a moment: one look is not enough.
+    /// Between two threads of tiny_http a request is counted nowhere for a moment: one look is not
+    /// enough.
     fn wait(&mut self) {
         let mut quiet_looks = 0;
         while quiet_looks < 2 && !self.is_over() {

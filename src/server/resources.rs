@@ -1,5 +1,5 @@
-//! What this process holds, read from `/proc`; tiny_http tells none of it. Without `/proc` nothing is known and
-//! nothing is recycled.
+//! What this process holds, read from `/proc`; tiny_http tells none of it. Without `/proc` nothing
+//! is known and nothing is recycled.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,13 +8,20 @@ use std::path::Path;
 /// The threads it starts carry the same name.
 pub const HTTP_THREAD: &str = "http";
 
-/// tiny_http keeps each in two descriptors, one to read and one to write, which no other socket of this process is;
-/// standard streams, of which we keep a second handle, aside.
+/// tiny_http keeps each in two descriptors, one to read and one to write, which no other socket of
+/// this process is; standard streams, of which we keep a second handle, aside.
 pub fn open_connections() -> Option<usize> {
     let mut handles: HashMap<String, usize> = HashMap::new();
     for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
-        let Ok(target) = fs::read_link(entry.path()) else { continue };
-        let Some(socket) = target.to_str().filter(|target| target.starts_with("socket:")) else { continue };
+        let Ok(target) = fs::read_link(entry.path()) else {
+            continue;
+        };
+        let Some(socket) = target
+            .to_str()
+            .filter(|target| target.starts_with("socket:"))
+        else {
+            continue;
+        };
         let is_standard = matches!(entry.file_name().to_str(), Some("0" | "1" | "2"));
         // A standard stream's socket never counts as held exactly twice.
         *handles.entry(socket.to_owned()).or_default() += if is_standard { 3 } else { 1 };
@@ -42,8 +49,14 @@ impl Limits {
     pub fn read() -> Limits {
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let threads = [soft_limit(&limits, "Max processes"), cgroup_task_limit(&cgroup)];
-        Limits { descriptors: soft_limit(&limits, "Max open files"), threads: threads.into_iter().flatten().min() }
+        let threads = [
+            soft_limit(&limits, "Max processes"),
+            cgroup_task_limit(&cgroup),
+        ];
+        Limits {
+            descriptors: soft_limit(&limits, "Max open files"),
+            threads: threads.into_iter().flatten().min(),
+        }
     }
 
     /// Used up by more than 80 %.
@@ -75,7 +88,11 @@ fn soft_limit(limits: &str, name: &str) -> Option<u64> {
 /// systemd's `TasksMax=` is `pids.max` of the cgroup (version 2) this process is in.
 fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max")).ok()?.trim().parse().ok()
+    fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max"))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -94,11 +111,21 @@ mod tests {
 
     #[test]
     fn four_fifths_are_near_and_an_unknown_limit_never_is() {
-        let limits = |descriptors| Limits { descriptors, threads: None };
+        let limits = |descriptors| Limits {
+            descriptors,
+            threads: None,
+        };
         assert_eq!(limits(Some(1)).nearly_reached(), Some("descriptors"));
         assert_eq!(limits(Some(1_000_000)).nearly_reached(), None);
         assert_eq!(limits(None).nearly_reached(), None);
-        assert_eq!(Limits { descriptors: None, threads: Some(1) }.nearly_reached(), Some("threads"));
+        assert_eq!(
+            Limits {
+                descriptors: None,
+                threads: Some(1)
+            }
+            .nearly_reached(),
+            Some("threads")
+        );
     }
 
     #[test]
@@ -107,9 +134,17 @@ mod tests {
         const ALONE: &str = "TEST_OF_SOCKETS_ALONE";
         if std::env::var_os(ALONE).is_none() {
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-            alone.args(["--exact", "server::resources::tests::a_socket_held_twice_is_a_connection"]).env(ALONE, "yes");
+            alone
+                .args([
+                    "--exact",
+                    "server::resources::tests::a_socket_held_twice_is_a_connection",
+                ])
+                .env(ALONE, "yes");
             let told = alone.output().unwrap();
-            assert!(String::from_utf8_lossy(&told.stdout).contains("1 passed"), "{told:?}");
+            assert!(
+                String::from_utf8_lossy(&told.stdout).contains("1 passed"),
+                "{told:?}"
+            );
             return;
         }
         let before = open_connections().unwrap();

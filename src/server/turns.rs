@@ -1,5 +1,6 @@
-//! One connection, one worker. tiny_http hands out pipelined requests all at once, and an answer can be written only
-//! after the one before it: without turns, a single client that does not read its answers could stop every worker.
+//! One connection, one worker. tiny_http hands out pipelined requests all at once, and an answer
+//! can be written only after the one before it: without turns, a single client that does not read
+//! its answers could stop every worker.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +15,22 @@ use std::time::{Duration, Instant};
 use super::Handler;
 use super::workers::{Service, contained};
 
-/// Most requests that may wait behind the one being answered. A well-behaved client sends few; but what a connection that
-/// is gone had sent may come before and between another's, and is handed out as fast as it can be read.
+/// Most requests that may wait behind the one being answered. A well-behaved client sends few; but
+/// what a connection that is gone had sent may come before and between another's, and is handed out
+/// as fast as it can be read.
 pub const WAITING_LIMIT: usize = 1_000;
 
-/// Connections with a request in a worker's hands, the requests that came after it, and the connections that are served
-/// no more. tiny_http cannot close those, but nothing they send is answered.
+/// Connections with a request in a worker's hands, the requests that came after it, and the
+/// connections that are served no more. tiny_http cannot close those, but nothing they send is
+/// answered.
 ///
-/// tiny_http tells connections apart by the peer's address alone, which a new connection may have while an old one is
-/// still known. What came after the end of a connection is therefore in doubt until somebody has seen whether that
-/// connection is still there (see [`Ended`]): if it is, no other can have its address.
+/// tiny_http tells connections apart by the peer's address alone, which a new connection may have
+/// while an old one is still known. What came after the end of a connection is therefore in doubt
+/// until somebody has seen whether that connection is still there (see [`Ended`]): if it is, no
+/// other can have its address.
 ///
-/// Connections over a Unix socket have no address and take no turns: only the proxy connects there, it sends one request
-/// at a time, and it closes when it is told so.
+/// Connections over a Unix socket have no address and take no turns: only the proxy connects there,
+/// it sends one request at a time, and it closes when it is told so.
 pub struct Turns<T>(Mutex<HashMap<SocketAddr, Connection<T>>>);
 
 struct Connection<T> {
@@ -49,7 +53,8 @@ pub enum Turn<T> {
     Now(T),
     /// By the worker that serves its connection.
     Later,
-    /// Not at all. It is the one that has waited longest: the newest is likelier to be another connection's.
+    /// Not at all. It is the one that has waited longest: the newest is likelier to be another
+    /// connection's.
     Never(T),
 }
 
@@ -60,12 +65,17 @@ impl<T> Turns<T> {
 
     /// Whose turn the request is. One too many ends its connection with the next answer.
     pub fn begin(&self, peer: Option<SocketAddr>, request: T) -> Turn<T> {
-        let Some(peer) = peer else { return Turn::Now(request) };
+        let Some(peer) = peer else {
+            return Turn::Now(request);
+        };
         let mut turns = self.lock();
         let connection = match turns.entry(peer) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                entry.insert(Connection { waiting: VecDeque::new(), stage: Stage::Served });
+                entry.insert(Connection {
+                    waiting: VecDeque::new(),
+                    stage: Stage::Served,
+                });
                 return Turn::Now(request);
             }
         };
@@ -77,14 +87,20 @@ impl<T> Turns<T> {
             connection.stage = Stage::Ending;
             return Turn::Later;
         }
-        connection.waiting.pop_front().map_or(Turn::Later, Turn::Never)
+        connection
+            .waiting
+            .pop_front()
+            .map_or(Turn::Later, Turn::Never)
     }
 
-    /// The next request of a connection whose turn it was; when there is none, the connection is free again.
+    /// The next request of a connection whose turn it was; when there is none, the connection is
+    /// free again.
     pub fn next(&self, peer: Option<SocketAddr>) -> Option<T> {
         let peer = peer?;
         let mut turns = self.lock();
-        let connection = turns.get_mut(&peer).filter(|connection| connection.stage != Stage::Ended)?;
+        let connection = turns
+            .get_mut(&peer)
+            .filter(|connection| connection.stage != Stage::Ended)?;
         let next = connection.waiting.pop_front();
         if next.is_none() {
             turns.remove(&peer);
@@ -95,17 +111,20 @@ impl<T> Turns<T> {
     /// Whether nothing will be answered on the connection after the request being served.
     pub fn is_last(&self, peer: Option<SocketAddr>) -> bool {
         let turns = self.lock();
-        peer.and_then(|peer| turns.get(&peer)).is_some_and(|connection| connection.stage == Stage::Ending)
+        peer.and_then(|peer| turns.get(&peer))
+            .is_some_and(|connection| connection.stage == Stage::Ending)
     }
 
-    /// Serves a connection no more, which the caller had in hand. It is known until [`Turns::forget`].
+    /// Serves a connection no more, which the caller had in hand. It is known until
+    /// [`Turns::forget`].
     pub fn end(&self, peer: SocketAddr) {
         if let Some(connection) = self.lock().get_mut(&peer) {
             connection.stage = Stage::Ended;
         }
     }
 
-    /// The connection of the request being served is gone: the next answer may be another's, and not its last.
+    /// The connection of the request being served is gone: the next answer may be another's, and
+    /// not its last.
     pub fn go_on(&self, peer: Option<SocketAddr>) {
         let mut turns = self.lock();
         if let Some(connection) = peer.and_then(|peer| turns.get_mut(&peer)) {
@@ -114,11 +133,14 @@ impl<T> Turns<T> {
     }
 
     pub fn take_doubtful(&self, peer: SocketAddr) -> VecDeque<T> {
-        self.lock().get_mut(&peer).map(|connection| mem::take(&mut connection.waiting)).unwrap_or_default()
+        self.lock()
+            .get_mut(&peer)
+            .map(|connection| mem::take(&mut connection.waiting))
+            .unwrap_or_default()
     }
 
-    /// Forgets an ended connection that is gone. What came after it is another's: the first of that is to be served at
-    /// once, and [`Turns::next`] to be called afterwards.
+    /// Forgets an ended connection that is gone. What came after it is another's: the first of that
+    /// is to be served at once, and [`Turns::next`] to be called afterwards.
     pub fn forget(&self, peer: SocketAddr, doubtful: VecDeque<T>) -> Option<T> {
         let mut turns = self.lock();
         let connection = turns.get_mut(&peer)?;
@@ -138,17 +160,19 @@ impl<T> Turns<T> {
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// When a connection on which nothing came is looked at first; then after twice as long each time.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
-/// A connection on which nothing came for so long is given back to tiny_http, which has ended it too (see `listener`).
+/// A connection on which nothing came for so long is given back to tiny_http, which has ended it
+/// too (see `listener`).
 const SILENCE: Duration = Duration::from_secs(12);
-/// Said to see whether anybody is there, after the last answer, to one who was told that it is the last. Line ends are
-/// what HTTP clients are likeliest to pass over.
+/// Said to see whether anybody is there, after the last answer, to one who was told that it is the
+/// last. Line ends are what HTTP clients are likeliest to pass over.
 const KNOCK: &[u8] = b"\r\n";
 
 /// A connection after its last answer, and what that was written with.
 ///
-/// tiny_http closes a connection only when its client does or says nothing for a while, and until then goes on handing
-/// out what comes in. Who has the last writer of a connection can see whether it is still there: the kernel takes bytes
-/// for a connection that is, and refuses them for one that is not. And only when it is not can another have its address.
+/// tiny_http closes a connection only when its client does or says nothing for a while, and until
+/// then goes on handing out what comes in. Who has the last writer of a connection can see whether
+/// it is still there: the kernel takes bytes for a connection that is, and refuses them for one
+/// that is not. And only when it is not can another have its address.
 pub struct Ended {
     peer: SocketAddr,
     writer: Box<dyn Write + Send>,
@@ -160,7 +184,13 @@ pub struct Ended {
 impl Ended {
     pub fn new(peer: SocketAddr, writer: Box<dyn Write + Send>) -> Ended {
         let now = Instant::now();
-        Ended { peer, writer, heard: now, pause: FIRST_LOOK, look_at: now + FIRST_LOOK }
+        Ended {
+            peer,
+            writer,
+            heard: now,
+            pause: FIRST_LOOK,
+            look_at: now + FIRST_LOOK,
+        }
     }
 }
 
@@ -171,7 +201,8 @@ impl<H: Handler> Service<H> {
             let is_idle = watched.is_empty() && full.is_empty();
             let first = if is_idle { coming.recv().ok() } else { None };
             watched.extend(first.into_iter().chain(coming.try_iter()));
-            // A look at one that nobody reads from takes the time of a write: of those, one a round.
+            // A look at one that nobody reads from takes the time of a write: of those, one a
+            // round.
             watched.extend(full.pop_front());
             for mut connection in mem::take(&mut watched) {
                 // What must not happen ends one connection's watch, not all of them.
@@ -185,7 +216,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Discards what came on a connection that is still there; has it served where the connection is gone.
+    /// Discards what came on a connection that is still there; has it served where the connection
+    /// is gone.
     fn look(&'static self, connection: &mut Ended) -> Sight {
         let peer = connection.peer;
         // Taken before the look: what comes after it may be another connection's.
@@ -197,14 +229,24 @@ impl<H: Handler> Service<H> {
         if !doubtful.is_empty() {
             connection.heard = now;
         }
-        let sight = if connection.heard + SILENCE > now { knock(&mut connection.writer) } else { Sight::Gone };
+        let sight = if connection.heard + SILENCE > now {
+            knock(&mut connection.writer)
+        } else {
+            Sight::Gone
+        };
         match sight {
             Sight::There | Sight::Full => {
                 connection.pause *= 2;
                 connection.look_at = now + connection.pause;
-                doubtful.into_iter().for_each(|request| self.discard(request));
+                doubtful
+                    .into_iter()
+                    .for_each(|request| self.discard(request));
             }
-            Sight::Gone => self.turns.forget(peer, doubtful).into_iter().for_each(|next| self.serve_soon(peer, next)),
+            Sight::Gone => self
+                .turns
+                .forget(peer, doubtful)
+                .into_iter()
+                .for_each(|next| self.serve_soon(peer, next)),
         }
         sight
     }
@@ -218,7 +260,11 @@ enum Sight {
 }
 
 fn knock(writer: &mut impl Write) -> Sight {
-    match writer.write(KNOCK).and_then(|_| writer.flush()).map_err(|error| error.kind()) {
+    match writer
+        .write(KNOCK)
+        .and_then(|_| writer.flush())
+        .map_err(|error| error.kind())
+    {
         Ok(()) => Sight::There,
         Err(ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => Sight::Full,
         Err(_) => Sight::Gone,
@@ -267,7 +313,11 @@ mod tests {
         assert!(!turns.is_last(peer(1)));
         assert_eq!(turns.begin(peer(1), 1_001), Turn::Later);
         assert!(turns.is_last(peer(1)));
-        assert_eq!(turns.begin(peer(1), 1_002), Turn::Never(1), "what is sent until the end is answered takes no room");
+        assert_eq!(
+            turns.begin(peer(1), 1_002),
+            Turn::Never(1),
+            "what is sent until the end is answered takes no room"
+        );
         turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
         assert!(turns.take_doubtful(address(1)).into_iter().eq(2..=1_002));
@@ -281,7 +331,10 @@ mod tests {
         assert!((0..=WAITING_LIMIT).all(|number| turns.begin(peer(1), number) == Turn::Later));
         assert!(turns.is_last(peer(1)));
         turns.go_on(peer(1));
-        assert_eq!([turns.next(peer(1)), turns.next(peer(1))], [Some(0), Some(1)]);
+        assert_eq!(
+            [turns.next(peer(1)), turns.next(peer(1))],
+            [Some(0), Some(1)]
+        );
         assert_eq!(turns.begin(peer(1), 1_001), Turn::Later);
         assert!(!turns.is_last(peer(1)));
     }
@@ -293,7 +346,11 @@ mod tests {
         assert_eq!(turns.begin(peer(1), "waiting"), Turn::Later);
         turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
-        assert_eq!(turns.take_doubtful(address(1)), ["waiting"], "still there, so these are discarded");
+        assert_eq!(
+            turns.take_doubtful(address(1)),
+            ["waiting"],
+            "still there, so these are discarded"
+        );
         assert_eq!(turns.begin(peer(2), "another's"), Turn::Now("another's"));
         assert_eq!(turns.begin(peer(1), "first"), Turn::Later);
         let doubtful = turns.take_doubtful(address(1));

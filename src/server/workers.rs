@@ -1,4 +1,5 @@
-//! From a request received to an answer sent. Workers take requests from tiny_http themselves and never wait for a body.
+//! From a request received to an answer sent. Workers take requests from tiny_http themselves and
+//! never wait for a body.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
@@ -10,22 +11,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
-use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting, read_body};
+use super::lane::{
+    Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting,
+    read_body,
+};
 use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
 use super::turns::{Ended, Turn, Turns};
 use super::{Handler, ServerStats, State, start_thread};
 use crate::deadline;
 use crate::http::incoming::{
-    body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
-    request_id, source_of,
+    body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head,
+    remains_of, request_id, source_of,
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
 use crate::permits::Permits;
 
-/// One listener with what answers its requests. Lives until the process ends: dropping tiny_http's server would remove
-/// the Unix socket's path, which may be the next process's by then.
+/// One listener with what answers its requests. Lives until the process ends: dropping tiny_http's
+/// server would remove the Unix socket's path, which may be the next process's by then.
 pub struct Service<H: 'static> {
     pub http: tiny_http::Server,
     pub handler: H,
@@ -84,8 +88,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// One worker at a time asks tiny_http for a request: between two, the second request of a connection could overtake
-    /// the first, whose answer must be written before, and wait for ever.
+    /// One worker at a time asks tiny_http for a request: between two, the second request of a
+    /// connection could overtake the first, whose answer must be written before, and wait for ever.
     fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
         let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
         match self.http.recv() {
@@ -95,15 +99,24 @@ impl<H: Handler> Service<H> {
             }
             // The kernel's errors have a number; this is the one that `unblock` makes.
             Err(error) if error.raw_os_error().is_none() => {
-                let revived = self.revived.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                revived.map(|(peer, request)| (Some(peer), Turn::Now(request))).ok_or(error)
+                let revived = self
+                    .revived
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
+                revived
+                    .map(|(peer, request)| (Some(peer), Turn::Now(request)))
+                    .ok_or(error)
             }
             Err(error) => Err(error),
         }
     }
 
     pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
-        self.revived.lock().unwrap_or_else(PoisonError::into_inner).push_back((peer, request));
+        self.revived
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back((peer, request));
         self.http.unblock();
     }
 
@@ -119,7 +132,11 @@ impl<H: Handler> Service<H> {
                 self.take_body_post(lane, source, false);
                 self.count_body();
             }
-            let next = if is_elsewhere { None } else { self.turns.next(peer) };
+            let next = if is_elsewhere {
+                None
+            } else {
+                self.turns.next(peer)
+            };
             if let Some(next) = next {
                 self.take_turns(peer, next);
             }
@@ -130,9 +147,14 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Whoever takes this thread's post counts the body in its place, while that `is_awaited`, and lets others of the source
-    /// have its place in the lane.
-    fn take_body_post(&'static self, lane: &'static Lane<Waiting>, source: Option<IpAddr>, is_awaited: bool) {
+    /// Whoever takes this thread's post counts the body in its place, while that `is_awaited`, and
+    /// lets others of the source have its place in the lane.
+    fn take_body_post(
+        &'static self,
+        lane: &'static Lane<Waiting>,
+        source: Option<IpAddr>,
+        is_awaited: bool,
+    ) {
         deadline::take_post(move || {
             let is_started = start_thread("body", move || self.read_bodies()).is_ok();
             if is_started {
@@ -154,23 +176,41 @@ impl<H: Handler> Service<H> {
         let mut turn = Some(request);
         while let Some(request) = turn {
             let is_elsewhere = contained(|| self.receive(request)).unwrap_or(false);
-            turn = if is_elsewhere { None } else { self.turns.next(peer) };
+            turn = if is_elsewhere {
+                None
+            } else {
+                self.turns.next(peer)
+            };
         }
     }
 
-    /// Whether somebody else has the turn now: the lane with the request, or whoever answered in this worker's place.
+    /// Whether somebody else has the turn now: the lane with the request, or whoever answered in
+    /// this worker's place.
     fn receive(&'static self, request: tiny_http::Request) -> bool {
         let in_flight = InFlight::begin(&self.state.stats);
         if is_own_probe(&request, &self.state.nonce) {
-            self.answer(request, &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()));
+            self.answer(
+                request,
+                &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()),
+            );
             return false;
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
-        let (id, arrived) = (request_id(&request, &self.state.settings.trusted_proxies), Instant::now());
+        let (id, arrived) = (
+            request_id(&request, &self.state.settings.trusted_proxies),
+            Instant::now(),
+        );
         match read_head(&request, &id, &self.state.settings.trusted_proxies) {
-            Ok((read, body_length)) => self.admit(Waiting { request, read, body_length, arrived, in_flight }),
+            Ok((read, body_length)) => self.admit(Waiting {
+                request,
+                read,
+                body_length,
+                arrived,
+                in_flight,
+            }),
             Err(status) => {
-                // Where such a request ends is anybody's guess, and a proxy's may be another: it is the last.
+                // Where such a request ends is anybody's guess, and a proxy's may be another: it is
+                // the last.
                 let response = self.refusal(&request, &id, arrived, status);
                 self.release(request, &response, Persistence::Close);
                 false
@@ -178,28 +218,38 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Serves a request whose body is at hand; lets the lane wait for any other, within limits. Answers whether it does.
+    /// Serves a request whose body is at hand; lets the lane wait for any other, within limits.
+    /// Answers whether it does.
     fn admit(&'static self, waiting: Waiting) -> bool {
         let length = waiting.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
             return self.read_and_serve(waiting);
         }
         // A client that asks first is told before it sends anything.
-        let is_too_long = length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
+        let is_too_long =
+            length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
         let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
             self.turn_away(waiting, 413);
             return false;
         };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
         let source = waiting.request.remote_addr().map(|_| waiting.read.source);
-        let Some(waiting) = lane.enter(source, waiting) else { return true };
+        let Some(waiting) = lane.enter(source, waiting) else {
+            return true;
+        };
         self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
         self.turn_away(waiting, 503);
         false
     }
 
     fn turn_away(&self, waiting: Waiting, status: u16) {
-        let Waiting { request, read, arrived, in_flight: _in_flight, .. } = waiting;
+        let Waiting {
+            request,
+            read,
+            arrived,
+            in_flight: _in_flight,
+            ..
+        } = waiting;
         let response = self.refusal(&request, &read.id, arrived, status);
         let persistence = self.persistence(&request);
         self.release(request, &response, persistence);
@@ -207,11 +257,19 @@ impl<H: Handler> Service<H> {
 
     /// Whether the turn is elsewhere (see `serve`).
     fn read_and_serve(&'static self, waiting: Waiting) -> bool {
-        let Waiting { mut request, read, body_length, arrived, in_flight } = waiting;
+        let Waiting {
+            mut request,
+            read,
+            body_length,
+            arrived,
+            in_flight,
+        } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
         let status = match read_body(request.as_reader(), body_length, deadline) {
-            Arrival::Whole(body) => return self.serve(request, Request { body, ..read }, arrived, in_flight),
+            Arrival::Whole(body) => {
+                return self.serve(request, Request { body, ..read }, arrived, in_flight);
+            }
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
                 let response = self.refusal(&request, &read.id, arrived, 408);
@@ -226,51 +284,87 @@ impl<H: Handler> Service<H> {
         false
     }
 
-    /// Has a request answered: by this worker, or in its place, once the database keeps it waiting for too long. What it then
-    /// finds out, after minutes perhaps, nobody waits for. Whether it was answered in its place, and the turn is elsewhere.
-    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant, in_flight: InFlight) -> bool {
-        // It is in flight until it is answered, however long the worker hangs: a drain does not wait for that.
+    /// Has a request answered: by this worker, or in its place, once the database keeps it waiting
+    /// for too long. What it then finds out, after minutes perhaps, nobody waits for. Whether it
+    /// was answered in its place, and the turn is elsewhere.
+    fn serve(
+        &'static self,
+        request: tiny_http::Request,
+        read: Request,
+        arrived: Instant,
+        in_flight: InFlight,
+    ) -> bool {
+        // It is in flight until it is answered, however long the worker hangs: a drain does not
+        // wait for that.
         let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
         let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
         let give_up = move || {
-            let Some((request, _in_flight)) = take(&given_up) else { return };
+            let Some((request, _in_flight)) = take(&given_up) else {
+                return;
+            };
             let peer = request.remote_addr().copied();
             let response = self.refusal(&request, &id, arrived, 503);
             self.send(request, &response, Persistence::Close);
-            // The worker's turn ends here. What is next, after an end that needs no watching, does not wait for the worker.
+            // The worker's turn ends here. What is next, after an end that needs no watching, does
+            // not wait for the worker.
             if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
                 self.serve_soon(peer, next);
             }
         };
         let response = deadline::serve(give_up, || self.handle(&read));
-        let answered_here = take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
+        let answered_here =
+            take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
         answered_here.is_none()
     }
 
-    /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
+    /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is
+    /// served.
     fn handle(&self, request: &Request) -> Response {
-        let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request)))).unwrap_or_else(|_| {
-            self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
-            log::error!("request {}: the handler panicked; answered 500", request.id);
-            let refused = Refused { status: 500, request: request.bare() };
-            catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused)))).unwrap_or_else(|_| Response::empty(500))
-        });
+        let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request))))
+            .unwrap_or_else(|_| {
+                self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
+                log::error!("request {}: the handler panicked; answered 500", request.id);
+                let refused = Refused {
+                    status: 500,
+                    request: request.bare(),
+                };
+                catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused))))
+                    .unwrap_or_else(|_| Response::empty(500))
+            });
         response.header("X-Request-Id", request.id.clone())
     }
 
     /// The answer to a request that no handler sees, and its line in the log.
-    fn refusal(&self, request: &tiny_http::Request, id: &str, arrived: Instant, status: u16) -> Response {
+    fn refusal(
+        &self,
+        request: &tiny_http::Request,
+        id: &str,
+        arrived: Instant,
+        status: u16,
+    ) -> Response {
         self.state.stats.refused.fetch_add(1, Ordering::Relaxed);
         let source = source_of(request, &self.state.settings.trusted_proxies);
         let remains = remains_of(request, id, source);
-        let shown: String = remains.path.chars().take(200).flat_map(char::escape_default).collect();
-        let (method, ms) = (remains.method.as_str(), u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let shown: String = remains
+            .path
+            .chars()
+            .take(200)
+            .flat_map(char::escape_default)
+            .collect();
+        let (method, ms) = (
+            remains.method.as_str(),
+            u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
+        );
         log::info!(
             target: "gatepost::request",
             id, method, path = shown.as_str(), status, ms, source = source.to_string().as_str(), refused = "server";
             "id={id} method={method} path={shown} status={status} ms={ms} source={source} refused=server"
         );
-        (self.handler)(Err(Refused { status, request: remains })).header("X-Request-Id", id.to_owned())
+        (self.handler)(Err(Refused {
+            status,
+            request: remains,
+        }))
+        .header("X-Request-Id", id.to_owned())
     }
 
     fn release(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
@@ -315,7 +409,12 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    fn serialised(&self, request: &tiny_http::Request, response: &Response, persistence: Persistence) -> Vec<u8> {
+    fn serialised(
+        &self,
+        request: &tiny_http::Request,
+        response: &Response,
+        persistence: Persistence,
+    ) -> Vec<u8> {
         let (method, now) = (method(request), SystemTime::now());
         let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
             let id = request_id(request, &self.state.settings.trusted_proxies);
@@ -328,9 +427,14 @@ impl<H: Handler> Service<H> {
     }
 
     fn persistence(&self, request: &tiny_http::Request) -> Persistence {
-        let is_last =
-            self.is_one_shot || self.state.is_draining() || self.turns.is_last(request.remote_addr().copied());
-        if is_last { Persistence::Close } else { persistence(request) }
+        let is_last = self.is_one_shot
+            || self.state.is_draining()
+            || self.turns.is_last(request.remote_addr().copied());
+        if is_last {
+            Persistence::Close
+        } else {
+            persistence(request)
+        }
     }
 
     pub fn discard(&self, request: tiny_http::Request) {
@@ -346,7 +450,10 @@ impl<H: Handler> Service<H> {
 }
 
 fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
-    unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
+    unanswered
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
 }
 
 /// A client that does not read, or reads byte by byte, must not hold a worker for long.
@@ -354,12 +461,17 @@ fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let begun = Instant::now();
     let mut rest = bytes;
     loop {
-        let written = if rest.is_empty() { writer.flush().map(|()| 0) } else { writer.write(rest) };
+        let written = if rest.is_empty() {
+            writer.flush().map(|()| 0)
+        } else {
+            writer.write(rest)
+        };
         match written {
             Ok(_) if rest.is_empty() => return Ok(()),
             Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero)),
             Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(error) => return Err(error),
         }
         if begun.elapsed() >= WRITE_PATIENCE {

@@ -1,6 +1,6 @@
-//! The chains of this process: one for each connection that writes events, and for each change of an administrator. A
-//! row's hash is made before its statement runs, so nothing waits for anything; a chain advances when the answer has come,
-//! and ends with its connection.
+//! The chains of this process: one for each connection that writes events, and for each change of
+//! an administrator. A row's hash is made before its statement runs, so nothing waits for anything;
+//! a chain advances when the answer has come, and ends with its connection.
 
 use std::collections::BTreeMap;
 use std::process;
@@ -16,7 +16,9 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{Fault, column, read};
 use crate::clock::Clock;
-use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
+use crate::protocol::audit::audit_chain::{
+    self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name,
+};
 use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
@@ -59,7 +61,12 @@ impl Chains {
 
     /// For a connection: opened with its first event.
     pub(super) fn begin(&self) -> Chain {
-        Chain { chains: self.clone(), head: None, started: Day(0), is_tentative: false }
+        Chain {
+            chains: self.clone(),
+            head: None,
+            started: Day(0),
+            is_tentative: false,
+        }
     }
 
     /// For a transaction: it counts from [`Chain::commit`] on.
@@ -72,7 +79,11 @@ impl Chains {
     /// The heads that have moved since they were last asked for, each told once.
     pub(super) fn moved_heads(&self) -> Vec<Head> {
         let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        let heads = told.values().filter(|told| !told.is_told).map(|told| told.head.clone()).collect();
+        let heads = told
+            .values()
+            .filter(|told| !told.is_told)
+            .map(|told| told.head.clone())
+            .collect();
         told.retain(|_, told| told.goes_on);
         told.values_mut().for_each(|told| told.is_told = true);
         heads
@@ -80,7 +91,14 @@ impl Chains {
 
     fn tell(&self, head: &Head) {
         let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        told.insert(head.chain.clone(), Told { head: head.clone(), is_told: false, goes_on: true });
+        told.insert(
+            head.chain.clone(),
+            Told {
+                head: head.clone(),
+                is_told: false,
+                goes_on: true,
+            },
+        );
     }
 
     fn end(&self, chain: &str) {
@@ -106,7 +124,8 @@ pub(super) enum Together {
     InOrder,
     /// The statement picks one, by its name, or none.
     Alternatives,
-    /// It picks one, and hashes what it finds for the user and the session: the columns `sub` and `sid` of its answer.
+    /// It picks one, and hashes what it finds for the user and the session: the columns `sub` and
+    /// `sid` of its answer.
     AlternativesOfUser,
 }
 
@@ -117,12 +136,14 @@ pub(super) struct Link {
     hash: Vec<u8>,
 }
 
-/// The one parameter that statements take, the day on which it was made, and how its rows belong together.
+/// The one parameter that statements take, the day on which it was made, and how its rows belong
+/// together.
 #[derive(Debug)]
 pub(super) struct Links(pub(super) Vec<Link>, Day, Together);
 
 impl Chain {
-    /// Chains events to what is there, behind a row that opens the chain where there is none of today.
+    /// Chains events to what is there, behind a row that opens the chain where there is none of
+    /// today.
     pub(super) fn link(&self, events: &[AuditEvent<'_>], together: Together) -> Links {
         let at = self.chains.0.clock.now();
         let today = at.day();
@@ -151,14 +172,20 @@ impl Chain {
             };
             let is_opening = event.event == OPENED;
             if together == Together::AlternativesOfUser && !is_opening {
-                links.0.push(Link { hash: row.hashed_before_user(), row });
+                links.0.push(Link {
+                    hash: row.hashed_before_user(),
+                    row,
+                });
                 continue;
             }
             let hash = row.hash();
             if together == Together::InOrder || is_opening {
                 (head.seq, head.hash) = (row.seq, hash);
             }
-            links.0.push(Link { row, hash: hash.to_vec() });
+            links.0.push(Link {
+                row,
+                hash: hash.to_vec(),
+            });
         }
         links
     }
@@ -167,7 +194,12 @@ impl Chain {
         let shared = &self.chains.0;
         let number = shared.opened.fetch_add(1, Ordering::Relaxed);
         let until = Day(today.0.saturating_add(shared.audit_days));
-        Head { chain: chain_name(today, &shared.process, number), seq: -1, hash: NO_HASH, until }
+        Head {
+            chain: chain_name(today, &shared.process, number),
+            seq: -1,
+            hash: NO_HASH,
+            until,
+        }
     }
 
     /// The first row: which process and build this is, and which chain ended for this one to go on.
@@ -177,11 +209,20 @@ impl Chain {
             let after = json!({"chain": after.chain, "seq": after.seq, "hash": identifiers::encode(&after.hash), "until": after.until.0});
             detail.insert(String::from("after"), after);
         }
-        AuditEvent { event: OPENED, detail, ..AuditEvent::default() }
+        AuditEvent {
+            event: OPENED,
+            detail,
+            ..AuditEvent::default()
+        }
     }
 
     pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
-        let head = |row: &AuditRow| Head { chain: row.chain.clone(), seq: row.seq, hash: row.hash(), until: row.day };
+        let head = |row: &AuditRow| Head {
+            chain: row.chain.clone(),
+            seq: row.seq,
+            hash: row.hash(),
+            until: row.day,
+        };
         // The last first: those before it are behind, and need no hash.
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
@@ -191,8 +232,15 @@ impl Chain {
                 }
             }
             let written: Vec<&[u8]> = column(row, "audited")?;
-            let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..]));
-            if let Some(end) = latest.map(|link| &link.row).filter(|end| !self.is_beyond(end)) {
+            let latest = links
+                .0
+                .iter()
+                .rev()
+                .find(|link| written.contains(&&link.hash[..]));
+            if let Some(end) = latest
+                .map(|link| &link.row)
+                .filter(|end| !self.is_beyond(end))
+            {
                 self.move_to(head(end), links.1);
             }
         }
@@ -207,7 +255,9 @@ impl Chain {
     }
 
     fn is_beyond(&self, end: &AuditRow) -> bool {
-        self.head.as_ref().is_some_and(|head| head.chain == end.chain && head.seq >= end.seq)
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.chain == end.chain && head.seq >= end.seq)
     }
 
     fn move_to(&mut self, head: Head, started: Day) {
@@ -221,11 +271,24 @@ impl Chain {
     }
 }
 
-/// Travels as a row of `audit_events`: its columns in their order, each with its type and length before it.
+/// Travels as a row of `audit_events`: its columns in their order, each with its type and length
+/// before it.
 impl ToSql for Link {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
-        let AuditRow { day, at, chain, seq, previous, event, client_id, sub, sid, source, request_id, detail } =
-            &self.row;
+        let AuditRow {
+            day,
+            at,
+            chain,
+            seq,
+            previous,
+            event,
+            client_id,
+            sub,
+            sid,
+            source,
+            request_id,
+            detail,
+        } = &self.row;
         let mut instant = BytesMut::new();
         let _ = at.to_sql(&Type::TIMESTAMPTZ, &mut instant)?;
         let required = [
@@ -279,7 +342,9 @@ pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreE
     let read: AuditRow = read!(row, AuditRow { day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,
     })?;
-    let after = (read.event == OPENED).then(|| predecessor(&read.detail)).flatten();
+    let after = (read.event == OPENED)
+        .then(|| predecessor(&read.detail))
+        .flatten();
     Ok((read, hash(row, "hash")?, after))
 }
 

@@ -1,5 +1,5 @@
-//! `audit_events`: who did what, when, from where. The statement that makes a change also writes its event, so that neither
-//! is there without the other, and it costs no second commit.
+//! `audit_events`: who did what, when, from where. The statement that makes a change also writes
+//! its event, so that neither is there without the other, and it costs no second commit.
 
 use std::net::IpAddr;
 use std::slice;
@@ -46,7 +46,11 @@ impl<'a> AuditEvent<'a> {
 
     /// The same, caused by that request.
     pub fn by(self, source: IpAddr, request_id: &'a str) -> AuditEvent<'a> {
-        AuditEvent { source: Some(source), request_id: Some(request_id), ..self }
+        AuditEvent {
+            source: Some(source),
+            request_id: Some(request_id),
+            ..self
+        }
     }
 }
 
@@ -60,7 +64,9 @@ pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<(), StoreError> {
 }
 
 pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
-    store.write(|connection| connection.audited(INSERT, &[], events, Together::InOrder)).map(drop)
+    store
+        .write(|connection| connection.audited(INSERT, &[], events, Together::InOrder))
+        .map(drop)
 }
 
 impl RegistryWriter<'_> {
@@ -81,11 +87,14 @@ FROM audit_events WHERE (day, chain, seq) > ($1::int4, $2::text, $3::int8) ORDER
 
 const PAGE_ROWS: usize = 5_000;
 
-/// Passes on every row by day, chain and place, for the verification: all as of one moment, since what comes meanwhile would
-/// show without what it follows.
+/// Passes on every row by day, chain and place, for the verification: all as of one moment, since
+/// what comes meanwhile would show without what it follows.
 pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<(), StoreError> {
     store.administer(|client| {
-        let of_one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        let of_one_moment = client
+            .build_transaction()
+            .isolation_level(IsolationLevel::RepeatableRead)
+            .read_only(true);
         let mut transaction = of_one_moment.start()?;
         let page = transaction.prepare(PAGE)?;
         let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
@@ -104,8 +113,8 @@ pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result
     })
 }
 
-/// Which events are asked for; `None` asks for any, but for `event`, where it leaves out those that open a chain: they say
-/// nothing of what happened, and each command has one.
+/// Which events are asked for; `None` asks for any, but for `event`, where it leaves out those that
+/// open a chain: they say nothing of what happened, and each command has one.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
     pub event: Option<String>,
@@ -130,9 +139,20 @@ ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
 /// The latest events that fit, at most `limit`, the earliest of them first.
 pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
     let since = filter.since.unwrap_or(Instant::from_seconds(0));
-    let until = filter.until.unwrap_or(Instant::from_seconds(253_402_300_800));
-    let EventFilter { event, client_id, sub, request_id, word, .. } = filter;
-    let values: Values<'_> = &[event, client_id, sub, &since, &until, &limit, word, request_id];
+    let until = filter
+        .until
+        .unwrap_or(Instant::from_seconds(253_402_300_800));
+    let EventFilter {
+        event,
+        client_id,
+        sub,
+        request_id,
+        word,
+        ..
+    } = filter;
+    let values: Values<'_> = &[
+        event, client_id, sub, &since, &until, &limit, word, request_id,
+    ];
     let mut found: Vec<AuditRow> = store.list(LIST, values, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)
@@ -142,7 +162,8 @@ const COMMAND_HEADS: &str = "
 SELECT DISTINCT ON (day, chain) day, chain, seq, hash FROM audit_events
 WHERE at >= $1::timestamptz AND chain LIKE '%/' || $2::text || '%' ORDER BY day, chain, seq DESC";
 
-/// How far the chains of commands have come that wrote something since then: a command has no log to tell it to.
+/// How far the chains of commands have come that wrote something since then: a command has no log
+/// to tell it to.
 pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>, StoreError> {
     store.list(COMMAND_HEADS, &[&since, &COMMAND], head)
 }
@@ -161,7 +182,9 @@ SELECT e.day, e.chain, e.seq, e.hash, e.at FROM chains AS c CROSS JOIN LATERAL (
 /// How far every chain there is has come, and when. Takes longer than a request may.
 pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
     let rows = store.administer(|client| Ok::<_, StoreError>(client.query(CHAIN_ENDS, &[])?))?;
-    rows.iter().map(|row| Ok((head(row)?, column(row, "at")?))).collect()
+    rows.iter()
+        .map(|row| Ok((head(row)?, column(row, "at")?)))
+        .collect()
 }
 
 const UNDER_WAY: &str = "
@@ -170,17 +193,21 @@ FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = to_regclass('audit_events')
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// For how long the oldest transaction has been under way that has written events: they show when it is done.
+/// For how long the oldest transaction has been under way that has written events: they show when
+/// it is done.
 pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
     let row = store.one(UNDER_WAY, &[])?;
-    Ok(Duration::from_micros(u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0)))
+    Ok(Duration::from_micros(
+        u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0),
+    ))
 }
 
 /// A day's chains go together, so that none shows without its beginning.
 const REMOVE_EXPIRED: &str =
     "DELETE FROM audit_events WHERE day = (SELECT min(day) FROM audit_events WHERE day < $1::int4)";
 
-/// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many rows.
+/// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many
+/// rows.
 pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
     store.administer(|client| {
         let mut removed = 0;

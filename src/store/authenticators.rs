@@ -1,5 +1,6 @@
-//! `authenticators`: what people prove who they are with, besides their password. Each that is added or removed raises the user's
-//! `factors`, and is judged by what that was when they were read: so no two at once both are the first, or the last.
+//! `authenticators`: what people prove who they are with, besides their password. Each that is
+//! added or removed raises the user's `factors`, and is judged by what that was when they were
+//! read: so no two at once both are the first, or the last.
 
 use std::slice;
 
@@ -24,7 +25,8 @@ use crate::protocol::words::session::Session;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authenticator {
     pub kind: FactorKind,
-    /// A passkey's credential id; empty for the app that shows codes; 16 random bytes for a recovery code.
+    /// A passkey's credential id; empty for the app that shows codes; 16 random bytes for a
+    /// recovery code.
     pub id: Vec<u8>,
     pub name: Option<String>,
     /// Sealed.
@@ -39,7 +41,12 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// One that is to be added now.
-    pub fn new(kind: FactorKind, id: Vec<u8>, secret: Option<Vec<u8>>, now: Instant) -> Authenticator {
+    pub fn new(
+        kind: FactorKind,
+        id: Vec<u8>,
+        secret: Option<Vec<u8>>,
+        now: Instant,
+    ) -> Authenticator {
         Authenticator {
             kind,
             id,
@@ -57,7 +64,11 @@ impl Authenticator {
 
 /// What these reach beside a password.
 pub fn strongest(factors: &[Authenticator]) -> Strength {
-    factors.iter().map(|one| one.kind.reaches()).max().unwrap_or(Strength::SignedIn)
+    factors
+        .iter()
+        .map(|one| one.kind.reaches())
+        .max()
+        .unwrap_or(Strength::SignedIn)
 }
 
 const LIST: &str = "
@@ -65,7 +76,11 @@ SELECT a.* FROM authenticators a WHERE a.sub = $1::text AND (a.kind <> 'recovery
 ORDER BY a.created_at, a.id";
 
 /// A user's factors, the oldest first; with their recovery codes where asked for.
-pub fn list(store: &Store, sub: &Subject, with_codes: bool) -> Result<Vec<Authenticator>, StoreError> {
+pub fn list(
+    store: &Store,
+    sub: &Subject,
+    with_codes: bool,
+) -> Result<Vec<Authenticator>, StoreError> {
     store.list(LIST, &[sub, &with_codes], authenticator)
 }
 
@@ -76,9 +91,20 @@ WITH used AS (
 ), {audited used $3} FROM used";
 
 /// Takes a code of the app; `false` when that step, or a later one, was taken before.
-pub fn use_step(store: &Store, sub: &Subject, step: i64, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    let event = AuditEvent { event: "factor_used", detail: json!({"factor": "totp"}), ..audit.clone() };
-    Ok(!store.write_audited(USE_STEP, &[sub, &step], &event)?.is_empty())
+pub fn use_step(
+    store: &Store,
+    sub: &Subject,
+    step: i64,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let event = AuditEvent {
+        event: "factor_used",
+        detail: json!({"factor": "totp"}),
+        ..audit.clone()
+    };
+    Ok(!store
+        .write_audited(USE_STEP, &[sub, &step], &event)?
+        .is_empty())
 }
 
 const USE_RECOVERY_CODE: &str = "
@@ -87,16 +113,26 @@ WITH used AS (
 ), {audited used $3} FROM used";
 
 /// Takes a recovery code; `false` when it was taken before.
-pub fn use_recovery_code(store: &Store, sub: &Subject, id: &[u8], audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    let event = AuditEvent { event: "recovery_code_used", ..audit.clone() };
-    Ok(!store.write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?.is_empty())
+pub fn use_recovery_code(
+    store: &Store,
+    sub: &Subject,
+    id: &[u8],
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let event = AuditEvent {
+        event: "recovery_code_used",
+        ..audit.clone()
+    };
+    Ok(!store
+        .write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?
+        .is_empty())
 }
 
 /// New recovery codes replace the old ones, and an app replaces the one there was. A passkey
 /// replaces nothing: one that is known, to this user or to another, adds nothing (WebAuthn L3 §7.1,
-/// step 26). A new password, which comes with a link from the operator, removes every earlier factor.
-/// With it, and with a user's first factor, everything ends that was signed in without it, but for
-/// the session given.
+/// step 26). A new password, which comes with a link from the operator, removes every earlier
+/// factor. With it, and with a user's first factor, everything ends that was signed in without it,
+/// but for the session given.
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
@@ -138,9 +174,9 @@ pub struct Kept<'a> {
     pub handle_hash: Option<&'a [u8; 32]>,
 }
 
-/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session,
-/// or with the password of a link. `false` when user or session are no longer as they were, or where
-/// a passkey is known already.
+/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live
+/// session, or with the password of a link. `false` when user or session are no longer as they
+/// were, or where a passkey is known already.
 pub fn add(
     store: &Store,
     user: &UserRow,
@@ -155,23 +191,52 @@ pub fn add(
         Some(_) | None => Vec::new(),
     };
     let events = with_endings(audit, &others);
-    let each = |field: fn(&Authenticator) -> Option<&[u8]>| added.iter().map(field).collect::<Vec<_>>();
-    let (ids, secrets) = (each(|one| Some(&one.id)), each(|one| one.secret.as_ref().map(SecretBytes::expose)));
+    let each =
+        |field: fn(&Authenticator) -> Option<&[u8]>| added.iter().map(field).collect::<Vec<_>>();
+    let (ids, secrets) = (
+        each(|one| Some(&one.id)),
+        each(|one| one.secret.as_ref().map(SecretBytes::expose)),
+    );
     let keys = each(|one| one.public_key.as_deref());
     let kinds: Vec<&str> = added.iter().map(|one| one.kind.as_str()).collect();
     let names: Vec<Option<&str>> = added.iter().map(|one| one.name.as_deref()).collect();
-    let (counts, steps): (Vec<_>, Vec<_>) = added.iter().map(|one| (one.sign_count, one.last_step)).unzip();
+    let (counts, steps): (Vec<_>, Vec<_>) = added
+        .iter()
+        .map(|one| (one.sign_count, one.last_step))
+        .unzip();
     let backups: Vec<Option<bool>> = added.iter().map(|one| one.backup_eligible).collect();
     let session = kept.map(|kept| kept.session);
     let handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]);
     let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
     let (acr, amr) = session.map(|session| (&session.acr, &session.amr)).unzip();
     let hash = password_hash.map(SecretText::expose);
-    let whose: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &hash, &acr, &amr];
-    let what: Values<'_> =
-        &[&kinds, &ids, &names, &secrets, &keys, &counts, &steps, &backups, &user_handle, &handle_hash, &ends_all_else];
+    let whose: Values<'_> = &[
+        &user.sub,
+        &user.epoch,
+        &user.factors,
+        &day,
+        &sid,
+        &strongest,
+        &hash,
+        &acr,
+        &amr,
+    ];
+    let what: Values<'_> = &[
+        &kinds,
+        &ids,
+        &names,
+        &secrets,
+        &keys,
+        &counts,
+        &steps,
+        &backups,
+        &user_handle,
+        &handle_hash,
+        &ends_all_else,
+    ];
     let values = [whose, what].concat();
-    let rows = store.write(|connection| connection.audited(ADD, &values, &events, Together::InOrder))?;
+    let rows =
+        store.write(|connection| connection.audited(ADD, &values, &events, Together::InOrder))?;
     Ok(!rows.is_empty())
 }
 
@@ -193,8 +258,9 @@ WITH {own session}, changed AS (
     RETURNING s.day, s.sid
 ), {called}, {audited changed $9} FROM changed";
 
-/// Removes a factor of a user as they were read, after which the others reach `strongest`; all where that is one factor. Every
-/// session ends but the one given. `false` when user or session are no longer as they were.
+/// Removes a factor of a user as they were read, after which the others reach `strongest`; all
+/// where that is one factor. Every session ends but the one given. `false` when user or session are
+/// no longer as they were.
 pub fn remove(
     store: &Store,
     user: &UserRow,
@@ -204,19 +270,38 @@ pub fn remove(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
-    let others = sid.map(|sid| others(store, &user.sub, sid)).transpose()?.unwrap_or_default();
+    let others = sid
+        .map(|sid| others(store, &user.sub, sid))
+        .transpose()?
+        .unwrap_or_default();
     let events = with_endings(audit, &others);
     let kind = kind.as_str();
-    let values: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &kind, &id];
-    let rows = store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;
+    let values: Values<'_> = &[
+        &user.sub,
+        &user.epoch,
+        &user.factors,
+        &day,
+        &sid,
+        &strongest,
+        &kind,
+        &id,
+    ];
+    let rows =
+        store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;
     Ok(!rows.is_empty())
 }
 
-const FIND_PASSKEY: &str = "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = $1::bytea";
+const FIND_PASSKEY: &str =
+    "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = $1::bytea";
 
 /// The user of a passkey.
-pub fn find_passkey(store: &Store, id: &[u8]) -> Result<Option<(Subject, Authenticator)>, StoreError> {
-    store.find(FIND_PASSKEY, &[&id], |row| Ok((column(row, "sub")?, authenticator(row)?)))
+pub fn find_passkey(
+    store: &Store,
+    id: &[u8],
+) -> Result<Option<(Subject, Authenticator)>, StoreError> {
+    store.find(FIND_PASSKEY, &[&id], |row| {
+        Ok((column(row, "sub")?, authenticator(row)?))
+    })
 }
 
 const USE_PASSKEY: &str = "
@@ -227,8 +312,8 @@ WITH used AS (
     DELETE FROM sign_in_failures WHERE bucket = $5::bytea AND EXISTS (SELECT FROM used)
 ), {audited used $6} FROM used";
 
-/// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`; `false` when somebody else did
-/// meanwhile.
+/// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`;
+/// `false` when somebody else did meanwhile.
 pub fn use_passkey(
     store: &Store,
     sub: &Subject,
@@ -238,7 +323,11 @@ pub fn use_passkey(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
-    let event = AuditEvent { event: "factor_used", detail: json!({"factor": "passkey"}), ..audit.clone() };
+    let event = AuditEvent {
+        event: "factor_used",
+        detail: json!({"factor": "passkey"}),
+        ..audit.clone()
+    };
     let values: Values<'_> = &[sub, &row.id, &row.sign_count, &sign_count, &forgotten];
     Ok(!store.write_audited(USE_PASSKEY, values, &event)?.is_empty())
 }
@@ -247,15 +336,19 @@ const USER_HANDLE: &str = "SELECT u.user_handle FROM users u WHERE u.sub = $1::t
 
 /// What a user's passkeys call them, once they have had one.
 pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, StoreError> {
-    Ok(store.find(USER_HANDLE, &[sub], |row| column(row, "user_handle"))?.flatten())
+    Ok(store
+        .find(USER_HANDLE, &[sub], |row| column(row, "user_handle"))?
+        .flatten())
 }
 
-const LIST_SEALED: &str = "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
+const LIST_SEALED: &str =
+    "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
 
 const RESEAL: &str = "
 UPDATE authenticators SET secret = $4::bytea WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
 
-const DROP: &str = "DELETE FROM authenticators WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
+const DROP: &str =
+    "DELETE FROM authenticators WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
 
 // No step was taken yet.
 const ADD_APP: &str = "
@@ -267,17 +360,26 @@ WITH changed AS (
 
 impl RegistryWriter<'_> {
     /// Gives a new user an app that shows codes.
-    pub fn add_app(&mut self, sub: &Subject, sealed: &[u8], audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        self.audited(ADD_APP, &[sub, &sealed], slice::from_ref(audit)).map(drop)
+    pub fn add_app(
+        &mut self,
+        sub: &Subject,
+        sealed: &[u8],
+        audit: &AuditEvent<'_>,
+    ) -> Result<(), StoreError> {
+        self.audited(ADD_APP, &[sub, &sealed], slice::from_ref(audit))
+            .map(drop)
     }
 
     /// The sealed secrets of all factors.
     pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
         let rows = self.transaction.query(LIST_SEALED, &[])?;
-        rows.iter().map(|row| Ok((column(row, "sub")?, authenticator(row)?))).collect()
+        rows.iter()
+            .map(|row| Ok((column(row, "sub")?, authenticator(row)?)))
+            .collect()
     }
 
-    /// Seals it anew, or drops it with `None`. The strength of the user's factors stays: a lost secret must not let them in by less.
+    /// Seals it anew, or drops it with `None`. The strength of the user's factors stays: a lost
+    /// secret must not let them in by less.
     pub fn reseal_authenticator(
         &mut self,
         sub: &Subject,

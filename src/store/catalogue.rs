@@ -1,5 +1,5 @@
-//! `catalogue_entries` and `resource_secrets`: scopes, resources, tenants, identity providers, assertion issuers and
-//! extension grants, each a document under its name.
+//! `catalogue_entries` and `resource_secrets`: scopes, resources, tenants, identity providers,
+//! assertion issuers and extension grants, each a document under its name.
 
 use std::collections::BTreeSet;
 
@@ -61,21 +61,35 @@ pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
 
 fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     let registry_version = registry_version(rows)?;
-    let idle = rows.iter().filter(|row| column::<Option<bool>>(row, "idle") == Ok(Some(true)));
+    let idle = rows
+        .iter()
+        .filter(|row| column::<Option<bool>>(row, "idle") == Ok(Some(true)));
     let value = CatalogueRows {
         entries: entries(rows)?,
-        plain_pkce: rows.first().map_or(Ok(false), |row| column(row, "plain_pkce"))?,
-        idle_identity_providers: idle.map(|row| column(row, "name")).collect::<Result<_, _>>()?,
+        plain_pkce: rows
+            .first()
+            .map_or(Ok(false), |row| column(row, "plain_pkce"))?,
+        idle_identity_providers: idle
+            .map(|row| column(row, "name"))
+            .collect::<Result<_, _>>()?,
     };
-    Ok(Versioned { registry_version, value })
+    Ok(Versioned {
+        registry_version,
+        value,
+    })
 }
 
 fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     let mut found: Vec<CatalogueRow> = Vec::new();
     for row in rows {
-        let Some(word) = column::<Option<&str>>(row, "kind")? else { continue };
+        let Some(word) = column::<Option<&str>>(row, "kind")? else {
+            continue;
+        };
         let (kind, name) = (kind_of(word)?, column::<&str>(row, "name")?);
-        if found.last().is_none_or(|entry| entry.kind != kind || entry.name != name) {
+        if found
+            .last()
+            .is_none_or(|entry| entry.kind != kind || entry.name != name)
+        {
             found.push(entry(row, kind)?);
         }
         if let (Some(entry), Some(secret)) = (found.last_mut(), secret(row)?) {
@@ -109,23 +123,38 @@ impl RegistryWriter<'_> {
         Ok(versioned(&self.transaction.query(LOAD, &[])?)?.value)
     }
 
-    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret where there is no other.
+    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
+    /// where there is no other.
     pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
         let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
-        self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
+        self.execute(
+            UPSERT_ENTRY,
+            &[
+                &entry.kind.as_str(),
+                &entry.name,
+                &Json(&entry.document),
+                &sealed,
+            ],
+        )
+        .map(drop)
     }
 
     pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
         let removed = self.query(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
-        removed.first().map(|row| Ok(column::<Json<Value>>(row, "document")?.0)).transpose()
+        removed
+            .first()
+            .map(|row| Ok(column::<Json<Value>>(row, "document")?.0))
+            .transpose()
     }
 
     pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
-        self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
+        self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name])
+            .map(drop)
     }
 }
 
-// Functions that operators write to answer extension grants: looked up before they are registered, and called.
+// Functions that operators write to answer extension grants: looked up before they are registered,
+// and called.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundFunction {
@@ -143,25 +172,40 @@ WHERE n.nspname = $1::text AND p.proname = $2::text AND p.prokind = 'f' AND NOT 
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
-pub fn look_up_function(store: &Store, grant: &ExtensionGrant) -> Result<FoundFunction, StoreError> {
-    match store.find(LOOK_UP, &[&grant.schema, &grant.function], |row| column(row, "callable"))? {
+pub fn look_up_function(
+    store: &Store,
+    grant: &ExtensionGrant,
+) -> Result<FoundFunction, StoreError> {
+    match store.find(LOOK_UP, &[&grant.schema, &grant.function], |row| {
+        column(row, "callable")
+    })? {
         Some(true) => Ok(FoundFunction::Callable),
         Some(false) => Ok(FoundFunction::Forbidden),
         None => Ok(FoundFunction::Missing),
     }
 }
 
-/// Calls the function of a grant; `None` when it answers NULL. Both arguments are bound, the name is quoted.
+/// Calls the function of a grant; `None` when it answers NULL. Both arguments are bound, the name
+/// is quoted.
 pub fn call_function(
     store: &Store,
     grant: &ExtensionGrant,
     parameters: &Map<String, Value>,
     client: &Map<String, Value>,
 ) -> Result<Result<Option<Value>, Objection>, StoreError> {
-    let sql = format!("SELECT {}.{}($1::jsonb, $2::jsonb) AS answer", quoted(&grant.schema), quoted(&grant.function));
-    match store.write(|connection| connection.query_foreign(&sql, &[&Json(parameters), &Json(client)]))? {
+    let sql = format!(
+        "SELECT {}.{}($1::jsonb, $2::jsonb) AS answer",
+        quoted(&grant.schema),
+        quoted(&grant.function)
+    );
+    match store
+        .write(|connection| connection.query_foreign(&sql, &[&Json(parameters), &Json(client)]))?
+    {
         Ok(rows) => {
-            let answer = rows.first().map(|row| column::<Option<Json<Value>>>(row, "answer")).transpose()?;
+            let answer = rows
+                .first()
+                .map(|row| column::<Option<Json<Value>>>(row, "answer"))
+                .transpose()?;
             Ok(Ok(answer.flatten().map(|Json(value)| value)))
         }
         Err(objection) => Ok(Err(objection)),
@@ -179,6 +223,9 @@ mod tests {
     #[test]
     fn a_name_stays_one_identifier() {
         assert_eq!(quoted("redeem_key"), "\"redeem_key\"");
-        assert_eq!(quoted("x\"(); DROP TABLE y; --"), "\"x\"\"(); DROP TABLE y; --\"");
+        assert_eq!(
+            quoted("x\"(); DROP TABLE y; --"),
+            "\"x\"\"(); DROP TABLE y; --\""
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
+//! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves
+//! itself with.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -22,7 +23,8 @@ use crate::protocol::words::secret::SecretBytes;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientRow {
     pub client_id: ClientId,
-    /// The registration object, without its secrets, as JSON text: a tree takes six times as much memory.
+    /// The registration object, without its secrets, as JSON text: a tree takes six times as much
+    /// memory.
     pub metadata: String,
     pub enabled: bool,
     pub epoch: i64,
@@ -58,13 +60,19 @@ LEFT JOIN clients c ON c.client_id = $1::text
 LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY s.created_at, s.id";
 
-pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+pub fn find(
+    store: &Store,
+    client_id: &ClientId,
+) -> Result<Versioned<Option<ClientRow>>, StoreError> {
     let rows = store.read(|connection| connection.query(FIND, &[&client_id.as_str()]))?;
     versioned(&rows)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows)?.pop() })
+    Ok(Versioned {
+        registry_version: registry_version(rows)?,
+        value: clients(rows)?.pop(),
+    })
 }
 
 const LIST: &str = "
@@ -80,8 +88,13 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
 fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
-        let Some(name) = column::<Option<&str>>(row, "client_id")? else { continue };
-        if found.last().is_none_or(|client| client.client_id.as_str() != name) {
+        let Some(name) = column::<Option<&str>>(row, "client_id")? else {
+            continue;
+        };
+        if found
+            .last()
+            .is_none_or(|client| client.client_id.as_str() != name)
+        {
             found.push(client(row)?);
         }
         if let (Some(client), Some(secret)) = (found.last_mut(), secret(row)?) {
@@ -100,7 +113,10 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     if column::<Option<&[u8]>>(row, "secret_id")?.is_none() {
         return Ok(None);
     }
-    let (id, sealed_digest) = (id(row, "secret_id")?, SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?));
+    let (id, sealed_digest) = (
+        id(row, "secret_id")?,
+        SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?),
+    );
     read!(row, SecretRow { description, expires_at; id, sealed_digest }).map(Some)
 }
 
@@ -109,15 +125,22 @@ SELECT i.registry_version, ARRAY(SELECT client_id FROM clients) AS client_ids,
        ARRAY(SELECT unnest(origins) FROM clients WHERE enabled) AS origins
 FROM installation i";
 
-/// Every client's name, and the origins of those enabled: in one row, which takes a tenth of the memory of many.
+/// Every client's name, and the origins of those enabled: in one row, which takes a tenth of the
+/// memory of many.
 pub fn names_and_origins(store: &Store) -> Result<Versioned<[Vec<String>; 2]>, StoreError> {
     let row = store.one(NAMES_AND_ORIGINS, &[])?;
     let value = [column(&row, "client_ids")?, column(&row, "origins")?];
-    Ok(Versioned { registry_version: column(&row, "registry_version")?, value })
+    Ok(Versioned {
+        registry_version: column(&row, "registry_version")?,
+        value,
+    })
 }
 
 pub(super) fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
-    column(rows.first().ok_or_else(StoreError::no_installation)?, "registry_version")
+    column(
+        rows.first().ok_or_else(StoreError::no_installation)?,
+        "registry_version",
+    )
 }
 
 /// The longest lifetimes that any registration names; `None` where none does.
@@ -138,9 +161,14 @@ pub fn longest_lifetimes(store: &Store) -> Result<LongestLifetimes, StoreError> 
 
 fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
     let seconds = |name| -> Result<Option<Duration>, StoreError> {
-        Ok(column::<Option<i64>>(row, name)?.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
+        Ok(column::<Option<i64>>(row, name)?
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map(Duration::from_secs))
     };
-    Ok(LongestLifetimes { refresh_token: seconds("refresh_token")?, access_token: seconds("access_token")? })
+    Ok(LongestLifetimes {
+        refresh_token: seconds("refresh_token")?,
+        access_token: seconds("access_token")?,
+    })
 }
 
 const REVOKE_CLIENT: &str = "
@@ -160,7 +188,8 @@ WITH put AS MATERIALIZED (
 )
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
-const REMOVE_CLIENTS: &str = "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
+const REMOVE_CLIENTS: &str =
+    "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
 
 const PUT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
@@ -196,56 +225,101 @@ impl RegistryWriter<'_> {
         lifetimes(&self.transaction.query_one(LONGEST_LIFETIMES, &[])?)
     }
 
-    /// Registers clients or replaces their registrations: each name with the registration object, without its secrets, and
-    /// whether it is enabled. Disabling ends what was issued to it.
-    pub fn upsert_clients(&mut self, clients: &[(&ClientId, &Value, bool)]) -> Result<(), StoreError> {
+    /// Registers clients or replaces their registrations: each name with the registration object,
+    /// without its secrets, and whether it is enabled. Disabling ends what was issued to it.
+    pub fn upsert_clients(
+        &mut self,
+        clients: &[(&ClientId, &Value, bool)],
+    ) -> Result<(), StoreError> {
         let origins = |(_, metadata, _): &(&ClientId, &Value, bool)| {
-            let uris =
-                ["redirect_uris", "allowed_cors_origins"].into_iter().filter_map(|key| metadata.get(key)?.as_array());
-            let origins: Vec<String> = uris.flatten().filter_map(|uri| origin_of(uri.as_str()?)).collect();
+            let uris = ["redirect_uris", "allowed_cors_origins"]
+                .into_iter()
+                .filter_map(|key| metadata.get(key)?.as_array());
+            let origins: Vec<String> = uris
+                .flatten()
+                .filter_map(|uri| origin_of(uri.as_str()?))
+                .collect();
             origins.join(" ")
         };
         let client_ids: Vec<&ClientId> = clients.iter().map(|(client_id, ..)| *client_id).collect();
-        let metadata: Vec<_> = clients.iter().map(|(_, metadata, _)| Json(*metadata)).collect();
+        let metadata: Vec<_> = clients
+            .iter()
+            .map(|(_, metadata, _)| Json(*metadata))
+            .collect();
         let enabled: Vec<bool> = clients.iter().map(|(.., enabled)| *enabled).collect();
         let origins: Vec<String> = clients.iter().map(origins).collect();
-        for disabled in self.query(UPSERT_CLIENTS, &[&client_ids, &metadata, &enabled, &origins])? {
+        for disabled in self.query(
+            UPSERT_CLIENTS,
+            &[&client_ids, &metadata, &enabled, &origins],
+        )? {
             self.revoked_clients.push(column(&disabled, "client_id")?);
         }
         Ok(())
     }
 
-    pub fn remove_clients(&mut self, clients: &[&ClientId]) -> Result<BTreeMap<ClientId, Value>, StoreError> {
+    pub fn remove_clients(
+        &mut self,
+        clients: &[&ClientId],
+    ) -> Result<BTreeMap<ClientId, Value>, StoreError> {
         let rows = self.query(REMOVE_CLIENTS, &[&clients])?;
-        rows.iter().map(|row| Ok((column(row, "client_id")?, column::<Json<Value>>(row, "metadata")?.0))).collect()
+        rows.iter()
+            .map(|row| {
+                Ok((
+                    column(row, "client_id")?,
+                    column::<Json<Value>>(row, "metadata")?.0,
+                ))
+            })
+            .collect()
     }
 
-    /// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
-    /// when there is no such client. A change of the registry: what a process issues by the registration that it holds is dead
-    /// until it has read the new epoch.
-    pub fn revoke_client(&mut self, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    /// Ends all that was granted or issued to this client until now, and has it called about the
+    /// sessions it was in; `false` when there is no such client. A change of the registry: what a
+    /// process issues by the registration that it holds is dead until it has read the new epoch.
+    pub fn revoke_client(
+        &mut self,
+        client_id: &ClientId,
+        audit: &AuditEvent<'_>,
+    ) -> Result<bool, StoreError> {
         let revoked = self.audited(REVOKE_CLIENT, &[client_id], slice::from_ref(audit))?;
         self.revoked_clients.push(client_id.clone());
         Ok(!revoked.is_empty())
     }
 
-    /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of the same id.
-    pub fn put_secrets(&mut self, of_clients: bool, secrets: &[(&str, SecretRow)]) -> Result<(), StoreError> {
+    /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of
+    /// the same id.
+    pub fn put_secrets(
+        &mut self,
+        of_clients: bool,
+        secrets: &[(&str, SecretRow)],
+    ) -> Result<(), StoreError> {
         let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
         let rows = secrets.iter().map(|(_, row)| row);
         let ids: Vec<&[u8]> = rows.clone().map(|row| &row.id[..]).collect();
         let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
         let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
         let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
-        let sql = if of_clients { PUT_CLIENT_SECRETS } else { PUT_RESOURCE_SECRETS };
-        self.execute(sql, &[&owners, &ids, &digests, &descriptions, &expiries]).map(drop)
+        let sql = if of_clients {
+            PUT_CLIENT_SECRETS
+        } else {
+            PUT_RESOURCE_SECRETS
+        };
+        self.execute(sql, &[&owners, &ids, &digests, &descriptions, &expiries])
+            .map(drop)
     }
 
     /// Removes secrets of clients, or of resources, each named by its owner and its id.
-    pub fn remove_secrets(&mut self, of_clients: bool, secrets: &[(&str, [u8; 16])]) -> Result<(), StoreError> {
+    pub fn remove_secrets(
+        &mut self,
+        of_clients: bool,
+        secrets: &[(&str, [u8; 16])],
+    ) -> Result<(), StoreError> {
         let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
         let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
-        let sql = if of_clients { REMOVE_CLIENT_SECRETS } else { REMOVE_RESOURCE_SECRETS };
+        let sql = if of_clients {
+            REMOVE_CLIENT_SECRETS
+        } else {
+            REMOVE_RESOURCE_SECRETS
+        };
         self.execute(sql, &[&owners, &ids]).map(drop)
     }
 }
@@ -270,12 +344,15 @@ WHERE c.enabled AND w.is_so
 GROUP BY w.place, w.setting
 ORDER BY w.place";
 
-/// What enabled clients are registered for that is weaker than it need be; what none is, is left out.
+/// What enabled clients are registered for that is weaker than it need be; what none is, is left
+/// out.
 pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>, StoreError> {
     let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
     store.list(WEAK_SETTINGS, &[&most], |row| {
         let name: &str = column(row, "setting")?;
-        let setting = WeakSetting::ALL.into_iter().find(|setting| setting.as_str() == name);
+        let setting = WeakSetting::ALL
+            .into_iter()
+            .find(|setting| setting.as_str() == name);
         read!(row, WeakUse { client_ids;
             setting: setting.ok_or_else(|| StoreError::Corrupt(format!("weak setting {name}")))?,
             clients: u64::try_from(column::<i64>(row, "clients")?).unwrap_or_default(),

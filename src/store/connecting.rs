@@ -1,5 +1,6 @@
-//! The way to a first answer. A frozen server takes connections and says nothing, so nothing here waits for one without a
-//! bound, and of several hosts only those that answer are connected to. TLS always verifies chain and name.
+//! The way to a first answer. A frozen server takes connections and says nothing, so nothing here
+//! waits for one without a bound, and of several hosts only those that answer are connected to. TLS
+//! always verifies chain and name.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -22,7 +23,8 @@ use super::error::{StoreError, WAIT_FOR_STANDBY, while_connecting};
 pub(super) const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
 const HESITATION: Duration = Duration::from_secs(1);
-/// Starts that may hang at one host: each has a thread and a socket for as long as the server is frozen.
+/// Starts that may hang at one host: each has a thread and a socket for as long as the server is
+/// frozen.
 const STUCK_AT_ONCE: usize = 8;
 /// Starts that were given up, by their host; gone when they end.
 static STUCK: Mutex<Vec<(String, Weak<()>)>> = Mutex::new(Vec::new());
@@ -30,25 +32,38 @@ static STUCK: Mutex<Vec<(String, Weak<()>)>> = Mutex::new(Vec::new());
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long such a host has for its answer of one byte; a living one takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(1);
-/// `SSLRequest`: its length and its code. Every Postgres answers it with one byte, whether it has TLS or not.
+/// `SSLRequest`: its length and its code. Every Postgres answers it with one byte, whether it has
+/// TLS or not.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 /// Set when the server gave up waiting for a standby: such a commit looks like success otherwise.
 pub(super) type Unacknowledged = Arc<AtomicBool>;
 
-/// Connects to the first host that answers and fits, by `begin`, which lives until that is over, however long this waits. A
-/// host that hesitates does not delay the next; hosts where starts hang come last.
+/// Connects to the first host that answers and fits, by `begin`, which lives until that is over,
+/// however long this waits. A host that hesitates does not delay the next; hosts where starts hang
+/// come last.
 pub(super) fn connect(
     config: Config,
     begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static,
 ) -> Result<(Client, Unacknowledged), StoreError> {
-    let (begin, deadline, everywhere) = (Arc::new(begin), Instant::now() + START_UP, place(&config));
-    let mut hosts: Vec<_> = answering(config).into_iter().map(|config| (stuck(&name(&config)), config)).collect();
+    let (begin, deadline, everywhere) =
+        (Arc::new(begin), Instant::now() + START_UP, place(&config));
+    let mut hosts: Vec<_> = answering(config)
+        .into_iter()
+        .map(|config| (stuck(&name(&config)), config))
+        .collect();
     hosts.sort_by_key(|(stuck, _)| *stuck > 0);
-    let silence = if hosts.is_empty() { "no host answers" } else { "it takes connections and does not answer" };
+    let silence = if hosts.is_empty() {
+        "no host answers"
+    } else {
+        "it takes connections and does not answer"
+    };
     let mut answer = Err(StoreError::Unavailable(format!("{everywhere}: {silence}")));
     let ((tell, told), mut started) = (mpsc::channel(), Vec::new());
-    for (_, mut config) in hosts.into_iter().filter(|(stuck, _)| *stuck < STUCK_AT_ONCE) {
+    for (_, mut config) in hosts
+        .into_iter()
+        .filter(|(stuck, _)| *stuck < STUCK_AT_ONCE)
+    {
         if answer.is_ok() {
             break;
         }
@@ -60,13 +75,19 @@ pub(super) fn connect(
         let (start, tell, begin) = (Arc::new(()), tell.clone(), Arc::clone(&begin));
         started.push((name(&config), Arc::downgrade(&start)));
         // One that cannot be started has ended.
-        let _starting = thread::Builder::new().name(String::from("store-connect")).spawn(move || {
-            let place = place(&config);
-            let unavailable = |error| StoreError::Unavailable(format!("{place}: {}", while_connecting(&error)));
-            let begun = begin(config).map(|client| (client, unacknowledged)).map_err(unavailable);
-            drop(start);
-            drop(tell.send(begun));
-        });
+        let _starting = thread::Builder::new()
+            .name(String::from("store-connect"))
+            .spawn(move || {
+                let place = place(&config);
+                let unavailable = |error| {
+                    StoreError::Unavailable(format!("{place}: {}", while_connecting(&error)))
+                };
+                let begun = begin(config)
+                    .map(|client| (client, unacknowledged))
+                    .map_err(unavailable);
+                drop(start);
+                drop(tell.send(begun));
+            });
         answer = told.recv_timeout(HESITATION).unwrap_or(answer);
     }
     drop(tell);
@@ -75,7 +96,10 @@ pub(super) fn connect(
     {
         answer = begun;
     }
-    STUCK.lock().unwrap_or_else(PoisonError::into_inner).extend(started);
+    STUCK
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .extend(started);
     answer
 }
 
@@ -89,18 +113,30 @@ fn stuck(host: &str) -> usize {
 fn place(config: &Config) -> String {
     let host = |(index, host): (usize, &Host)| match host {
         Host::Tcp(name) => format!("{name}:{}", port(config, index)),
-        Host::Unix(directory) => format!("{}/.s.PGSQL.{}", directory.display(), port(config, index)),
+        Host::Unix(directory) => {
+            format!("{}/.s.PGSQL.{}", directory.display(), port(config, index))
+        }
     };
     let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
     let role = config.get_user().unwrap_or("(none)");
-    format!("{}, database {}, role {role}", hosts.join(" and "), config.get_dbname().unwrap_or(role))
+    format!(
+        "{}, database {}, role {role}",
+        hosts.join(" and "),
+        config.get_dbname().unwrap_or(role)
+    )
 }
 
 fn name(config: &Config) -> String {
-    format!("{:?} {:?} {:?}", config.get_hosts(), config.get_hostaddrs(), config.get_ports())
+    format!(
+        "{:?} {:?} {:?}",
+        config.get_hosts(),
+        config.get_hostaddrs(),
+        config.get_ports()
+    )
 }
 
-/// The hosts that answer, in their order, each in a configuration of its own. One alone is not asked.
+/// The hosts that answer, in their order, each in a configuration of its own. One alone is not
+/// asked.
 fn answering(config: Config) -> Vec<Config> {
     if config.get_hosts().len() < 2 {
         return vec![config];
@@ -108,11 +144,20 @@ fn answering(config: Config) -> Vec<Config> {
     let (tell, told) = mpsc::channel();
     for (index, host) in config.get_hosts().iter().cloned().enumerate() {
         let (tell, port) = (tell.clone(), port(&config, index));
-        let address = config.get_hostaddrs().get(index).map(|address| SocketAddr::new(*address, port));
+        let address = config
+            .get_hostaddrs()
+            .get(index)
+            .map(|address| SocketAddr::new(*address, port));
         // One that cannot be asked has not answered.
-        let _asking = thread::Builder::new().name(String::from("store-ask")).spawn(move || {
-            let _heard = tell.send(ask(&host, address, port).ok().map(|address| (index, address)));
-        });
+        let _asking = thread::Builder::new()
+            .name(String::from("store-ask"))
+            .spawn(move || {
+                let _heard = tell.send(
+                    ask(&host, address, port)
+                        .ok()
+                        .map(|address| (index, address)),
+                );
+            });
     }
     drop(tell);
     let mut deadline = Instant::now() + CONNECT + ANSWER;
@@ -125,7 +170,10 @@ fn answering(config: Config) -> Vec<Config> {
         }
     }
     answered.sort_unstable_by_key(|(index, _)| *index);
-    answered.into_iter().filter_map(|(index, address)| alone(&config, index, address)).collect()
+    answered
+        .into_iter()
+        .filter_map(|(index, address)| alone(&config, index, address))
+        .collect()
 }
 
 /// The address at which a host answers; a Unix socket has none.
@@ -139,15 +187,21 @@ fn ask(host: &Host, address: Option<SocketAddr>, port: u16) -> io::Result<Option
             return stream.read_exact(&mut [0]).map(|()| None);
         }
     };
-    let addresses =
-        address.map_or_else(|| (name.as_str(), port).to_socket_addrs().map(Vec::from_iter), |it| Ok(vec![it]))?;
+    let addresses = address.map_or_else(
+        || (name.as_str(), port).to_socket_addrs().map(Vec::from_iter),
+        |it| Ok(vec![it]),
+    )?;
     let answers = |address: &SocketAddr| {
         let mut stream = TcpStream::connect_timeout(address, CONNECT)?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.write_all(&SSL_REQUEST)?;
         stream.read_exact(&mut [0])
     };
-    addresses.into_iter().find(|address| answers(address).is_ok()).map(Some).ok_or(io::ErrorKind::TimedOut.into())
+    addresses
+        .into_iter()
+        .find(|address| answers(address).is_ok())
+        .map(Some)
+        .ok_or(io::ErrorKind::TimedOut.into())
 }
 
 fn port(config: &Config, index: usize) -> u16 {
@@ -155,8 +209,8 @@ fn port(config: &Config, index: usize) -> u16 {
     ports.get(index).or(ports.first()).copied().unwrap_or(5432)
 }
 
-/// The configuration with one of its hosts, at the address that answered: hosts can be added to a configuration, and not be
-/// taken away.
+/// The configuration with one of its hosts, at the address that answered: hosts can be added to a
+/// configuration, and not be taken away.
 fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<Config> {
     let mut one = Config::new();
     match config.get_hosts().get(index)? {
@@ -168,11 +222,21 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
     config.get_password().map(|password| one.password(password));
     config.get_dbname().map(|name| one.dbname(name));
     config.get_options().map(|options| one.options(options));
-    config.get_application_name().map(|name| one.application_name(name));
-    config.get_connect_timeout().map(|timeout| one.connect_timeout(*timeout));
-    config.get_tcp_user_timeout().map(|timeout| one.tcp_user_timeout(*timeout));
-    config.get_keepalives_interval().map(|interval| one.keepalives_interval(interval));
-    config.get_keepalives_retries().map(|retries| one.keepalives_retries(retries));
+    config
+        .get_application_name()
+        .map(|name| one.application_name(name));
+    config
+        .get_connect_timeout()
+        .map(|timeout| one.connect_timeout(*timeout));
+    config
+        .get_tcp_user_timeout()
+        .map(|timeout| one.tcp_user_timeout(*timeout));
+    config
+        .get_keepalives_interval()
+        .map(|interval| one.keepalives_interval(interval));
+    config
+        .get_keepalives_retries()
+        .map(|retries| one.keepalives_retries(retries));
     one.port(port(config, index))
         .keepalives(config.get_keepalives())
         .keepalives_idle(config.get_keepalives_idle())
@@ -183,7 +247,8 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
     Some(one)
 }
 
-/// A connector that trusts the certificates in `root_certificates` (PEM), or the system's where there is no such file.
+/// A connector that trusts the certificates in `root_certificates` (PEM), or the system's where
+/// there is no such file.
 pub(super) fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -198,11 +263,15 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     let mut store = RootCertStore::empty();
     match file {
         Some(path) => {
-            let unreadable = || StoreError::Refused(format!("sslrootcert: cannot read {}", path.display()));
+            let unreadable =
+                || StoreError::Refused(format!("sslrootcert: cannot read {}", path.display()));
             let certificates = CertificateDer::pem_file_iter(path).map_err(|_| unreadable())?;
             store.add_parsable_certificates(certificates.filter_map(Result::ok));
             if store.is_empty() {
-                return Err(StoreError::Refused(format!("sslrootcert: no certificate in {}", path.display())));
+                return Err(StoreError::Refused(format!(
+                    "sslrootcert: no certificate in {}",
+                    path.display()
+                )));
             }
         }
         None => {
@@ -223,16 +292,23 @@ mod tests {
                 "postgres://gatepost:canary@127.0.0.1:1/login",
                 "127.0.0.1:1, database login, role gatepost: connection refused: start Postgres there",
             ),
-            ("postgres://u:canary@nobody.invalid/d", "nobody.invalid:5432, database d, role u: DNS: "),
+            (
+                "postgres://u:canary@nobody.invalid/d",
+                "nobody.invalid:5432, database d, role u: DNS: ",
+            ),
             (
                 "host=/nonexistent user=u password=canary",
                 "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found: start Postgres on this machine",
             ),
         ] {
-            let failed = connect(text.parse().unwrap(), |config| config.connect(postgres::NoTls)).map(drop);
+            let failed = connect(text.parse().unwrap(), |config| {
+                config.connect(postgres::NoTls)
+            })
+            .map(drop);
             let failed = failed.unwrap_err().to_string();
             assert!(
-                failed.starts_with(&format!("database unavailable: {told}")) && !failed.contains("canary"),
+                failed.starts_with(&format!("database unavailable: {told}"))
+                    && !failed.contains("canary"),
                 "{failed}"
             );
         }

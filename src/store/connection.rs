@@ -62,12 +62,16 @@ const PIECES: [(&str, &str); 7] = [
     ),
 ];
 
-/// A statement with its pieces in their places. `{audited source $n}` writes the events of that parameter, once for each row of
-/// `source`, and begins the answer with the hashes of those it wrote.
+/// A statement with its pieces in their places. `{audited source $n}` writes the events of that
+/// parameter, once for each row of `source`, and begins the answer with the hashes of those it
+/// wrote.
 pub fn written_out(sql: &str) -> String {
-    let mut text = PIECES.iter().fold(sql.to_owned(), |text, (name, piece)| text.replace(name, piece));
-    while let Some((before, (what, after))) =
-        text.split_once("{audited ").and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    let mut text = PIECES.iter().fold(sql.to_owned(), |text, (name, piece)| {
+        text.replace(name, piece)
+    });
+    while let Some((before, (what, after))) = text
+        .split_once("{audited ")
+        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
     {
         let (source, events) = what.split_once(' ').unwrap_or_default();
         text = format!(
@@ -103,7 +107,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A statement without values is asked for seldom, as at the start: one round trip, where preparing it first takes two.
+    /// A statement without values is asked for seldom, as at the start: one round trip, where
+    /// preparing it first takes two.
     pub fn query(&mut self, sql: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         if values.is_empty() {
             self.require_time()?;
@@ -116,12 +121,17 @@ impl Connection {
         self.judged(rows)
     }
 
-    pub fn query_opt(&mut self, sql: &'static str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
+    pub fn query_opt(
+        &mut self,
+        sql: &'static str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.into_iter().next())
     }
 
     pub fn query_one(&mut self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
-        self.query_opt(sql, values)?.ok_or_else(StoreError::no_installation)
+        self.query_opt(sql, values)?
+            .ok_or_else(StoreError::no_installation)
     }
 
     pub fn execute(&mut self, sql: &'static str, values: Values<'_>) -> Result<u64, StoreError> {
@@ -131,8 +141,8 @@ impl Connection {
         self.judged(touched)
     }
 
-    /// Runs a statement that writes events: their rows are its last parameter, and the column `audited` of what it answers
-    /// holds the hashes of those it wrote.
+    /// Runs a statement that writes events: their rows are its last parameter, and the column
+    /// `audited` of what it answers holds the hashes of those it wrote.
     pub(super) fn audited(
         &mut self,
         sql: &'static str,
@@ -146,9 +156,14 @@ impl Connection {
         Ok(rows)
     }
 
-    /// Runs a statement around a function that is not ours, prepared anew each time: it may have been replaced meanwhile.
-    /// What the function itself objects is told apart from what went wrong.
-    pub fn query_foreign(&mut self, sql: &str, values: Values<'_>) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+    /// Runs a statement around a function that is not ours, prepared anew each time: it may have
+    /// been replaced meanwhile. What the function itself objects is told apart from what went
+    /// wrong.
+    pub fn query_foreign(
+        &mut self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
         self.require_time()?;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(Objection::of);
@@ -221,12 +236,17 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Tells the log why there is no connection: once until there is one again, and once a minute. Several causes may take
-    /// turns meanwhile.
+    /// Tells the log why there is no connection: once until there is one again, and once a minute.
+    /// Several causes may take turns meanwhile.
     fn tell(&self, error: Option<&StoreError>) {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(error) = error else { return away.clear() };
-        if !away.iter().any(|(told, at)| told == error && at.elapsed() < AGAIN) {
+        let Some(error) = error else {
+            return away.clear();
+        };
+        if !away
+            .iter()
+            .any(|(told, at)| told == error && at.elapsed() < AGAIN)
+        {
             log::warn!(target: AWAY_TARGET, "{error}");
             away.retain(|(told, _)| told != error);
             away.push((error.clone(), Instant::now()));
@@ -236,11 +256,16 @@ impl Connections {
 
 /// Warns where a pooler in between drops, without a word, the settings that a connection asks for.
 fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres::Error> {
-    let shown = client.simple_query("SELECT setting, source FROM pg_settings WHERE name = 'statement_timeout'")?;
+    let shown = client
+        .simple_query("SELECT setting, source FROM pg_settings WHERE name = 'statement_timeout'")?;
     for message in &shown {
-        let SimpleQueryMessage::Row(row) = message else { continue };
+        let SimpleQueryMessage::Row(row) = message else {
+            continue;
+        };
         let (setting, source) = (row.get(0).unwrap_or_default(), row.get(1));
-        if source != Some("client") && !asked_for.contains(&format!("-c statement_timeout={setting} ")) {
+        if source != Some("client")
+            && !asked_for.contains(&format!("-c statement_timeout={setting} "))
+        {
             log::warn!(
                 "statement_timeout is {setting} ms, not what Gatepost asks for: a pooler in between drops such settings. Set \
                  them for the role by ALTER ROLE ... SET; docs/operate/several-machines.md has them"
@@ -256,7 +281,9 @@ impl ManageConnection for Connections {
 
     fn connect(&self) -> Result<Connection, StoreError> {
         if self.is_retired.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable(String::from("another pool makes connections now")));
+            return Err(StoreError::Unavailable(String::from(
+                "another pool makes connections now",
+            )));
         }
         let generation = self.generation.load(Ordering::SeqCst);
         let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
@@ -298,8 +325,8 @@ impl ManageConnection for Connections {
     }
 }
 
-/// Closes connections on a thread of its own: closing one that still waits for an answer waits for it, too, and a frozen
-/// server would hold up the request that found it dead.
+/// Closes connections on a thread of its own: closing one that still waits for an answer waits for
+/// it, too, and a frozen server would hold up the request that found it dead.
 #[derive(Debug)]
 pub(super) struct ClosedElsewhere;
 

@@ -1,5 +1,5 @@
-//! `consents`: what a user allowed a client. A withdrawal keeps the row: its epoch is what kills codes in flight. No row is
-//! one of epoch 0.
+//! `consents`: what a user allowed a client. A withdrawal keeps the row: its epoch is what kills
+//! codes in flight. No row is one of epoch 0.
 
 use postgres::Row;
 
@@ -30,7 +30,11 @@ const FIND: &str = "
 SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = $1::text AND client_id = $2::text";
 
 /// Reads what the user allowed the client.
-pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<ConsentRow>, StoreError> {
+pub fn find(
+    store: &Store,
+    sub: &Subject,
+    client_id: &ClientId,
+) -> Result<Option<ConsentRow>, StoreError> {
     store.find(FIND, &[sub, client_id], consent)
 }
 
@@ -38,14 +42,24 @@ const LIST_OF_USER: &str = "
 SELECT client_id, scopes, claims, granted_at, expires_at, epoch
 FROM consents WHERE sub = $1::text AND cardinality(scopes) > 0 ORDER BY client_id";
 
-/// All that a user has remembered here, lapsed or not, by client. As many as there are clients at most.
-pub fn list_of_user(store: &Store, sub: &Subject) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
-    store.list(LIST_OF_USER, &[sub], |row| Ok((column(row, "client_id")?, consent(row)?)))
+/// All that a user has remembered here, lapsed or not, by client. As many as there are clients at
+/// most.
+pub fn list_of_user(
+    store: &Store,
+    sub: &Subject,
+) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
+    store.list(LIST_OF_USER, &[sub], |row| {
+        Ok((column(row, "client_id")?, consent(row)?))
+    })
 }
 
 fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
     let claims = column::<Vec<String>>(row, "claims")?.into_iter().collect();
-    let consent = Consent { scope: column(row, "scopes")?, claims, given_at: column(row, "granted_at")? };
+    let consent = Consent {
+        scope: column(row, "scopes")?,
+        claims,
+        given_at: column(row, "granted_at")?,
+    };
     read!(row, ConsentRow { expires_at, epoch; consent })
 }
 
@@ -75,9 +89,26 @@ pub struct GivenConsent<'a> {
 }
 
 /// Remembers a consent.
-pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let GivenConsent { sub, client_id, scopes, claims, expires_at, is_required } = given;
-    store.write_audited(GIVE, &[sub, client_id, scopes, claims, expires_at, is_required], audit).map(drop)
+pub fn give(
+    store: &Store,
+    given: &GivenConsent<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let GivenConsent {
+        sub,
+        client_id,
+        scopes,
+        claims,
+        expires_at,
+        is_required,
+    } = given;
+    store
+        .write_audited(
+            GIVE,
+            &[sub, client_id, scopes, claims, expires_at, is_required],
+            audit,
+        )
+        .map(drop)
 }
 
 const END_LAPSED: &str = "
@@ -85,9 +116,13 @@ UPDATE consents SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new
 WHERE sub = $1::text AND client_id = $2::text AND expires_at <= clock_timestamp()
 RETURNING epoch";
 
-/// Ends a consent that has lapsed, with all that stood on it, where the user consents anew without remembering. Answers the
-/// new epoch; `None` where no consent has lapsed.
-pub fn end_lapsed(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<i64>, StoreError> {
+/// Ends a consent that has lapsed, with all that stood on it, where the user consents anew without
+/// remembering. Answers the new epoch; `None` where no consent has lapsed.
+pub fn end_lapsed(
+    store: &Store,
+    sub: &Subject,
+    client_id: &ClientId,
+) -> Result<Option<i64>, StoreError> {
     let row = store.write(|connection| connection.query_opt(END_LAPSED, &[sub, client_id]))?;
     row.map(|row| column(&row, "epoch")).transpose()
 }
@@ -100,7 +135,15 @@ WITH withdrawn AS (
 INSERT INTO audit_events SELECT a.* FROM unnest($3::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair, remembered before or not.
-pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    store.write_audited(WITHDRAW, &[sub, client_id], audit).map(drop)
+/// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair,
+/// remembered before or not.
+pub fn withdraw(
+    store: &Store,
+    sub: &Subject,
+    client_id: &ClientId,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    store
+        .write_audited(WITHDRAW, &[sub, client_id], audit)
+        .map(drop)
 }

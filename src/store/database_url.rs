@@ -1,5 +1,6 @@
-//! The database setting: a URL or a key/value string of the `postgres` crate, with `sslmode=verify-ca`,
-//! `sslmode=verify-full` and `sslrootcert` beside, and our time-outs wherever it names none.
+//! The database setting: a URL or a key/value string of the `postgres` crate, with
+//! `sslmode=verify-ca`, `sslmode=verify-full` and `sslrootcert` beside, and our time-outs wherever
+//! it names none.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,20 +11,22 @@ use postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::StoreError;
 
-/// For request-serving connections: no statement, lock or open transaction outlives a request's patience, and statements
-/// are planned for what they do.
+/// For request-serving connections: no statement, lock or open transaction outlives a request's
+/// patience, and statements are planned for what they do.
 pub(super) const SERVING_OPTIONS: [(&str, &str); 7] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
     ("idle_in_transaction_session_timeout", "5000"),
     ("default_transaction_isolation", "read\\ committed"),
-    // Each statement is a look-up by keys, so one plan is as good as another; left to choose, Postgres plans those over
-    // partitions anew at every execution, which takes longer than running them.
+    // Each statement is a look-up by keys, so one plan is as good as another; left to choose,
+    // Postgres plans those over partitions anew at every execution, which takes longer than running
+    // them.
     ("plan_cache_mode", "force_generic_plan"),
-    // Such a plan stays as it is until the next ANALYZE. Made while a partition has a page or two, it would read it from end
-    // to end, and go on doing so however long it has become.
+    // Such a plan stays as it is until the next ANALYZE. Made while a partition has a page or two,
+    // it would read it from end to end, and go on doing so however long it has become.
     ("enable_seqscan", "off"),
-    // Such a plan counts partitions that it will not visit, so Postgres thinks it worth compiling: 25 ms each time.
+    // Such a plan counts partitions that it will not visit, so Postgres thinks it worth compiling:
+    // 25 ms each time.
     ("jit", "off"),
 ];
 
@@ -36,7 +39,8 @@ pub(super) const FUNCTION_OPTIONS: [(&str, &str); 5] = [
     ("jit", "off"),
 ];
 
-/// For migrations, `apply` and maintenance: patient with statements, never with locks that requests wait behind.
+/// For migrations, `apply` and maintenance: patient with statements, never with locks that requests
+/// wait behind.
 pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "60000"),
     ("lock_timeout", "5000"),
@@ -59,29 +63,51 @@ pub(super) struct DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    /// Parses the setting. The error names what is wrong with it, never its text: it may hold a password.
+    /// Parses the setting. The error names what is wrong with it, never its text: it may hold a
+    /// password.
     pub(super) fn parse(text: &str) -> Result<DatabaseUrl, StoreError> {
-        let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://")
+        {
             let (base, query) = text.split_once('?').unwrap_or((text, ""));
             // A part of the password would be taken for a host, and printed.
-            if base.matches('@').count() > 1 || query.split('&').any(|pair| pair.contains('@') && !pair.contains('=')) {
-                return Err(refused("write @ as %40 and ? as %3F in its user name and password"));
+            if base.matches('@').count() > 1
+                || query
+                    .split('&')
+                    .any(|pair| pair.contains('@') && !pair.contains('='))
+            {
+                return Err(refused(
+                    "write @ as %40 and ? as %3F in its user name and password",
+                ));
             }
             split_url(text)
         } else {
             split_key_values(text)?
         };
-        let mut config: Config = rest.parse().map_err(|_| refused("it is neither a URL nor a key/value string"))?;
-        let named = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let mut config: Config = rest
+            .parse()
+            .map_err(|_| refused("it is neither a URL nor a key/value string"))?;
+        let named = |key: &str| {
+            pairs
+                .iter()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value.as_str())
+        };
         config.ssl_mode(ssl_mode(named("sslmode"), &config)?);
         fill_in(&mut config, |key| named(key).is_some());
-        Ok(DatabaseUrl { config, root_certificates: named("sslrootcert").map(PathBuf::from) })
+        Ok(DatabaseUrl {
+            config,
+            root_certificates: named("sslrootcert").map(PathBuf::from),
+        })
     }
 
     /// The configuration with server settings for one kind of work; those in the URL win.
     pub(super) fn config(&self, options: &[(&str, &str)]) -> Config {
         let mut config = self.config.clone();
-        let own = options.iter().map(|(name, value)| format!("-c {name}={value}")).collect::<Vec<_>>().join(" ");
+        let own = options
+            .iter()
+            .map(|(name, value)| format!("-c {name}={value}"))
+            .collect::<Vec<_>>()
+            .join(" ");
         // The server takes the last of two settings of one name.
         let all = format!("{own} {}", self.config.get_options().unwrap_or_default());
         // PgBouncer refuses a blank at the end.
@@ -99,12 +125,22 @@ type FillIn = fn(&mut Config) -> &mut Config;
 /// Our own time-outs: without them a lost server is noticed after minutes or never.
 fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
     let defaults: [(&str, FillIn); 6] = [
-        ("connect_timeout", |config| config.connect_timeout(Duration::from_secs(2))),
-        ("tcp_user_timeout", |config| config.tcp_user_timeout(Duration::from_secs(3))),
-        ("keepalives_idle", |config| config.keepalives_idle(Duration::from_secs(5))),
-        ("keepalives_interval", |config| config.keepalives_interval(Duration::from_secs(2))),
+        ("connect_timeout", |config| {
+            config.connect_timeout(Duration::from_secs(2))
+        }),
+        ("tcp_user_timeout", |config| {
+            config.tcp_user_timeout(Duration::from_secs(3))
+        }),
+        ("keepalives_idle", |config| {
+            config.keepalives_idle(Duration::from_secs(5))
+        }),
+        ("keepalives_interval", |config| {
+            config.keepalives_interval(Duration::from_secs(2))
+        }),
         ("keepalives_retries", |config| config.keepalives_retries(2)),
-        ("application_name", |config| config.application_name("gatepost")),
+        ("application_name", |config| {
+            config.application_name("gatepost")
+        }),
     ];
     for (_, fill_in) in defaults.iter().filter(|(key, _)| !names(key)) {
         fill_in(config);
@@ -114,34 +150,52 @@ fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
     }
 }
 
-/// Unnamed, TLS is used where the server offers it, except on this machine. `verify-ca` checks the name as well:
-/// TLS here always verifies in full.
+/// Unnamed, TLS is used where the server offers it, except on this machine. `verify-ca` checks the
+/// name as well: TLS here always verifies in full.
 fn ssl_mode(named: Option<&str>, config: &Config) -> Result<SslMode, StoreError> {
     match named {
         None if config.get_hosts().iter().all(is_local) => Ok(SslMode::Disable),
         None | Some("prefer") => Ok(SslMode::Prefer),
         Some("disable") => Ok(SslMode::Disable),
         Some("require" | "verify-ca" | "verify-full") => Ok(SslMode::Require),
-        Some(_) => Err(refused("sslmode must be disable, prefer, require, verify-ca or verify-full")),
+        Some(_) => Err(refused(
+            "sslmode must be disable, prefer, require, verify-ca or verify-full",
+        )),
     }
 }
 
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+            name == "localhost"
+                || name
+                    .parse()
+                    .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
         }
         Host::Unix(_) => true,
     }
 }
 
-/// Takes `sslmode` and `sslrootcert` out of a URL's query; answers the rest and every pair of the query.
+/// Takes `sslmode` and `sslrootcert` out of a URL's query; answers the rest and every pair of the
+/// query.
 fn split_url(text: &str) -> (String, Vec<(String, String)>) {
-    let Some((base, query)) = text.split_once('?') else { return (text.to_owned(), Vec::new()) };
+    let Some((base, query)) = text.split_once('?') else {
+        return (text.to_owned(), Vec::new());
+    };
     let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-    let pair = |part: &str| part.split_once('=').map(|(key, value)| (decode(key), decode(value)));
-    let kept: Vec<&str> = query.split('&').filter(|part| !pair(part).is_some_and(|(key, _)| is_ours(&key))).collect();
-    let rest = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    let pair = |part: &str| {
+        part.split_once('=')
+            .map(|(key, value)| (decode(key), decode(value)))
+    };
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|part| !pair(part).is_some_and(|(key, _)| is_ours(&key)))
+        .collect();
+    let rest = if kept.is_empty() {
+        base.to_owned()
+    } else {
+        format!("{base}?{}", kept.join("&"))
+    };
     (rest, query.split('&').filter_map(pair).collect())
 }
 
@@ -150,19 +204,30 @@ fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), Store
     let mut rest = String::new();
     let mut remaining = text.trim_start();
     while !remaining.is_empty() {
-        let (key, after) = remaining.split_once('=').ok_or_else(|| refused("a key without a value"))?;
-        let (value, length) = quoted_or_bare(after.trim_start()).ok_or_else(|| refused("an unterminated quote"))?;
+        let (key, after) = remaining
+            .split_once('=')
+            .ok_or_else(|| refused("a key without a value"))?;
+        let (value, length) =
+            quoted_or_bare(after.trim_start()).ok_or_else(|| refused("an unterminated quote"))?;
         let key = key.trim().to_owned();
         if !is_ours(&key) {
-            rest.push_str(&format!("{key}='{}' ", value.replace('\\', "\\\\").replace('\'', "\\'")));
+            rest.push_str(&format!(
+                "{key}='{}' ",
+                value.replace('\\', "\\\\").replace('\'', "\\'")
+            ));
         }
         pairs.push((key, value));
-        remaining = after.trim_start().get(length..).unwrap_or_default().trim_start();
+        remaining = after
+            .trim_start()
+            .get(length..)
+            .unwrap_or_default()
+            .trim_start();
     }
     Ok((rest, pairs))
 }
 
-/// Reads one value, quoted or up to white space, with backslash escapes; answers it and the bytes it took.
+/// Reads one value, quoted or up to white space, with backslash escapes; answers it and the bytes
+/// it took.
 fn quoted_or_bare(text: &str) -> Option<(String, usize)> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -197,10 +262,20 @@ mod tests {
             "host=db.example user=u password='p' dbname=gatepost sslmode = verify-full sslrootcert='/ca.pem' connect_timeout=7",
         ] {
             let url = DatabaseUrl::parse(text).unwrap();
-            assert_eq!(url.root_certificates, Some(PathBuf::from("/ca.pem")), "{text}");
+            assert_eq!(
+                url.root_certificates,
+                Some(PathBuf::from("/ca.pem")),
+                "{text}"
+            );
             assert_eq!(url.config.get_ssl_mode(), SslMode::Require);
-            assert_eq!(url.config.get_connect_timeout(), Some(&Duration::from_secs(7)));
-            assert_eq!(url.config.get_tcp_user_timeout(), Some(&Duration::from_secs(3)));
+            assert_eq!(
+                url.config.get_connect_timeout(),
+                Some(&Duration::from_secs(7))
+            );
+            assert_eq!(
+                url.config.get_tcp_user_timeout(),
+                Some(&Duration::from_secs(3))
+            );
             assert_eq!(url.config.get_password(), Some(&b"p"[..]));
         }
     }
@@ -214,33 +289,57 @@ mod tests {
 
     #[test]
     fn tls_is_left_out_only_on_this_machine_or_by_name() {
-        for text in
-            ["postgres:///g?host=/run/pg", "postgres://localhost/g", "host=127.0.0.1 user=u", "host=db sslmode=disable"]
-        {
+        for text in [
+            "postgres:///g?host=/run/pg",
+            "postgres://localhost/g",
+            "host=127.0.0.1 user=u",
+            "host=db sslmode=disable",
+        ] {
             assert_eq!(parse(text).get_ssl_mode(), SslMode::Disable, "{text}");
         }
-        assert_eq!(parse("postgres://db.example/g").get_ssl_mode(), SslMode::Prefer);
-        assert_eq!(parse("postgres://localhost/g?sslmode=verify-ca").get_ssl_mode(), SslMode::Require);
+        assert_eq!(
+            parse("postgres://db.example/g").get_ssl_mode(),
+            SslMode::Prefer
+        );
+        assert_eq!(
+            parse("postgres://localhost/g?sslmode=verify-ca").get_ssl_mode(),
+            SslMode::Require
+        );
     }
 
     #[test]
     fn settings_of_the_url_come_after_ours() {
         let config = parse("postgres://localhost/g?options=-c%20statement_timeout%3D9");
         let options = config.get_options().unwrap();
-        assert!(options.find("statement_timeout=3000").unwrap() < options.find("statement_timeout=9").unwrap());
+        assert!(
+            options.find("statement_timeout=3000").unwrap()
+                < options.find("statement_timeout=9").unwrap()
+        );
     }
 
     #[test]
     fn options_end_without_a_blank() {
-        for text in ["postgres://localhost/g", "postgres://localhost/g?options=-c%20jit%3Don%20"] {
+        for text in [
+            "postgres://localhost/g",
+            "postgres://localhost/g?options=-c%20jit%3Don%20",
+        ] {
             let config = parse(text);
-            assert!(config.get_options().unwrap().ends_with(|last: char| !last.is_whitespace()), "{text}");
+            assert!(
+                config
+                    .get_options()
+                    .unwrap()
+                    .ends_with(|last: char| !last.is_whitespace()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn several_hosts_ask_for_the_writable_one() {
-        assert_eq!(parse("postgres://a,b/g").get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(
+            parse("postgres://a,b/g").get_target_session_attrs(),
+            TargetSessionAttrs::ReadWrite
+        );
         assert_eq!(
             parse("postgres://a,b/g?target_session_attrs=any").get_target_session_attrs(),
             TargetSessionAttrs::Any
@@ -258,7 +357,10 @@ mod tests {
             "postgres://u:12?canary@h/d",
             "postgres://canary:12?p@h/d",
         ] {
-            let error = DatabaseUrl::parse(text).map(|_| ()).unwrap_err().to_string();
+            let error = DatabaseUrl::parse(text)
+                .map(|_| ())
+                .unwrap_err()
+                .to_string();
             assert!(!error.contains("canary"), "{error}");
         }
     }

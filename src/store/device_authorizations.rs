@@ -1,5 +1,6 @@
-//! `device_authorizations`: devices that wait for their users, from the request to its expiry. Both codes are known here
-//! by keyed hashes alone, made by the caller under every line of the master secret.
+//! `device_authorizations`: devices that wait for their users, from the request to its expiry. Both
+//! codes are known here by keyed hashes alone, made by the caller under every line of the master
+//! secret.
 
 use std::time::Duration;
 
@@ -59,17 +60,38 @@ SELECT pending.devices < $9::int8 AS has_room, entered.client_id IS NOT NULL AS 
 /// Enters a device.
 pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
-    let NewDevice { client_id, scopes, resources, acr_values, .. } = new;
+    let NewDevice {
+        client_id,
+        scopes,
+        resources,
+        acr_values,
+        ..
+    } = new;
     let (device_code, user_code) = (&new.device_code_hash[..], &new.user_code_hash[..]);
-    let (interval, lifetime, most) = (seconds(new.interval), seconds(new.lifetime), i64::from(new.most_pending));
-    let values: Values<'_> =
-        &[&device_code, &user_code, client_id, scopes, resources, acr_values, &interval, &lifetime, &most];
+    let (interval, lifetime, most) = (
+        seconds(new.interval),
+        seconds(new.lifetime),
+        i64::from(new.most_pending),
+    );
+    let values: Values<'_> = &[
+        &device_code,
+        &user_code,
+        client_id,
+        scopes,
+        resources,
+        acr_values,
+        &interval,
+        &lifetime,
+        &most,
+    ];
     let row = store.write(|connection| connection.query_one(INSERT, values))?;
-    Ok(match (column(&row, "has_room")?, column(&row, "entered")?) {
-        (_, true) => Entered::Waiting,
-        (true, false) => Entered::CodeTaken,
-        (false, false) => Entered::TooManyPending,
-    })
+    Ok(
+        match (column(&row, "has_room")?, column(&row, "entered")?) {
+            (_, true) => Entered::Waiting,
+            (true, false) => Entered::CodeTaken,
+            (false, false) => Entered::TooManyPending,
+        },
+    )
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +106,10 @@ SELECT client_id, scopes, acr_values FROM device_authorizations
 WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()";
 
 /// Finds the device behind a user code, while it waits.
-pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Option<WaitingDevice>, StoreError> {
+pub fn find_waiting(
+    store: &Store,
+    user_code_hashes: &[[u8; 32]],
+) -> Result<Option<WaitingDevice>, StoreError> {
     store.find(
         FIND_WAITING,
         &[&slices(user_code_hashes)],
@@ -129,13 +154,44 @@ pub fn decide(
     new: &NewDecision<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let NewDecision { scopes, session_epochs, client_epoch, ends_lapsed_consent, .. } = new;
-    let SignIn { subject, tenant, identity_provider, auth_time, amr, acr, .. } = new.user;
-    let (hashes, allowed) = (slices(user_code_hashes), new.decision == DeviceDecision::Allowed);
+    let NewDecision {
+        scopes,
+        session_epochs,
+        client_epoch,
+        ends_lapsed_consent,
+        ..
+    } = new;
+    let SignIn {
+        subject,
+        tenant,
+        identity_provider,
+        auth_time,
+        amr,
+        acr,
+        ..
+    } = new.user;
+    let (hashes, allowed) = (
+        slices(user_code_hashes),
+        new.decision == DeviceDecision::Allowed,
+    );
     let tenant = tenant_text(tenant.as_ref());
-    let who: Values<'_> = &[&hashes, &allowed, subject, scopes, &tenant, identity_provider, auth_time, amr, acr];
-    let stands_on: Values<'_> =
-        &[&session_epochs.installation, client_epoch, &session_epochs.user, ends_lapsed_consent];
+    let who: Values<'_> = &[
+        &hashes,
+        &allowed,
+        subject,
+        scopes,
+        &tenant,
+        identity_provider,
+        auth_time,
+        amr,
+        acr,
+    ];
+    let stands_on: Values<'_> = &[
+        &session_epochs.installation,
+        client_epoch,
+        &session_epochs.user,
+        ends_lapsed_consent,
+    ];
     let decided = store.write_audited(DECIDE, &[who, stands_on].concat(), audit)?;
     Ok(!decided.is_empty())
 }
@@ -155,7 +211,8 @@ pub struct GrantedDevice {
     pub epochs: Epochs,
 }
 
-/// The one statement of a poll: the row it leaves says whether it came too early, and until when the next one will.
+/// The one statement of a poll: the row it leaves says whether it came too early, and until when
+/// the next one will.
 const POLL: &str = "
 UPDATE device_authorizations
 SET polled_at = clock_timestamp(),
@@ -176,21 +233,44 @@ pub fn poll(
     let hashes = slices(device_code_hashes);
     let row = store.write(|connection| connection.query_opt(POLL, &[&hashes, client_id]))?;
     let Some(row) = &row else { return Ok(None) };
-    let decision = column::<Option<bool>>(row, "allowed")?
-        .map(|allowed| if allowed { DeviceDecision::Allowed } else { DeviceDecision::Denied });
-    let (redeemed, expired, early) = (column(row, "redeemed")?, column(row, "expired")?, column(row, "polled_early")?);
+    let decision = column::<Option<bool>>(row, "allowed")?.map(|allowed| {
+        if allowed {
+            DeviceDecision::Allowed
+        } else {
+            DeviceDecision::Denied
+        }
+    });
+    let (redeemed, expired, early) = (
+        column(row, "redeemed")?,
+        column(row, "expired")?,
+        column(row, "polled_early")?,
+    );
     let granted = match decision {
         Some(DeviceDecision::Allowed) => {
             let (user, resources) = (sign_in(row, "tenant")?, column(row, "resources")?);
-            Some(GrantedDevice { user, scope: column(row, "granted_scopes")?, resources, epochs: epochs(row)? })
+            Some(GrantedDevice {
+                user,
+                scope: column(row, "granted_scopes")?,
+                resources,
+                epochs: epochs(row)?,
+            })
         }
         Some(DeviceDecision::Denied) | None => None,
     };
-    Ok(Some(PolledDevice { facts: PollFacts { redeemed, expired, decision, early }, granted }))
+    Ok(Some(PolledDevice {
+        facts: PollFacts {
+            redeemed,
+            expired,
+            decision,
+            early,
+        },
+        granted,
+    }))
 }
 
-/// Of all that redeem at once one finds the row unspent; the others wait for it and then find it spent. The statement's own
-/// `attempt` means that our answer was lost. Where user, client or consent do not stand the grant is revoked from the start.
+/// Of all that redeem at once one finds the row unspent; the others wait for it and then find it
+/// spent. The statement's own `attempt` means that our answer was lost. Where user, client or
+/// consent do not stand the grant is revoked from the start.
 const REDEEM: &str = "
 WITH standing AS (
     SELECT d.device_code_hash,
@@ -241,8 +321,8 @@ pub enum DeviceRedemption {
     NoLongerStands,
 }
 
-/// Redeems what a user granted: at most one caller ever gets `Issued`. When the connection breaks before the answer, the
-/// same attempt is made once more. The event's name is the statement's own.
+/// Redeems what a user granted: at most one caller ever gets `Issued`. When the connection breaks
+/// before the answer, the same attempt is made once more. The event's name is the statement's own.
 pub fn redeem(
     store: &Store,
     device_code_hashes: &[[u8; 32]],
@@ -251,12 +331,26 @@ pub fn redeem(
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption, StoreError> {
     let hashes = slices(device_code_hashes);
-    let own = AuditEvent { detail: with_grant(&audit.detail, new.id), ..audit.clone() };
-    let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent { event, ..own.clone() });
-    let values: Values<'_> =
-        &[&hashes, &new.client_id, &&attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.is_offline()];
-    let rows =
-        store.write_once_more(|connection| connection.audited(REDEEM, values, &events, Together::Alternatives))?;
+    let own = AuditEvent {
+        detail: with_grant(&audit.detail, new.id),
+        ..audit.clone()
+    };
+    let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent {
+        event,
+        ..own.clone()
+    });
+    let values: Values<'_> = &[
+        &hashes,
+        &new.client_id,
+        &&attempt[..],
+        &new.id.day,
+        &&new.id.random[..],
+        &new.expires_at,
+        &new.is_offline(),
+    ];
+    let rows = store.write_once_more(|connection| {
+        connection.audited(REDEEM, values, &events, Together::Alternatives)
+    })?;
     match rows.first() {
         None => Ok(DeviceRedemption::Spent),
         Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(row)?))),
@@ -264,7 +358,8 @@ pub fn redeem(
     }
 }
 
-/// Kept for an hour beyond the end: until then a device is told that it came too late, and not that it is unknown.
+/// Kept for an hour beyond the end: until then a device is told that it came too late, and not that
+/// it is unknown.
 const CLEAN: &str = "
 DELETE FROM device_authorizations WHERE device_code_hash IN (
     SELECT device_code_hash FROM device_authorizations

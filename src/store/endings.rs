@@ -1,6 +1,7 @@
-//! Endings that were there already. When no standby acknowledges a commit the answer is 503, but the row is there. A repeated
-//! request finds it, writes nothing, and so waits for no standby. To answer "it is over" then would promise too much: the next
-//! primary may never have heard of it. So Gatepost commits something before it answers, which waits as the ending did.
+//! Endings that were there already. When no standby acknowledges a commit the answer is 503, but
+//! the row is there. A repeated request finds it, writes nothing, and so waits for no standby. To
+//! answer "it is over" then would promise too much: the next primary may never have heard of it. So
+//! Gatepost commits something before it answers, which waits as the ending did.
 //!
 //! Everything that acknowledges an ending stands here. `tests/hardship/standby.rs` walks all of it
 //! with the standby away.
@@ -47,15 +48,17 @@ pub(super) const CONFIRM: &str = "
 SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, 'gatepost', '') END
        IS NOT NULL AS waits";
 
-/// Endings that this process has seen confirmed, by what names each for good. A token or cookie that is sent again and again
-/// makes one commit, not one each.
+/// Endings that this process has seen confirmed, by what names each for good. A token or cookie
+/// that is sent again and again makes one commit, not one each.
 #[derive(Default)]
 pub(super) struct Confirmed(Mutex<HashMap<Vec<u8>, Instant>>);
 
 impl Confirmed {
     fn has(&self, mark: &[u8]) -> bool {
         let confirmed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        confirmed.get(mark).is_some_and(|at| at.elapsed() < REMEMBERED)
+        confirmed
+            .get(mark)
+            .is_some_and(|at| at.elapsed() < REMEMBERED)
     }
 
     fn note(&self, mark: &[u8]) {
@@ -68,9 +71,10 @@ impl Confirmed {
 }
 
 impl Store {
-    /// Runs a statement that ends something, and answers whether it did. Its one row says so in the column `ended`; no row
-    /// means that there is nothing of that name. What had ended before is confirmed on the same connection, so by the server
-    /// that said so. `mark` names what can end but once.
+    /// Runs a statement that ends something, and answers whether it did. Its one row says so in the
+    /// column `ended`; no row means that there is nothing of that name. What had ended before is
+    /// confirmed on the same connection, so by the server that said so. `mark` names what can end
+    /// but once.
     pub(super) fn end(
         &self,
         mark: Option<&[u8]>,
@@ -80,7 +84,9 @@ impl Store {
     ) -> Result<bool, StoreError> {
         self.write(|connection| {
             let rows = connection.audited(sql, values, events, Together::InOrder)?;
-            let Some(row) = rows.first() else { return Ok(false) };
+            let Some(row) = rows.first() else {
+                return Ok(false);
+            };
             let ended: bool = column(row, "ended")?;
             if !ended && !mark.is_some_and(|mark| self.confirmed().has(mark)) {
                 connection.query(CONFIRM, &[])?;
@@ -94,6 +100,7 @@ impl Store {
 
     /// Confirms an ending that was found done, before the answer says so.
     pub fn confirm(&self) -> Result<(), StoreError> {
-        self.write(|connection| connection.query(CONFIRM, &[])).map(drop)
+        self.write(|connection| connection.query(CONFIRM, &[]))
+            .map(drop)
     }
 }

@@ -1,5 +1,6 @@
-//! What can go wrong between us and Postgres, in the few kinds a caller acts on. The texts are for the log: they name
-//! conditions, tables, constraints and where a connection was tried, never values, passwords or statements' parameters.
+//! What can go wrong between us and Postgres, in the few kinds a caller acts on. The texts are for
+//! the log: they name conditions, tables, constraints and where a connection was tried, never
+//! values, passwords or statements' parameters.
 
 use std::fmt;
 
@@ -8,30 +9,35 @@ use postgres::error::{DbError, SqlState};
 /// The target of the log lines that say why the database is away.
 pub const AWAY_TARGET: &str = "gatepost::store::away";
 
-/// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the server's log.
+/// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the
+/// server's log.
 pub(super) const RAISE: &str = "exec_stmt_raise";
 
-/// The server's routine that warns, and reports success, when a commit's wait for a standby is ended.
+/// The server's routine that warns, and reports success, when a commit's wait for a standby is
+/// ended.
 pub(super) const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
     /// No connection could be had; nothing was sent.
     Unavailable(String),
-    /// The connection broke, or the server gave up, while a statement was under way: it may or may not have been done.
+    /// The connection broke, or the server gave up, while a statement was under way: it may or may
+    /// not have been done.
     Severed(String),
     /// Every place in the lane of database users stayed taken for 250 ms.
     Busy,
-    /// Lost against another transaction (40001, 40P01, 55P03), also the second time; nothing was done.
+    /// Lost against another transaction (40001, 40P01, 55P03), also the second time; nothing was
+    /// done.
     Conflict(String),
     /// Something of that name is there already; the unique constraint's name.
     Taken(String),
-    /// The database as it stands must not be used: wrong schema level, wrong issuer, unfit encoding, bad settings.
+    /// The database as it stands must not be used: wrong schema level, wrong issuer, unfit
+    /// encoding, bad settings.
     Refused(String),
     /// A row does not read as this program writes it.
     Corrupt(String),
-    /// The server answers but denies the work: its disk is full, it takes no writes, a right or a table is missing. Nothing
-    /// was done. The store logs it, once.
+    /// The server answers but denies the work: its disk is full, it takes no writes, a right or a
+    /// table is missing. Nothing was done. The store logs it, once.
     Denied(String),
     /// A statement failed: a mistake of ours.
     Query(String),
@@ -51,7 +57,9 @@ impl StoreError {
 
     /// It is committed here, and may be lost with this server.
     pub(super) fn unacknowledged() -> StoreError {
-        StoreError::Severed(String::from("the server warned that a standby did not acknowledge"))
+        StoreError::Severed(String::from(
+            "the server warned that a standby did not acknowledge",
+        ))
     }
 
     pub(super) fn no_installation() -> StoreError {
@@ -63,7 +71,8 @@ impl StoreError {
         matches!(self, StoreError::Conflict(_))
     }
 
-    /// Whether another connection may do better: the statement may or may not have been done, or this server denied it.
+    /// Whether another connection may do better: the statement may or may not have been done, or
+    /// this server denied it.
     pub(super) fn is_severed(&self) -> bool {
         matches!(self, StoreError::Severed(_) | StoreError::Denied(_))
     }
@@ -91,7 +100,9 @@ impl From<postgres::Error> for StoreError {
     fn from(error: postgres::Error) -> StoreError {
         match error.as_db_error() {
             Some(database_error) => classify(database_error),
-            None if is_conversion(&error) => StoreError::Corrupt(String::from("a value of an unexpected type")),
+            None if is_conversion(&error) => {
+                StoreError::Corrupt(String::from("a value of an unexpected type"))
+            }
             None => StoreError::Severed(transport_cause(&error)),
         }
     }
@@ -102,7 +113,10 @@ pub(super) fn while_connecting(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(database_error) => {
             let words = refusal_to_connect(database_error);
-            words.map_or_else(|| condition(database_error), |words| format!("{words}, {}", condition(database_error)))
+            words.map_or_else(
+                || condition(database_error),
+                |words| format!("{words}, {}", condition(database_error)),
+            )
         }
         None => transport_cause(error),
     }
@@ -116,9 +130,9 @@ fn refusal_to_connect(error: &DbError) -> Option<&'static str> {
         "42501" => Some("the role may not connect to it"),
         "53300" => Some("it has too many connections"),
         "57P03" => Some("it is starting or stopping"),
-        "08P01" if error.message().starts_with("unsupported startup parameter") => {
-            Some("a pooler refuses its options: in PgBouncer set ignore_startup_parameters = options")
-        }
+        "08P01" if error.message().starts_with("unsupported startup parameter") => Some(
+            "a pooler refuses its options: in PgBouncer set ignore_startup_parameters = options",
+        ),
         // Whatever it is: PgBouncer has this one code for it.
         "08P01" => Some("a pooler refuses it: the pooler's log says why"),
         _ => None,
@@ -135,7 +149,8 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// 22P02: text that is no number, date, jsonb; 22P05 and 22021: characters that the database does not hold.
+    /// 22P02: text that is no number, date, jsonb; 22P05 and 22021: characters that the database
+    /// does not hold.
     pub(super) fn of(error: &postgres::Error) -> Option<Objection> {
         let error = error.as_db_error()?;
         match error.code().code() {
@@ -148,8 +163,12 @@ impl Objection {
 
 fn classify(error: &DbError) -> StoreError {
     let code = error.code();
-    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE]
-        .contains(code)
+    if [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::LOCK_NOT_AVAILABLE,
+    ]
+    .contains(code)
     {
         return StoreError::Conflict(condition(error));
     }
@@ -191,25 +210,35 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
     }
 }
 
-/// Conditions after which a connection is not used again: a read-only server (25006), the server going down (57P0x), a
-/// broken connection (08xxx), a cached plan that no longer fits the schema (0A000).
+/// Conditions after which a connection is not used again: a read-only server (25006), the server
+/// going down (57P0x), a broken connection (08xxx), a cached plan that no longer fits the schema
+/// (0A000).
 pub(super) fn ends_connection(code: &SqlState) -> bool {
     let code = code.code();
     matches!(code, "25006" | "0A000") || code.starts_with("57P0") || code.starts_with("08")
 }
 
-/// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42), so not where a
-/// function raised it.
+/// SQLSTATE and the names in it. The server's message only where it can hold nothing but
+/// identifiers (class 42), so not where a function raised it.
 fn condition(error: &DbError) -> String {
     let mut text = format!("SQLSTATE {}", error.code().code());
-    for (kind, name) in [("table", error.table()), ("column", error.column()), ("constraint", error.constraint())] {
+    for (kind, name) in [
+        ("table", error.table()),
+        ("column", error.column()),
+        ("constraint", error.constraint()),
+    ] {
         if let Some(name) = name {
             text.push_str(&format!(", {kind} {name}"));
         }
     }
-    let names_only = error.code().code().starts_with("42") && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION;
+    let names_only = error.code().code().starts_with("42")
+        && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION;
     if names_only && error.routine() != Some(RAISE) {
-        let message = error.message().escape_debug().to_string().replace("\\\"", "\"");
+        let message = error
+            .message()
+            .escape_debug()
+            .to_string()
+            .replace("\\\"", "\"");
         text.push_str(&format!(": {message}"));
     }
     text
@@ -217,7 +246,9 @@ fn condition(error: &DbError) -> String {
 
 fn is_conversion(error: &postgres::Error) -> bool {
     let text = error.to_string();
-    text.starts_with("error serializing") || text.starts_with("error deserializing") || text.contains("invalid column")
+    text.starts_with("error serializing")
+        || text.starts_with("error deserializing")
+        || text.contains("invalid column")
 }
 
 /// The kind of a failure below the protocol.
@@ -228,7 +259,10 @@ fn transport_cause(error: &postgres::Error) -> String {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if error.to_string() == "error performing TLS handshake" {
         // The library's one word for it.
-        let cause = cause.replace("UnknownIssuer", "of no authority that is trusted here; sslrootcert can name one");
+        let cause = cause.replace(
+            "UnknownIssuer",
+            "of no authority that is trusted here; sslrootcert can name one",
+        );
         return format!("TLS: {}", cause.escape_debug());
     }
     if cause == "password missing" {
@@ -237,10 +271,20 @@ fn transport_cause(error: &postgres::Error) -> String {
     if let Some(why) = cause.strip_prefix("failed to lookup address information") {
         return format!("DNS{why}");
     }
-    let Some(source) = error.source().and_then(|source| source.downcast_ref::<std::io::Error>()) else {
-        return String::from(if error.is_closed() { "connection closed" } else { "connection failed" });
+    let Some(source) = error
+        .source()
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+    else {
+        return String::from(if error.is_closed() {
+            "connection closed"
+        } else {
+            "connection failed"
+        });
     };
-    #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is the standard library's and non-exhaustive")]
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "ErrorKind is the standard library's and non-exhaustive"
+    )]
     let kind = match source.kind() {
         ErrorKind::ConnectionRefused => "connection refused: start Postgres there",
         ErrorKind::NotFound => "socket not found: start Postgres on this machine",

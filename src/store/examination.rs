@@ -1,4 +1,5 @@
-//! What `gatepost doctor` asks the database server. It reads catalogs and settings only, so it works without rights to our tables.
+//! What `gatepost doctor` asks the database server. It reads catalogs and settings only, so it
+//! works without rights to our tables.
 
 use std::time::Instant;
 
@@ -36,7 +37,10 @@ pub fn examine(store: &Store, connections: u32) -> Result<Vec<Finding>, StoreErr
         let mut findings = Vec::new();
         for row in client.query(EXAMINE, &[&i64::from(connections)])? {
             let verdict = Verdict::from_name(row.try_get(0)?).unwrap_or(Verdict::Broken);
-            findings.push(Finding { verdict, text: row.try_get(1)? });
+            findings.push(Finding {
+                verdict,
+                text: row.try_get(1)?,
+            });
         }
         let mut shortest = u128::MAX;
         for _ in 0..3 {
@@ -45,13 +49,17 @@ pub fn examine(store: &Store, connections: u32) -> Result<Vec<Finding>, StoreErr
             shortest = shortest.min(begun.elapsed().as_millis());
         }
         let text = format!("database: a commit takes {shortest} ms");
-        findings.push(if shortest < 100 { Finding::fine(text) } else { Finding::weak(text + ", and tokens wait") });
+        findings.push(if shortest < 100 {
+            Finding::fine(text)
+        } else {
+            Finding::weak(text + ", and tokens wait")
+        });
         Ok(findings)
     })
 }
 
-/// Refuses a pooler that gives a connection's statements to another one of Postgres, where they were not prepared. It shows
-/// only while that one is in use, so others are kept in use meanwhile.
+/// Refuses a pooler that gives a connection's statements to another one of Postgres, where they
+/// were not prepared. It shows only while that one is in use, so others are kept in use meanwhile.
 pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
     store.administer(|client| {
         for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! `grants`: one row per redeemed authorization. The row proves that a code was used: the request that inserts it has
-//! redeemed the code, and a request that finds it is a replay.
+//! `grants`: one row per redeemed authorization. The row proves that a code was used: the request
+//! that inserts it has redeemed the code, and a request that finds it is a replay.
 
 use std::slice;
 use std::time::Duration;
@@ -29,18 +29,21 @@ pub enum Redemption {
     Issued(Box<UserRow>),
     /// The code was used or burnt before; what it gave is revoked, and that is told.
     Replayed,
-    /// The same again, with nothing left to revoke: no event, since a code can be sent as often as one likes.
+    /// The same again, with nothing left to revoke: no event, since a code can be sent as often as
+    /// one likes.
     ReplayedAgain,
-    /// The first use, but user, client, session or consent no longer stand. The code is spent, nothing may be issued.
+    /// The first use, but user, client, session or consent no longer stand. The code is spent,
+    /// nothing may be issued.
     NoLongerStands,
 }
 
-/// A code whose user, client, session or consent is gone is entered all the same, revoked from the start: the code is
-/// then spent in every case, and the insert has one source row whatever the joins find, so that the conflict branch is
-/// always reached. A consent that lapsed since, where the client needs one, is gone too. `DO UPDATE` waits for a redemption
-/// that runs beside it and then revokes what that one made; where nothing lives any more it changes and tells nothing.
-/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here; found there
-/// beforehand, it has told its event.
+/// A code whose user, client, session or consent is gone is entered all the same, revoked from the
+/// start: the code is then spent in every case, and the insert has one source row whatever the
+/// joins find, so that the conflict branch is always reached. A consent that lapsed since, where
+/// the client needs one, is gone too. `DO UPDATE` waits for a redemption that runs beside it and
+/// then revokes what that one made; where nothing lives any more it changes and tells nothing. The
+/// statement's own `attempt` on the row means that our answer was lost, not that somebody else was
+/// here; found there beforehand, it has told its event.
 const REDEEM: &str = "
 WITH standing AS (
     SELECT u.enabled AND {open} AND u.epoch = $22::int8 AND c.enabled AND c.epoch = $21::int8 AND i.epoch = $20::int8
@@ -78,15 +81,25 @@ WITH standing AS (
 SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
 FROM standing LEFT JOIN redeemed ON true";
 
-/// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
-/// the same attempt is made once more. The event's client, user and session are the statement's own, and so is its name,
-/// unless the grant begins without a code and brings one.
-pub fn redeem(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
+/// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection
+/// breaks before the answer, the same attempt is made once more. The event's client, user and
+/// session are the statement's own, and so is its name, unless the grant begins without a code and
+/// brings one.
+pub fn redeem(
+    store: &Store,
+    new: &Grant,
+    attempt: [u8; 16],
+    audit: &AuditEvent<'_>,
+) -> Result<Redemption, StoreError> {
     let row = enter(store, new, attempt, false, audit)?;
     let stands = column::<Option<bool>>(&row, "stands")? == Some(true);
-    match (column(&row, "own")?, column::<Option<bool>>(&row, "issued")? == Some(true)) {
+    match (
+        column(&row, "own")?,
+        column::<Option<bool>>(&row, "issued")? == Some(true),
+    ) {
         (Some(true), true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
-        // Ours and revoked although everything stands: replayed by another between our lost answer and the retry.
+        // Ours and revoked although everything stands: replayed by another between our lost answer
+        // and the retry.
         (Some(true), false) if stands => Ok(Redemption::Replayed),
         (Some(true), false) => Ok(Redemption::NoLongerStands),
         (Some(false), _) => Ok(Redemption::Replayed),
@@ -94,8 +107,9 @@ pub fn redeem(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<
     }
 }
 
-/// Enters a grant that no code promised, under an id drawn for it just now. `None` when user, client or consent do not
-/// stand: then nothing may be issued. The event has the name it is given, unless nothing is issued.
+/// Enters a grant that no code promised, under an id drawn for it just now. `None` when user,
+/// client or consent do not stand: then nothing may be issued. The event has the name it is given,
+/// unless nothing is issued.
 pub fn begin(
     store: &Store,
     new: &Grant,
@@ -108,33 +122,96 @@ pub fn begin(
     })
 }
 
-/// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
-/// gave is revoked. The same statement as [`redeem`], so neither can slip past the other. `false` when there was nothing to
-/// spend or revoke any more, and so nothing told.
-pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+/// Spends a code for nothing, because its own client failed to prove that it may use it; what an
+/// earlier redemption gave is revoked. The same statement as [`redeem`], so neither can slip past
+/// the other. `false` when there was nothing to spend or revoke any more, and so nothing told.
+pub fn burn(
+    store: &Store,
+    new: &Grant,
+    attempt: [u8; 16],
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
     Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
 
-fn enter(store: &Store, new: &Grant, attempt: [u8; 16], burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
+fn enter(
+    store: &Store,
+    new: &Grant,
+    attempt: [u8; 16],
+    burn: bool,
+    audit: &AuditEvent<'_>,
+) -> Result<Row, StoreError> {
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
-    let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
-    let Grant { id, client_id, scope, resources, claims, token_claims, epochs, issued_at, expires_at, .. } = new;
-    let SignIn { subject, sid, tenant, identity_provider, auth_time, amr, acr } = &new.user;
+    let names = if audit.event.is_empty() {
+        &of_code[..]
+    } else {
+        &named[..]
+    };
+    let Grant {
+        id,
+        client_id,
+        scope,
+        resources,
+        claims,
+        token_claims,
+        epochs,
+        issued_at,
+        expires_at,
+        ..
+    } = new;
+    let SignIn {
+        subject,
+        sid,
+        tenant,
+        identity_provider,
+        auth_time,
+        amr,
+        acr,
+    } = &new.user;
     let sid = sid.as_ref().filter(|sid| sid.day().is_some());
     let detail = with_grant(&audit.detail, *id);
-    let own = AuditEvent { client_id: Some(client_id), sub: Some(subject), sid, detail, ..audit.clone() };
-    let events: Vec<_> = names.iter().map(|event| AuditEvent { event, ..own.clone() }).collect();
+    let own = AuditEvent {
+        client_id: Some(client_id),
+        sub: Some(subject),
+        sid,
+        detail,
+        ..audit.clone()
+    };
+    let events: Vec<_> = names
+        .iter()
+        .map(|event| AuditEvent {
+            event,
+            ..own.clone()
+        })
+        .collect();
     let (random, attempt, day) = (&id.random[..], &attempt[..], sid.and_then(Sid::day));
-    let who: Values<'_> = &[&id.day, &random, &attempt, client_id, subject, scope, resources, &day, &sid];
-    let how: Values<'_> = &[&tenant_text(tenant.as_ref()), auth_time, amr, acr, issued_at, expires_at];
+    let who: Values<'_> = &[
+        &id.day, &random, &attempt, client_id, subject, scope, resources, &day, &sid,
+    ];
+    let how: Values<'_> = &[
+        &tenant_text(tenant.as_ref()),
+        auth_time,
+        amr,
+        acr,
+        issued_at,
+        expires_at,
+    ];
     let what: Values<'_> = &[&new.is_offline(), &Json(claims), identity_provider, &burn];
-    let stands_on: Values<'_> = &[&epochs.installation, &epochs.client, &epochs.user, &epochs.consent];
+    let stands_on: Values<'_> = &[
+        &epochs.installation,
+        &epochs.client,
+        &epochs.user,
+        &epochs.consent,
+    ];
     let token_claims = Json(token_claims);
     let values = &[who, how, what, stands_on, &[&token_claims]].concat();
-    let rows =
-        store.write_once_more(|connection| connection.audited(REDEEM, values, &events, Together::Alternatives))?;
-    rows.into_iter().next().ok_or_else(StoreError::no_installation)
+    let rows = store.write_once_more(|connection| {
+        connection.audited(REDEEM, values, &events, Together::Alternatives)
+    })?;
+    rows.into_iter()
+        .next()
+        .ok_or_else(StoreError::no_installation)
 }
 
 /// What an event says, and which grant it is about.
@@ -152,27 +229,40 @@ WITH revoked AS (
 ), {audited revoked $4}, EXISTS (SELECT FROM revoked) AS ended
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
 
-/// Revokes a grant: of this client, or of any. `true` when there was a live one. The event names its user and client.
+/// Revokes a grant: of this client, or of any. `true` when there was a live one. The event names
+/// its user and client.
 pub fn revoke(
     store: &Store,
     id: GrantId,
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = AuditEvent { detail: with_grant(&audit.detail, id), ..audit.clone() };
+    let event = AuditEvent {
+        detail: with_grant(&audit.detail, id),
+        ..audit.clone()
+    };
     let values: Values<'_> = &[&id.day, &&id.random[..], &client_id];
-    store.end(Some(id.to_text().as_bytes()), REVOKE, values, slice::from_ref(&event))
+    store.end(
+        Some(id.to_text().as_bytes()),
+        REVOKE,
+        values,
+        slice::from_ref(&event),
+    )
 }
 
-/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had. The answer
-/// is a refusal, which need not wait for what was revoked before.
+/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything.
+/// `true` when it had. The answer is a refusal, which need not wait for what was revoked before.
 pub fn revoke_replayed(
     store: &Store,
     id: GrantId,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = AuditEvent { event: "code_replayed", detail: with_grant(&audit.detail, id), ..audit.clone() };
+    let event = AuditEvent {
+        event: "code_replayed",
+        detail: with_grant(&audit.detail, id),
+        ..audit.clone()
+    };
     let rows = store.write_audited(REVOKE, &[&id.day, &&id.random[..], &client_id], &event)?;
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
@@ -181,7 +271,11 @@ const FIND: &str = "
 SELECT {grant} FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND ($3::text IS NULL OR g.client_id = $3::text)";
 
 /// Reads a grant of this client, or of whichever; somebody else's counts as absent.
-pub fn find(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>, StoreError> {
+pub fn find(
+    store: &Store,
+    id: GrantId,
+    client_id: Option<&ClientId>,
+) -> Result<Option<Grant>, StoreError> {
     store.find(FIND, &[&id.day, &&id.random[..], &client_id], grant)
 }
 
@@ -196,9 +290,13 @@ WHERE g.offline AND g.sub = $1::text
   AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.issued_at DESC LIMIT $2::int8";
 
-/// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
-/// for too long is for the core to judge.
-pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Grant>, StoreError> {
+/// Grants of one user that outlive their sessions and live, the latest first, at most `limit`.
+/// Whether they were left unused for too long is for the core to judge.
+pub fn list_offline_of_user(
+    store: &Store,
+    sub: &Subject,
+    limit: i64,
+) -> Result<Vec<Grant>, StoreError> {
     store.list(LIST_OFFLINE_OF_USER, &[sub, &limit], grant)
 }
 
@@ -216,7 +314,8 @@ WHERE (g.day, g.id) > ($1::int4, $2::bytea)
   AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.day, g.id LIMIT $5::int8";
 
-/// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one user, of one client, or all.
+/// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one
+/// user, of one client, or all.
 pub fn list(
     store: &Store,
     after: Option<GrantId>,
@@ -226,7 +325,11 @@ pub fn list(
 ) -> Result<Vec<(Grant, Option<String>)>, StoreError> {
     let day = after.map_or(Day(i32::MIN), |after| after.day);
     let random = after.map(|after| after.random).unwrap_or_default();
-    store.list(LIST, &[&day, &&random[..], &sub, &client_id, &limit], |row| Ok((grant(row)?, column(row, "username")?)))
+    store.list(
+        LIST,
+        &[&day, &&random[..], &sub, &client_id, &limit],
+        |row| Ok((grant(row)?, column(row, "username")?)),
+    )
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
@@ -240,8 +343,9 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
     })
 }
 
-// Refresh: the one statement that moves a grant to its next generation, hands the same successor out again, or finds a
-// replay and revokes the grant. All that arrive at once queue at the row, and each is judged by the row as it then is.
+// Refresh: the one statement that moves a grant to its next generation, hands the same successor
+// out again, or finds a replay and revokes the grant. All that arrive at once queue at the row, and
+// each is judged by the row as it then is.
 
 #[derive(Clone, Copy, Debug)]
 pub struct NewRefresh<'a> {
@@ -269,13 +373,14 @@ pub enum Refreshed {
     NoLongerStands,
 }
 
-/// What the grant stands on is read beside it. A row that others hold is judged once they are done, by what they left,
-/// while `standing` stays as read when the statement began: hence every use of a token asks again.
-/// A consent that lapsed since the grant was given, where the client needs one, no longer stands. An answer that was given
-/// without being remembered is not held against one that was.
-/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
-/// A use that moves nothing closes the window of the last move: the successor was used. So a client that is registered anew
-/// for tokens that stay may still repeat what it lost before, and no longer.
+/// What the grant stands on is read beside it. A row that others hold is judged once they are done,
+/// by what they left, while `standing` stays as read when the statement began: hence every use of a
+/// token asks again. A consent that lapsed since the grant was given, where the client needs one,
+/// no longer stands. An answer that was given without being remembered is not held against one that
+/// was. The statement's own `attempt` on the row means that our answer was lost, not that somebody
+/// else was here. A use that moves nothing closes the window of the last move: the successor was
+/// used. So a client that is registered anew for tokens that stay may still repeat what it lost
+/// before, and no longer.
 const REFRESH: &str = "
 WITH standing AS (
     SELECT u.enabled AND {open} AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
@@ -330,10 +435,11 @@ WITH standing AS (
 SELECT refreshed.now_at, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
-/// Refreshes: of all that present one generation, at once or within the window, each gets the same next one. When the
-/// connection breaks before the answer, the same attempt is made once more. The event is the statement's own, and so are its
-/// client, user and session. `within` is what a grant that was not read and judged before must be within, else nothing
-/// happens. With the grant as it was; `None` where there is none, or none within.
+/// Refreshes: of all that present one generation, at once or within the window, each gets the same
+/// next one. When the connection breaks before the answer, the same attempt is made once more. The
+/// event is the statement's own, and so are its client, user and session. `within` is what a grant
+/// that was not read and judged before must be within, else nothing happens. With the grant as it
+/// was; `None` where there is none, or none within.
 pub fn refresh(
     store: &Store,
     new: &NewRefresh<'_>,
@@ -342,25 +448,61 @@ pub fn refresh(
 ) -> Result<Option<(Grant, Refreshed)>, StoreError> {
     let (grant, presented) = (new.handle.grant, new.handle.generation);
     let detail = with_grant(&audit.detail, grant);
-    let own = AuditEvent { client_id: Some(new.client_id), detail, ..audit.clone() };
+    let own = AuditEvent {
+        client_id: Some(new.client_id),
+        detail,
+        ..audit.clone()
+    };
     let events =
-        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent { event, ..own.clone() });
+        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent {
+            event,
+            ..own.clone()
+        });
     let reuse = new.usage == RefreshTokenUsage::Reuse;
     let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
-    let (scopes, tenants) = within.map(|within| (&within.scopes, &within.tenants)).unzip();
-    let (expires_after, used_after) = within.map(|within| (within.expires_after, within.used_after)).unzip();
+    let (scopes, tenants) = within
+        .map(|within| (&within.scopes, &within.tenants))
+        .unzip();
+    let (expires_after, used_after) = within
+        .map(|within| (within.expires_after, within.used_after))
+        .unzip();
     let acrs = within.and_then(|within| within.acrs.as_ref());
-    let token: Values<'_> = &[&grant.day, &&grant.random[..], new.client_id, &presented, &&new.attempt[..]];
-    let values = &[token, &[&reuse, &window, &scopes, &tenants, &expires_after, &used_after, &acrs]].concat();
+    let token: Values<'_> = &[
+        &grant.day,
+        &&grant.random[..],
+        new.client_id,
+        &presented,
+        &&new.attempt[..],
+    ];
+    let values = &[
+        token,
+        &[
+            &reuse,
+            &window,
+            &scopes,
+            &tenants,
+            &expires_after,
+            &used_after,
+            &acrs,
+        ],
+    ]
+    .concat();
     let together = Together::AlternativesOfUser;
-    let rows = store.write_once_more(|connection| connection.audited(REFRESH, values, &events, together))?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let rows = store
+        .write_once_more(|connection| connection.audited(REFRESH, values, &events, together))?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
     let (generation, own): (i32, bool) = (column(row, "now_at")?, column(row, "own")?);
     // Neither ours nor one ahead: the row has not come as far as what was presented.
-    let stands = column::<Option<bool>>(row, "stands")? == Some(true) && (own || generation > presented);
+    let stands =
+        column::<Option<bool>>(row, "stands")? == Some(true) && (own || generation > presented);
     let refreshed = match column(row, "revoked")? {
         true => Refreshed::Revoked,
-        false if stands => Refreshed::Issued { generation, user: Box::new(user(row)?) },
+        false if stands => Refreshed::Issued {
+            generation,
+            user: Box::new(user(row)?),
+        },
         false => Refreshed::NoLongerStands,
     };
     Ok(Some((self::grant(row)?, refreshed)))

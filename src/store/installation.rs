@@ -46,7 +46,12 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
         Ok((row, asked, asked.elapsed()))
     })?;
     let (registry_version, now) = (column(&row, "registry_version")?, column(&row, "now")?);
-    Ok(InstallationReading { registry_version, now, asked, took })
+    Ok(InstallationReading {
+        registry_version,
+        now,
+        asked,
+        took,
+    })
 }
 
 const FIND: &str = "SELECT id, issuer FROM installation";
@@ -56,11 +61,16 @@ pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
     store.find(FIND, &[], installation)
 }
 
-const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
+const CREATE: &str =
+    "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
 
-/// Makes the row where there is none; answers the row that stands. Refused when that one has another issuer: tokens,
-/// codes and wrapped keys are bound to it.
-pub fn ensure(client: &mut Client, new_id: [u8; 16], issuer: &str) -> Result<Installation, StoreError> {
+/// Makes the row where there is none; answers the row that stands. Refused when that one has
+/// another issuer: tokens, codes and wrapped keys are bound to it.
+pub fn ensure(
+    client: &mut Client,
+    new_id: [u8; 16],
+    issuer: &str,
+) -> Result<Installation, StoreError> {
     client.execute(CREATE, &[&&new_id[..], &issuer])?;
     let found = installation(&client.query_one(FIND, &[])?)?;
     check_issuer(&found, issuer)?;
@@ -81,13 +91,15 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
 const RENAME: &str = "UPDATE installation SET issuer = $1::text";
 
 impl RegistryWriter<'_> {
-    /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same transaction.
+    /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same
+    /// transaction.
     pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
         self.execute(RENAME, &[&issuer]).map(drop)
     }
 }
 
-// The version goes up, too: a client's own token takes the epoch from what a process holds in memory.
+// The version goes up, too: a client's own token takes the epoch from what a process holds in
+// memory.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
     UPDATE installation SET epoch = new_epoch(), registry_version = registry_version + 1 RETURNING id
@@ -125,5 +137,9 @@ GROUP BY t.oid, t.relname
 ORDER BY t.relname";
 
 pub fn table_sizes(store: &Store) -> Result<Vec<TableSize>, StoreError> {
-    store.list(SIZES, &[], |row| read!(row, TableSize { partitions, bytes; table: column(row, "name")? }))
+    store.list(
+        SIZES,
+        &[],
+        |row| read!(row, TableSize { partitions, bytes; table: column(row, "name")? }),
+    )
 }

@@ -1,6 +1,7 @@
-//! `linked_identities`: which user a subject of another issuer is. The pair (issuer, subject there) is the key and belongs
-//! to one user; a user may have several. Taking one away is one statement that removes it, the claims that came from it and the
-//! sessions that did, unless nothing would be left to sign in with.
+//! `linked_identities`: which user a subject of another issuer is. The pair (issuer, subject there)
+//! is the key and belongs to one user; a user may have several. Taking one away is one statement
+//! that removes it, the claims that came from it and the sessions that did, unless nothing would be
+//! left to sign in with.
 
 use std::slice;
 
@@ -48,17 +49,22 @@ CROSS JOIN installation i
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text
 WHERE l.issuer = $1::text AND l.upstream_subject = $2::text";
 
-/// The user linked to that subject of that issuer, for that client where there is one. Both must be free of NUL.
+/// The user linked to that subject of that issuer, for that client where there is one. Both must be
+/// free of NUL.
 pub fn find_user(
     store: &Store,
     issuer: &str,
     upstream_subject: &str,
     client_id: Option<&ClientId>,
 ) -> Result<Option<LinkedUser>, StoreError> {
-    store.find(FIND_USER, &[&issuer, &upstream_subject, &client_id], |row| {
-        let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
-        read!(row, LinkedUser { provider; claims, found: current(row)? })
-    })
+    store.find(
+        FIND_USER,
+        &[&issuer, &upstream_subject, &client_id],
+        |row| {
+            let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
+            read!(row, LinkedUser { provider; claims, found: current(row)? })
+        },
+    )
 }
 
 const OF_USER: &str = "
@@ -99,16 +105,27 @@ WITH added AS (
     ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), {audited added $5} FROM added";
 
-const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
+const OWNER: &str =
+    "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
 
 /// Links an identity to a user. One that is somebody's stays theirs.
 pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
-    let Link { issuer, upstream_subject, sub, provider } = new;
-    if !store.write_audited(LINK, &[issuer, upstream_subject, sub, provider], audit)?.is_empty() {
+    let Link {
+        issuer,
+        upstream_subject,
+        sub,
+        provider,
+    } = new;
+    if !store
+        .write_audited(LINK, &[issuer, upstream_subject, sub, provider], audit)?
+        .is_empty()
+    {
         return Ok(Linked::Added);
     }
     let owner = store.find(OWNER, &[issuer, upstream_subject], |row| column(row, "sub"))?;
-    owner.map(Linked::Taken).ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
+    owner
+        .map(Linked::Taken)
+        .ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
 }
 
 const PROVISION: &str = "
@@ -120,8 +137,9 @@ WITH added AS (
 ), {audited added $7}, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
-/// Adds a user without user name and password, whom only an identity provider knows, and the link to who they are there; answers
-/// the epochs for their session. `Taken`, and nothing added, when that identity is somebody's already.
+/// Adds a user without user name and password, whom only an identity provider knows, and the link
+/// to who they are there; answers the epochs for their session. `Taken`, and nothing added, when
+/// that identity is somebody's already.
 pub fn provision(
     store: &Store,
     link: &Link<'_>,
@@ -129,11 +147,28 @@ pub fn provision(
     claims: &Map<String, Value>,
     audit: &AuditEvent<'_>,
 ) -> Result<SessionEpochs, StoreError> {
-    let Link { issuer, upstream_subject, sub, provider } = link;
-    let values: Values<'_> = &[sub, &tenant_text(tenant), &Json(claims), issuer, upstream_subject, provider];
+    let Link {
+        issuer,
+        upstream_subject,
+        sub,
+        provider,
+    } = link;
+    let values: Values<'_> = &[
+        sub,
+        &tenant_text(tenant),
+        &Json(claims),
+        issuer,
+        upstream_subject,
+        provider,
+    ];
     let added = store.write_audited(PROVISION, values, audit)?;
-    let added = added.first().ok_or_else(|| StoreError::Taken(String::from("users_pkey")))?;
-    Ok(SessionEpochs { installation: column(added, "installation_epoch")?, user: column(added, "epoch")? })
+    let added = added
+        .first()
+        .ok_or_else(|| StoreError::Taken(String::from("users_pkey")))?;
+    Ok(SessionEpochs {
+        installation: column(added, "installation_epoch")?,
+        user: column(added, "epoch")?,
+    })
 }
 
 const UPDATE_CLAIMS: &str = "
@@ -145,8 +180,9 @@ WITH noted AS (
     FROM noted WHERE u.sub = noted.sub RETURNING u.sub
 ), {audited changed $7} FROM changed";
 
-/// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes away those of `removed`. All that
-/// it said is remembered. Nothing happens once the identity is the user's no longer.
+/// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
+/// away those of `removed`. All that it said is remembered. Nothing happens once the identity is
+/// the user's no longer.
 pub fn update_claims(
     store: &Store,
     link: &Link<'_>,
@@ -155,8 +191,20 @@ pub fn update_claims(
     removed: &[&str],
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
-    let Link { issuer, upstream_subject, sub, .. } = link;
-    let values: Values<'_> = &[sub, &removed, &Json(set), issuer, upstream_subject, &Json(said)];
+    let Link {
+        issuer,
+        upstream_subject,
+        sub,
+        ..
+    } = link;
+    let values: Values<'_> = &[
+        sub,
+        &removed,
+        &Json(set),
+        issuer,
+        upstream_subject,
+        &Json(said),
+    ];
     store.write_audited(UPDATE_CLAIMS, values, audit).map(drop)
 }
 
@@ -169,12 +217,23 @@ JOIN unnest($2::text[], $3::text[]) AS given (issuer, subject)
 
 impl RegistryWriter<'_> {
     /// All identities of these users, and these identities themselves, each with whose it is.
-    pub fn identities(&mut self, subs: &[&Subject], given: &[&Identity]) -> Result<Owners, StoreError> {
-        let (issuers, subjects): (Vec<&str>, Vec<&str>) =
-            given.iter().map(|identity| (identity.issuer.as_str(), identity.subject.as_str())).unzip();
-        let rows = self.transaction.query(OWNERS, &[&subs, &issuers, &subjects])?;
+    pub fn identities(
+        &mut self,
+        subs: &[&Subject],
+        given: &[&Identity],
+    ) -> Result<Owners, StoreError> {
+        let (issuers, subjects): (Vec<&str>, Vec<&str>) = given
+            .iter()
+            .map(|identity| (identity.issuer.as_str(), identity.subject.as_str()))
+            .unzip();
+        let rows = self
+            .transaction
+            .query(OWNERS, &[&subs, &issuers, &subjects])?;
         let owner = |row: &Row| {
-            let identity = Identity { issuer: column(row, "issuer")?, subject: column(row, "upstream_subject")? };
+            let identity = Identity {
+                issuer: column(row, "issuer")?,
+                subject: column(row, "upstream_subject")?,
+            };
             Ok((identity, column(row, "sub")?))
         };
         rows.iter().map(owner).collect()
@@ -182,19 +241,43 @@ impl RegistryWriter<'_> {
 
     /// As [`link`]; `Taken` where it is somebody's.
     pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let Link { issuer, upstream_subject, sub, provider } = new;
-        let added = self.audited(LINK, &[issuer, upstream_subject, sub, provider], slice::from_ref(audit))?;
-        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("linked_identities_pkey")))
+        let Link {
+            issuer,
+            upstream_subject,
+            sub,
+            provider,
+        } = new;
+        let added = self.audited(
+            LINK,
+            &[issuer, upstream_subject, sub, provider],
+            slice::from_ref(audit),
+        )?;
+        added
+            .first()
+            .map(drop)
+            .ok_or_else(|| StoreError::Taken(String::from("linked_identities_pkey")))
     }
 
-    /// As [`unlink`] by the operator. What begins through it until this change is done is for [`unlink`] to end.
+    /// As [`unlink`] by the operator. What begins through it until this change is done is for
+    /// [`unlink`] to end.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let Link { issuer, upstream_subject, sub, .. } = link;
-        let through = self.transaction.query(SESSIONS_THROUGH, &[sub, upstream_subject, issuer])?;
-        let through: Vec<Sid> = through.iter().map(|row| column(row, "sid")).collect::<Result<_, _>>()?;
+        let Link {
+            issuer,
+            upstream_subject,
+            sub,
+            ..
+        } = link;
+        let through = self
+            .transaction
+            .query(SESSIONS_THROUGH, &[sub, upstream_subject, issuer])?;
+        let through: Vec<Sid> = through
+            .iter()
+            .map(|row| column(row, "sid"))
+            .collect::<Result<_, _>>()?;
         let events = sessions::with_endings(audit, &through);
         let anybody: Option<&[&str]> = None;
-        self.audited(UNLINK, &[sub, issuer, upstream_subject, &anybody], &events).map(drop)
+        self.audited(UNLINK, &[sub, issuer, upstream_subject, &anybody], &events)
+            .map(drop)
     }
 }
 
@@ -214,13 +297,20 @@ ORDER BY day, sid";
 
 /// Sessions that came from it and have not ended: for the events that tell of their end.
 fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreError> {
-    let Link { issuer, upstream_subject, sub, .. } = link;
-    store.list(SESSIONS_THROUGH, &[sub, upstream_subject, issuer], |row| column(row, "sid"))
+    let Link {
+        issuer,
+        upstream_subject,
+        sub,
+        ..
+    } = link;
+    store.list(SESSIONS_THROUGH, &[sub, upstream_subject, issuer], |row| {
+        column(row, "sid")
+    })
 }
 
-// All identities of the user are locked, in one order: of two that are unlinked at once, the second sees that the first is
-// gone. What only this identity said of the user is taken back, unless somebody here has changed it since; an address goes with
-// whether it is verified.
+// All identities of the user are locked, in one order: of two that are unlinked at once, the second
+// sees that the first is gone. What only this identity said of the user is taken back, unless
+// somebody here has changed it since; an address goes with whether it is verified.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
     SELECT issuer, upstream_subject FROM linked_identities WHERE sub = $1::text ORDER BY issuer, upstream_subject FOR UPDATE
@@ -254,9 +344,9 @@ WITH own AS MATERIALIZED (
     RETURNING s.day, s.sid
 ), {called}, {audited removed $5} FROM removed";
 
-/// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came from it, with an event for
-/// each, their clients called. A password, or an identity of one of `usable_issuers`, must be left to sign in with; `None` leaves
-/// that to the operator.
+/// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came
+/// from it, with an event for each, their clients called. A password, or an identity of one of
+/// `usable_issuers`, must be left to sign in with; `None` leaves that to the operator.
 pub fn unlink(
     store: &Store,
     link: &Link<'_>,
@@ -265,17 +355,28 @@ pub fn unlink(
 ) -> Result<Unlinked, StoreError> {
     let through = sessions_through(store, link)?;
     let events = sessions::with_endings(audit, &through);
-    let Link { issuer, upstream_subject, sub, .. } = link;
+    let Link {
+        issuer,
+        upstream_subject,
+        sub,
+        ..
+    } = link;
     let values: Values<'_> = &[sub, issuer, upstream_subject, &usable_issuers];
-    let removed = store.write(|connection| connection.audited(UNLINK, values, &events, Together::InOrder))?;
-    let is_it = |own: &LinkedIdentity| own.issuer == *issuer && own.upstream_subject == *upstream_subject;
+    let removed =
+        store.write(|connection| connection.audited(UNLINK, values, &events, Together::InOrder))?;
+    let is_it =
+        |own: &LinkedIdentity| own.issuer == *issuer && own.upstream_subject == *upstream_subject;
     if removed.is_empty() && of_user(store, sub)?.iter().any(is_it) {
         return Ok(Unlinked::LastWayIn);
     }
-    // What began through it while it was unlinked, which the statement could not see yet: now that the link is gone nothing more
-    // can begin. Also for who asks once more after that failed.
+    // What began through it while it was unlinked, which the statement could not see yet: now that
+    // the link is gone nothing more can begin. Also for who asks once more after that failed.
     for sid in sessions_through(store, link)? {
-        let event = AuditEvent { event: "session_ended", sid: Some(&sid), ..audit.clone() };
+        let event = AuditEvent {
+            event: "session_ended",
+            sid: Some(&sid),
+            ..audit.clone()
+        };
         if let Some(day) = sid.day() {
             sessions::end(store, day, &sid, &event)?;
         }

@@ -1,4 +1,5 @@
-//! The schema's levels: `sql/*.sql`, embedded, forward only, each applied once and remembered with its checksum.
+//! The schema's levels: `sql/*.sql`, embedded, forward only, each applied once and remembered with
+//! its checksum.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,24 +16,28 @@ pub struct Migration {
     /// Its number: 1 and up, without gaps.
     pub level: i32,
     pub name: &'static str,
-    /// Its text; the first line reads `-- compatible_from: N`, N being the oldest level whose binary works with this one.
-    /// A statement ends where a line ends with a semicolon. `CREATE INDEX CONCURRENTLY name ON table ...` comes before the rest.
+    /// Its text; the first line reads `-- compatible_from: N`, N being the oldest level whose
+    /// binary works with this one. A statement ends where a line ends with a semicolon. `CREATE
+    /// INDEX CONCURRENTLY name ON table ...` comes before the rest.
     pub sql: &'static str,
 }
 
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { level: 1, name: "0001_foundation.sql", sql: include_str!("../../sql/0001_foundation.sql") }];
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    level: 1,
+    name: "0001_foundation.sql",
+    sql: include_str!("../../sql/0001_foundation.sql"),
+}];
 
-/// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a database may hold several
-/// installations.
+/// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
+/// database may hold several installations.
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock(7307467, hashtext(current_schema())) AS taken";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(7307467, hashtext(current_schema()))";
 
 /// How often it is asked for, a tenth of a second apart.
 const TRIES: usize = 300;
 
-/// How each transaction here begins. Whoever comes to a table while a statement waits for a lock on it waits behind that
-/// statement: so none waits for long.
+/// How each transaction here begins. Whoever comes to a table while a statement waits for a lock on
+/// it waits behind that statement: so none waits for long.
 const BEGIN: &str = "
 SET LOCAL lock_timeout = '500ms';
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -43,9 +48,11 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 )";
 
-const FITNESS: &str = "SELECT current_setting('server_encoding') = 'UTF8' AND lower('IÀÉΣЖ') = 'iàéσж' AS fit";
+const FITNESS: &str =
+    "SELECT current_setting('server_encoding') = 'UTF8' AND lower('IÀÉΣЖ') = 'iàéσж' AS fit";
 
-const INSERT: &str = "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
+const INSERT: &str =
+    "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
 
 impl Migration {
     /// Its statements: those that make indexes concurrently, or the others.
@@ -55,18 +62,24 @@ impl Migration {
     }
 }
 
-/// Applies what is missing, level by level, one process at a time; answers the names of what it applied.
-/// Refused when a level that was applied has another text now, or the database cannot compare user names.
+/// Applies what is missing, level by level, one process at a time; answers the names of what it
+/// applied. Refused when a level that was applied has another text now, or the database cannot
+/// compare user names.
 pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
     apply(client, MIGRATIONS)
 }
 
-pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
+pub fn apply(
+    client: &mut Client,
+    migrations: &[Migration],
+) -> Result<Vec<&'static str>, StoreError> {
     alone(client, |client| {
         // The look is taken back: a level that fails leaves nothing.
         let missing = missing(&mut client.transaction()?, migrations)?;
         for migration in &missing {
-            migration.statements(true).try_for_each(|statement| make_index(client, statement))?;
+            migration
+                .statements(true)
+                .try_for_each(|statement| make_index(client, statement))?;
             let mut transaction = client.transaction()?;
             transaction.batch_execute(BEGIN)?;
             for statement in migration.statements(false) {
@@ -79,9 +92,13 @@ pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'stat
     })
 }
 
-/// Does something while no other process migrates. The lock is asked for again and again: a statement that waited for it
-/// would hold a snapshot, and whoever makes an index concurrently waits for all older snapshots.
-fn alone<T>(client: &mut Client, work: impl FnOnce(&mut Client) -> Result<T, StoreError>) -> Result<T, StoreError> {
+/// Does something while no other process migrates. The lock is asked for again and again: a
+/// statement that waited for it would hold a snapshot, and whoever makes an index concurrently
+/// waits for all older snapshots.
+fn alone<T>(
+    client: &mut Client,
+    work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     for _ in 0..TRIES {
         if column(&client.query_one(TRY_LOCK, &[])?, "taken")? {
             let answer = work(client).map_err(undone);
@@ -96,8 +113,8 @@ fn alone<T>(client: &mut Client, work: impl FnOnce(&mut Client) -> Result<T, Sto
     )))
 }
 
-/// Makes an index beside those who read and write, however long that takes. What an interrupted run left is dropped first;
-/// what it finished stays.
+/// Makes an index beside those who read and write, however long that takes. What an interrupted run
+/// left is dropped first; what it finished stays.
 fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
     client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0")?;
     for row in client.query(INDEXES, &[&statement])? {
@@ -110,8 +127,8 @@ fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
     Ok(client.batch_execute("RESET statement_timeout; RESET lock_timeout")?)
 }
 
-/// What to make for the statement of a level. A partitioned table cannot have an index made concurrently: each partition
-/// gets one of its own, and the table's takes these over at once.
+/// What to make for the statement of a level. A partitioned table cannot have an index made
+/// concurrently: each partition gets one of its own, and the table's takes these over at once.
 const INDEXES: &str = "
 WITH wanted AS (
     SELECT part[1] AS make, part[2] AS name, part[3] AS home, part[4] AS columns,
@@ -132,17 +149,31 @@ FROM pieces ORDER BY place, name";
 
 /// A lock that did not come in time says so in words.
 fn undone(error: StoreError) -> StoreError {
-    let StoreError::Conflict(cause) = error else { return error };
+    let StoreError::Conflict(cause) = error else {
+        return error;
+    };
     StoreError::Conflict(format!(
         "{cause}: a table was in use for longer than half a second, as by a backup; this level is undone: run it again"
     ))
 }
 
 fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<(), StoreError> {
-    let compatible_from = compatible_from(migration.sql)
-        .ok_or_else(|| StoreError::Refused(format!("{} does not begin with -- compatible_from: N", migration.name)))?;
+    let compatible_from = compatible_from(migration.sql).ok_or_else(|| {
+        StoreError::Refused(format!(
+            "{} does not begin with -- compatible_from: N",
+            migration.name
+        ))
+    })?;
     let checksum = Sha256::digest(migration.sql);
-    transaction.execute(INSERT, &[&migration.level, &migration.name, &checksum.as_slice(), &compatible_from])?;
+    transaction.execute(
+        INSERT,
+        &[
+            &migration.level,
+            &migration.name,
+            &checksum.as_slice(),
+            &compatible_from,
+        ],
+    )?;
     Ok(())
 }
 
@@ -154,9 +185,12 @@ pub struct Rehearsed {
     pub told: Vec<String>,
 }
 
-/// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it takes. Indexes that are made
-/// concurrently are left out.
-pub fn rehearse(client: &mut Client, migrations: &[Migration]) -> Result<Vec<Rehearsed>, StoreError> {
+/// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it
+/// takes. Indexes that are made concurrently are left out.
+pub fn rehearse(
+    client: &mut Client,
+    migrations: &[Migration],
+) -> Result<Vec<Rehearsed>, StoreError> {
     alone(client, |client| {
         let mut transaction = client.transaction()?;
         let present: Vec<u32> = column(&transaction.query_one(TABLES, &[])?, "present")?;
@@ -165,14 +199,19 @@ pub fn rehearse(client: &mut Client, migrations: &[Migration]) -> Result<Vec<Reh
         for migration in missing(&mut transaction, migrations)? {
             let began = Instant::now();
             let told = rehearse_level(&mut transaction, migration, &present, &mut known)?;
-            rehearsed.push(Rehearsed { name: migration.name, took: began.elapsed(), told });
+            rehearsed.push(Rehearsed {
+                name: migration.name,
+                took: began.elapsed(),
+                told,
+            });
         }
         transaction.rollback()?;
         Ok(rehearsed)
     })
 }
 
-/// `present`: the tables that were there before. `known`: the effects on them so far, since a lock lasts until the end.
+/// `present`: the tables that were there before. `known`: the effects on them so far, since a lock
+/// lasts until the end.
 fn rehearse_level(
     transaction: &mut Transaction<'_>,
     migration: &Migration,
@@ -180,7 +219,9 @@ fn rehearse_level(
     known: &mut Vec<String>,
 ) -> Result<Vec<String>, StoreError> {
     let indexes = migration.statements(true);
-    let mut told: Vec<String> = indexes.map(|index| format!("nobody would wait: {}", first_line(index))).collect();
+    let mut told: Vec<String> = indexes
+        .map(|index| format!("nobody would wait: {}", first_line(index)))
+        .collect();
     for statement in migration.statements(false) {
         transaction.batch_execute(statement)?;
         for row in transaction.query(EFFECTS, &[&present, &*known])? {
@@ -194,7 +235,10 @@ fn rehearse_level(
 }
 
 fn first_line(statement: &str) -> &str {
-    statement.lines().find(|line| !line.is_empty() && !line.starts_with("--")).unwrap_or_default()
+    statement
+        .lines()
+        .find(|line| !line.is_empty() && !line.starts_with("--"))
+        .unwrap_or_default()
 }
 
 /// All but our own table of levels, which serving processes read only when they start.
@@ -202,8 +246,8 @@ const TABLES: &str = "
 SELECT coalesce(array_agg(oid), '{}') AS present FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_migrations'";
 
-/// Locks of this transaction that others wait for, and tables that it has read from end to end: that takes the longer, the
-/// more rows there are, and to rewrite a table is to read it.
+/// Locks of this transaction that others wait for, and tables that it has read from end to end:
+/// that takes the longer, the more rows there are, and to rewrite a table is to read it.
 const EFFECTS: &str = "
 SELECT effect FROM (
     SELECT 1 AS place, l.relation::regclass || ': ' || CASE l.mode
@@ -225,13 +269,28 @@ fn missing<'a>(
 ) -> Result<Vec<&'a Migration>, StoreError> {
     check_fitness(transaction)?;
     transaction.batch_execute(BEGIN)?;
-    let applied = transaction.query(LEVELS, &[])?.iter().map(level).collect::<Result<Vec<_>, _>>()?;
+    let applied = transaction
+        .query(LEVELS, &[])?
+        .iter()
+        .map(level)
+        .collect::<Result<Vec<_>, _>>()?;
     check_texts(&applied, migrations)?;
-    check_compatible(&applied, migrations.iter().map(|migration| migration.level).max().unwrap_or(0))?;
-    Ok(migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level)).collect())
+    check_compatible(
+        &applied,
+        migrations
+            .iter()
+            .map(|migration| migration.level)
+            .max()
+            .unwrap_or(0),
+    )?;
+    Ok(migrations
+        .iter()
+        .filter(|migration| applied.iter().all(|level| level.level != migration.level))
+        .collect())
 }
 
-/// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do differently.
+/// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do
+/// differently.
 fn check_fitness(transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
     let fit: bool = column(&transaction.query_one(FITNESS, &[])?, "fit")?;
     if fit {
@@ -259,14 +318,23 @@ const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS 
 /// Whether this binary may serve with the schema as it stands; the refusal says what to do.
 pub fn check_level(store: &Store) -> Result<(), StoreError> {
     let present: bool = column(&store.one(HAS_TABLE, &[])?, "present")?;
-    let applied: Vec<AppliedLevel> = if present { store.list(LEVELS, &[], level)? } else { Vec::new() };
+    let applied: Vec<AppliedLevel> = if present {
+        store.list(LEVELS, &[], level)?
+    } else {
+        Vec::new()
+    };
     check_texts(&applied, MIGRATIONS)?;
     let own = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     let newest = applied.last().map_or(0, |newest| newest.level);
     if newest < own {
-        let elsewhere =
-            if newest == 0 { ", or look whether search_path names the schema where it was run" } else { "" };
-        let cause = format!("the database stands at schema level {newest} of {own}: run `gatepost migrate`{elsewhere}");
+        let elsewhere = if newest == 0 {
+            ", or look whether search_path names the schema where it was run"
+        } else {
+            ""
+        };
+        let cause = format!(
+            "the database stands at schema level {newest} of {own}: run `gatepost migrate`{elsewhere}"
+        );
         return Err(StoreError::Refused(cause));
     }
     check_compatible(&applied, own)
@@ -287,7 +355,9 @@ fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), Stor
 /// A released file is never edited: the applied text must equal the embedded one.
 fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(), StoreError> {
     for level in applied {
-        let known = migrations.iter().find(|migration| migration.level == level.level);
+        let known = migrations
+            .iter()
+            .find(|migration| migration.level == level.level);
         if known.is_some_and(|migration| Sha256::digest(migration.sql).as_slice() != level.sha256) {
             return Err(StoreError::Refused(format!(
                 "schema level {} was applied with another text than this gatepost has: it comes from another build; use that one",
@@ -299,7 +369,12 @@ fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(),
 }
 
 fn compatible_from(sql: &str) -> Option<i32> {
-    sql.lines().next()?.strip_prefix("-- compatible_from: ")?.trim().parse().ok()
+    sql.lines()
+        .next()?
+        .strip_prefix("-- compatible_from: ")?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -310,7 +385,11 @@ mod tests {
     fn levels_are_numbered_without_gaps_and_name_what_they_work_with() {
         for (index, migration) in MIGRATIONS.iter().enumerate() {
             assert_eq!(usize::try_from(migration.level).unwrap(), index + 1);
-            assert!(migration.name.starts_with(&format!("{:04}_", migration.level)));
+            assert!(
+                migration
+                    .name
+                    .starts_with(&format!("{:04}_", migration.level))
+            );
             assert!(compatible_from(migration.sql).unwrap() <= migration.level);
         }
     }
@@ -321,8 +400,13 @@ mod tests {
     #[test]
     fn a_level_that_has_landed_is_frozen() {
         for (index, migration) in MIGRATIONS.iter().enumerate() {
-            let sha256: String = Sha256::digest(migration.sql).iter().map(|byte| format!("{byte:02x}")).collect();
-            let Some(landed) = LANDED.get(index) else { panic!("{}: enter {sha256} in LANDED", migration.name) };
+            let sha256: String = Sha256::digest(migration.sql)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let Some(landed) = LANDED.get(index) else {
+                panic!("{}: enter {sha256} in LANDED", migration.name)
+            };
             assert_eq!(
                 *landed,
                 sha256,

@@ -1,8 +1,10 @@
-//! Postgres: what must survive. One file per table; each query is a const above the one function that runs it. A
-//! function takes the [`Store`], runs one statement on a connection of the pool, and gives plain values back: what the
-//! rows mean is for `protocol` to judge. A name in braces in a query is a piece that several have: [`written_out`] knows it.
+//! Postgres: what must survive. One file per table; each query is a const above the one function
+//! that runs it. A function takes the [`Store`], runs one statement on a connection of the pool,
+//! and gives plain values back: what the rows mean is for `protocol` to judge. A name in braces in
+//! a query is a piece that several have: [`written_out`] knows it.
 //!
-//! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what expires.
+//! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what
+//! expires.
 
 mod audit_chain;
 mod connecting;

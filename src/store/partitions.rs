@@ -1,5 +1,6 @@
-//! Room for what expires: one partition per few days for each table that grows with traffic, made ahead of need and
-//! dropped when everything in it has expired. Few and wide, because a prepared statement locks each one it might touch.
+//! Room for what expires: one partition per few days for each table that grows with traffic, made
+//! ahead of need and dropped when everything in it has expired. Few and wide, because a prepared
+//! statement locks each one it might touch.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::registry_writer::RegistryWriter;
 use super::values::{column, read};
 use crate::protocol::words::instant::Day;
 
-/// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are alive.
+/// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are
+/// alive.
 const PARTITIONS_PER_LIFETIME: i32 = 8;
 /// Tries per statement that loses against a lock.
 const TRIES: usize = 5;
@@ -21,7 +23,8 @@ const TRIES: usize = 5;
 pub struct Horizons {
     /// `grants`: the longest refresh token or access token lifetime.
     pub grants: Duration,
-    /// `sessions` and what hangs on them: session lifetime and the longest access token lifetime together.
+    /// `sessions` and what hangs on them: session lifetime and the longest access token lifetime
+    /// together.
     pub sessions: Duration,
     pub revoked_tokens: Duration,
     /// `used_assertions`: the longest assertion accepted.
@@ -54,7 +57,10 @@ struct Table {
 
 impl Horizons {
     fn tables(&self) -> [Table; 6] {
-        let table = |name, lifetime: Duration| Table { name, longest_days: days(lifetime) };
+        let table = |name, lifetime: Duration| Table {
+            name,
+            longest_days: days(lifetime),
+        };
         [
             table("grants", self.grants),
             table("sessions", self.sessions),
@@ -78,11 +84,20 @@ impl Table {
 
     /// What is missing up to today, longest lifetime and two widths.
     fn missing(&self, present: &[Range], today: Day) -> Vec<Range> {
-        // Yesterday as well: clocks around midnight need not agree. Days missed while nobody served are left out.
-        let mut from = present.iter().map(|range| range.to).max().unwrap_or(i32::MIN).max(today.0 - 1);
+        // Yesterday as well: clocks around midnight need not agree. Days missed while nobody served
+        // are left out.
+        let mut from = present
+            .iter()
+            .map(|range| range.to)
+            .max()
+            .unwrap_or(i32::MIN)
+            .max(today.0 - 1);
         let mut missing = Vec::new();
         while from <= today.0 + self.longest_days + 2 * self.width() {
-            missing.push(Range { from, to: from + self.width() });
+            missing.push(Range {
+                from,
+                to: from + self.width(),
+            });
             from += self.width();
         }
         missing
@@ -90,7 +105,11 @@ impl Table {
 
     /// Whether what expires last still falls at least one width before the end.
     fn is_ahead(&self, present: &[Range], today: Day) -> bool {
-        let end = present.iter().map(|range| range.to).max().unwrap_or(i32::MIN);
+        let end = present
+            .iter()
+            .map(|range| range.to)
+            .max()
+            .unwrap_or(i32::MIN);
         end.saturating_sub(today.0 + self.longest_days + 1) >= self.width()
     }
 
@@ -105,7 +124,10 @@ impl Range {
         let mut parts = partition.rsplitn(3, '_').map(str::parse);
         match (parts.next(), parts.next()) {
             (Some(Ok(to)), Some(Ok(from))) => Ok(Range { from, to }),
-            _ => Err(StoreError::Corrupt(format!("partition {} was not made by gatepost", partition.escape_debug()))),
+            _ => Err(StoreError::Corrupt(format!(
+                "partition {} was not made by gatepost",
+                partition.escape_debug()
+            ))),
         }
     }
 
@@ -135,14 +157,23 @@ fn partition(row: &Row) -> Result<Partition, StoreError> {
 }
 
 fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
-    client.query(LIST, &[&table.name])?.iter().map(partition).collect()
+    client
+        .query(LIST, &[&table.name])?
+        .iter()
+        .map(partition)
+        .collect()
 }
 
 fn ranges(partitions: &[Partition]) -> Vec<Range> {
-    partitions.iter().filter(|partition| partition.attached).map(|partition| partition.range).collect()
+    partitions
+        .iter()
+        .filter(|partition| partition.attached)
+        .map(|partition| partition.range)
+        .collect()
 }
 
-/// Whether every table has at least one width of room beyond what can be written today; otherwise not ready.
+/// Whether every table has at least one width of room beyond what can be written today; otherwise
+/// not ready.
 pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
     for table in horizons.tables() {
         let present: Vec<Partition> = store.list(LIST, &[&table.name], partition)?;
@@ -178,8 +209,13 @@ impl RegistryWriter<'_> {
         Ok(self.transaction.query_opt(LEAD, &[])?.is_some())
     }
 
-    /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that is under way.
-    pub fn make_partitions(&mut self, horizons: &Horizons, today: Day) -> Result<Vec<String>, StoreError> {
+    /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that
+    /// is under way.
+    pub fn make_partitions(
+        &mut self,
+        horizons: &Horizons,
+        today: Day,
+    ) -> Result<Vec<String>, StoreError> {
         self.wrote = true;
         self.transaction.query_one(LEAD_PATIENTLY, &[])?;
         make_missing(&mut self.transaction, horizons, today)
@@ -200,16 +236,22 @@ const LEAD_PATIENTLY: &str = "SELECT only_row FROM leader FOR UPDATE";
 
 const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 
-/// Makes what is missing and drops what is over, unless another process is at it. Meant to run every minute or so; what
-/// loses against a lock is left for the next time.
+/// Makes what is missing and drops what is over, unless another process is at it. Meant to run
+/// every minute or so; what loses against a lock is left for the next time.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
     store.administer(|leading| {
         let mut leadership = leading.transaction()?;
         if leadership.query_opt(LEAD, &[])?.is_none() {
-            return Ok(Maintained { left_to_another: true, ..Maintained::default() });
+            return Ok(Maintained {
+                left_to_another: true,
+                ..Maintained::default()
+            });
         }
         let mut worker = store.connect_for_partitions()?;
-        let mut maintained = Maintained { made: make_missing(&mut worker, horizons, today)?, ..Maintained::default() };
+        let mut maintained = Maintained {
+            made: make_missing(&mut worker, horizons, today)?,
+            ..Maintained::default()
+        };
         for table in horizons.tables() {
             // Keeps the lead from timing out as idle, and ends the work should it be lost.
             leadership.simple_query("SELECT")?;
@@ -221,13 +263,24 @@ pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Mainta
 }
 
 /// One partition at a time can be half detached: while that one is held up, so are those behind it.
-fn drop_over(client: &mut Client, table: &Table, today: Day, maintained: &mut Maintained) -> Result<(), StoreError> {
-    let mut over: Vec<Partition> =
-        list(client, table)?.into_iter().filter(|partition| partition.range.is_over(today)).collect();
+fn drop_over(
+    client: &mut Client,
+    table: &Table,
+    today: Day,
+    maintained: &mut Maintained,
+) -> Result<(), StoreError> {
+    let mut over: Vec<Partition> = list(client, table)?
+        .into_iter()
+        .filter(|partition| partition.range.is_over(today))
+        .collect();
     over.sort_by_key(|partition| (!partition.detaching, partition.range));
     let mut held_up = false;
     for partition in over {
-        let dropped = if held_up { Ok(()) } else { drop_one(client, table, &partition) };
+        let dropped = if held_up {
+            Ok(())
+        } else {
+            drop_one(client, table, &partition)
+        };
         held_up |= dropped.as_ref().is_err_and(StoreError::is_conflict);
         match dropped {
             Ok(()) if !held_up => maintained.dropped.push(partition.name),
@@ -240,15 +293,24 @@ fn drop_over(client: &mut Client, table: &Table, today: Day, maintained: &mut Ma
 
 /// Detached first, beside running requests; a detachment that was interrupted is finished.
 fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result<(), StoreError> {
-    let detach = format!("ALTER TABLE {} DETACH PARTITION {}", table.name, partition.name);
+    let detach = format!(
+        "ALTER TABLE {} DETACH PARTITION {}",
+        table.name, partition.name
+    );
     if partition.attached && !partition.detaching {
-        // Interrupted half-way it cannot be begun again, only finished; that it is so far shows in the list.
-        match client.batch_execute(&format!("{detach} CONCURRENTLY")).map_err(StoreError::from) {
+        // Interrupted half-way it cannot be begun again, only finished; that it is so far shows in
+        // the list.
+        match client
+            .batch_execute(&format!("{detach} CONCURRENTLY"))
+            .map_err(StoreError::from)
+        {
             Err(error) if !error.is_conflict() => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    let is_half_detached = list(client, table)?.iter().any(|other| other.name == partition.name && other.detaching);
+    let is_half_detached = list(client, table)?
+        .iter()
+        .any(|other| other.name == partition.name && other.detaching);
     if is_half_detached {
         patiently(|| Ok(client.batch_execute(&format!("{detach} FINALIZE"))?))?;
     }
@@ -273,7 +335,10 @@ mod tests {
     const TODAY: Day = Day(20_777);
 
     fn table(longest_days: i32) -> Table {
-        Table { name: "grants", longest_days }
+        Table {
+            name: "grants",
+            longest_days,
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over what runs.
+//! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over
+//! what runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +14,9 @@ use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
-use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
+use super::database_url::{
+    ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS,
+};
 use super::endings::Confirmed;
 use super::error::StoreError;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
@@ -29,8 +32,8 @@ use crate::protocol::words::secret::SecretText;
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
 /// No write is sent for a request that could not wait so long for its answer.
 const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
-/// Of the places in the lane and of the connections, a quarter and at least so many are kept for reads: writes may all be
-/// waiting for a standby.
+/// Of the places in the lane and of the connections, a quarter and at least so many are kept for
+/// reads: writes may all be waiting for a standby.
 const KEPT_FOR_READS: usize = 3;
 /// How long a statement that was denied speaks for the next.
 const LATELY: Duration = Duration::from_secs(60);
@@ -74,20 +77,30 @@ struct Inner {
 }
 
 impl Store {
-    /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without its database.
+    /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without
+    /// its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
         let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
         let writers = (for_writes(lane), for_writes(settings.connections as usize));
-        Store::open_with(settings, &SERVING_OPTIONS, settings.connections.min(2), lane, writers)
+        Store::open_with(
+            settings,
+            &SERVING_OPTIONS,
+            settings.connections.min(2),
+            lane,
+            writers,
+        )
     }
 
-    /// The same for functions that operators write: each call has one second, a quarter of the workers call at once, and
-    /// no connection is made before the first call.
+    /// The same for functions that operators write: each call has one second, a quarter of the
+    /// workers call at once, and no connection is made before the first call.
     pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = (settings.workers / 4).max(1);
         let connections = u32::try_from(lane).unwrap_or(u32::MAX);
-        let settings = DatabaseSettings { connections, ..settings.clone() };
+        let settings = DatabaseSettings {
+            connections,
+            ..settings.clone()
+        };
         Store::open_with(&settings, &FUNCTION_OPTIONS, 0, lane, (lane, lane))
     }
 
@@ -102,7 +115,11 @@ impl Store {
         let tls = connecting::tls(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
         let clock = Arc::new(Clock::new());
-        let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
+        let chains = Chains::new(
+            Arc::clone(&clock),
+            settings.process.clone(),
+            settings.audit_days,
+        );
         let connections = Connections {
             config: url.config(options),
             tls: tls.clone(),
@@ -113,8 +130,15 @@ impl Store {
             is_retired: Arc::default(),
         };
         let size = settings.connections.max(1);
-        let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, size as usize, tls.clone())
-            .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
+        let watchdog = Watchdog::start(
+            settings.cancel_after,
+            settings.stuck_after,
+            size as usize,
+            tls.clone(),
+        )
+        .map_err(|_| {
+            StoreError::Refused(String::from("cannot start the database watchdog's thread"))
+        })?;
         Ok(Store(Arc::new(Inner {
             supplies: Supplies::new(connections, size, idle),
             lane: Permits::among_bounded(lane),
@@ -131,12 +155,14 @@ impl Store {
         })))
     }
 
-    /// Whether a statement hangs that could not be cancelled; should it stay, this process had better make way for a new one.
+    /// Whether a statement hangs that could not be cancelled; should it stay, this process had
+    /// better make way for a new one.
     pub fn is_stuck(&self) -> bool {
         self.0.watchdog.is_stuck()
     }
 
-    /// The last minute's refusal of the server (read-only, disk full): reads may go on, so nothing else shows it.
+    /// The last minute's refusal of the server (read-only, disk full): reads may go on, so nothing
+    /// else shows it.
     pub fn denied_lately(&self) -> BTreeSet<String> {
         let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
         denied.retain(|_, at| at.elapsed() < LATELY);
@@ -144,7 +170,8 @@ impl Store {
     }
 
     pub fn answers_anew(&self) -> bool {
-        self.connect(&SERVING_OPTIONS).is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
+        self.connect(&SERVING_OPTIONS)
+            .is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
 
     /// Whether there is no connection, and none could be made.
@@ -157,12 +184,19 @@ impl Store {
         self.0.supplies.current().open_connections();
     }
 
-    /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own and without watchdog. What no
-    /// standby acknowledged is no success.
-    pub fn administer<T, E: From<StoreError>>(&self, work: impl FnOnce(&mut Client) -> Result<T, E>) -> Result<T, E> {
+    /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own
+    /// and without watchdog. What no standby acknowledged is no success.
+    pub fn administer<T, E: From<StoreError>>(
+        &self,
+        work: impl FnOnce(&mut Client) -> Result<T, E>,
+    ) -> Result<T, E> {
         let (mut client, unacknowledged) = self.connect(&ADMINISTRATIVE_OPTIONS)?;
         let answer = work(&mut client)?;
-        if unacknowledged.load(Ordering::SeqCst) { Err(StoreError::unacknowledged().into()) } else { Ok(answer) }
+        if unacknowledged.load(Ordering::SeqCst) {
+            Err(StoreError::unacknowledged().into())
+        } else {
+            Ok(answer)
+        }
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.
@@ -199,21 +233,36 @@ impl Store {
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
-    pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.again_if(|error| error.is_conflict() || error.is_severed(), Duration::ZERO, work)
+    pub(super) fn read<T>(
+        &self,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.again_if(
+            |error| error.is_conflict() || error.is_severed(),
+            Duration::ZERO,
+            work,
+        )
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
-    pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn write<T>(
+        &self,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
-    /// Runs one writing statement that recognises its own earlier commit: once more also when the answer was lost.
+    /// Runs one writing statement that recognises its own earlier commit: once more also when the
+    /// answer was lost.
     pub(super) fn write_once_more<T>(
         &self,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.again_if(|error| error.is_conflict() || error.is_severed(), LEAST_FOR_A_WRITE, work)
+        self.again_if(
+            |error| error.is_conflict() || error.is_severed(),
+            LEAST_FOR_A_WRITE,
+            work,
+        )
     }
 
     pub(super) fn find<T>(
@@ -222,7 +271,10 @@ impl Store {
         values: Values<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        self.read(|connection| connection.query_opt(sql, values))?.as_ref().map(of).transpose()
+        self.read(|connection| connection.query_opt(sql, values))?
+            .as_ref()
+            .map(of)
+            .transpose()
     }
 
     pub(super) fn one(&self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
@@ -235,7 +287,10 @@ impl Store {
         values: Values<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<L, StoreError> {
-        self.read(|connection| connection.query(sql, values))?.iter().map(of).collect()
+        self.read(|connection| connection.query(sql, values))?
+            .iter()
+            .map(of)
+            .collect()
     }
 
     /// Runs a statement that writes no event; answers how many rows it touched.
@@ -254,8 +309,9 @@ impl Store {
         self.write(|connection| connection.audited(sql, values, events, Together::InOrder))
     }
 
-    /// Runs it, and again after such an error, within what the request that this thread serves has left, if it serves one.
-    /// `least` is what must be left when a statement is sent; a read needs none.
+    /// Runs it, and again after such an error, within what the request that this thread serves has
+    /// left, if it serves one. `least` is what must be left when a statement is sent; a read needs
+    /// none.
     fn again_if<T>(
         &self,
         is_such: impl Fn(&StoreError) -> bool,
@@ -278,16 +334,28 @@ impl Store {
         least: Duration,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let send_before = request.as_ref().map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
+        let send_before = request
+            .as_ref()
+            .map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::out_of_time());
         }
-        let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
-        let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
+        let left = || {
+            send_before.map_or(Duration::MAX, |time| {
+                time.saturating_duration_since(Instant::now())
+            })
+        };
+        let take = |permits, patience: Duration| {
+            Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy)
+        };
         let is_write = !least.is_zero();
-        let _among_writers = is_write.then(|| take(&self.0.writers, LANE_PATIENCE)).transpose()?;
+        let _among_writers = is_write
+            .then(|| take(&self.0.writers, LANE_PATIENCE))
+            .transpose()?;
         let _place = take(&self.0.lane, LANE_PATIENCE)?;
-        let _writing = is_write.then(|| take(&self.0.writing, CHECK_OUT_PATIENCE)).transpose()?;
+        let _writing = is_write
+            .then(|| take(&self.0.writing, CHECK_OUT_PATIENCE))
+            .transpose()?;
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
         let watched = self.0.watchdog.watch(&connection, request);
@@ -306,7 +374,9 @@ impl Store {
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
         let tls = self.0.tls.clone();
-        connect(self.0.url.config(options), move |config| config.connect(tls.clone()))
+        connect(self.0.url.config(options), move |config| {
+            config.connect(tls.clone())
+        })
     }
 }
 

@@ -1,5 +1,5 @@
-//! Changes to the registry: everything of one `apply` in one transaction, together with the version bump that makes
-//! every process read anew, and with its audit events.
+//! Changes to the registry: everything of one `apply` in one transaction, together with the version
+//! bump that makes every process read anew, and with its audit events.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -33,8 +33,9 @@ pub struct RegistryWriter<'a> {
 }
 
 impl Store {
-    /// Runs `change` in one transaction, alone among changes, and bumps the registry's version with it. When `change`
-    /// fails or writes nothing, nothing happens at all. Not retried: it may have been done when the connection breaks.
+    /// Runs `change` in one transaction, alone among changes, and bumps the registry's version with
+    /// it. When `change` fails or writes nothing, nothing happens at all. Not retried: it may have
+    /// been done when the connection breaks.
     pub fn change_registry<T, E: From<StoreError>>(
         &self,
         change: impl FnOnce(&mut RegistryWriter<'_>) -> Result<T, E>,
@@ -44,11 +45,13 @@ impl Store {
             // Another change holds the lock for longer than we wait.
             let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
             if alone.as_ref().is_err_and(StoreError::is_conflict) {
-                let cause = "another change to the registry is under way; nothing was done, try again";
+                let cause =
+                    "another change to the registry is under way; nothing was done, try again";
                 return Err(StoreError::Conflict(String::from(cause)).into());
             }
-            let alone =
-                alone?.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
+            let alone = alone?.ok_or_else(|| {
+                StoreError::Refused(String::from("no installation: run `gatepost migrate`"))
+            })?;
             self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
             let mut writer = RegistryWriter {
                 transaction,
@@ -63,7 +66,10 @@ impl Store {
                 if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
                     writer
                         .transaction
-                        .execute(CALL_CLIENTS, &[&writer.revoked_users, &writer.revoked_clients])
+                        .execute(
+                            CALL_CLIENTS,
+                            &[&writer.revoked_users, &writer.revoked_clients],
+                        )
                         .map_err(StoreError::from)?;
                 }
                 writer.transaction.commit().map_err(StoreError::from)?;
@@ -133,22 +139,41 @@ const TENANTS_OF_OTHERS: &str =
 
 impl RegistryWriter<'_> {
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
-        self.transaction.query_opt(users::FIND, &[sub])?.as_ref().map(users::user).transpose()
+        self.transaction
+            .query_opt(users::FIND, &[sub])?
+            .as_ref()
+            .map(users::user)
+            .transpose()
     }
 
-    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then stays so until this change
-    /// is done.
-    pub fn user_by_name(&mut self, tenant: Option<&TenantName>, username: &str) -> Result<Option<UserRow>, StoreError> {
-        let row = self.transaction.query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
+    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then
+    /// stays so until this change is done.
+    pub fn user_by_name(
+        &mut self,
+        tenant: Option<&TenantName>,
+        username: &str,
+    ) -> Result<Option<UserRow>, StoreError> {
+        let row = self
+            .transaction
+            .query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
         row.as_ref().map(users::user).transpose()
     }
 
     /// Everybody whom one of the descriptions fits, by name or by subject.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
-        let subjects: Vec<Option<&Subject>> = described.iter().map(|user| user.subject.as_ref()).collect();
-        let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant.as_ref())).collect();
-        let usernames: Vec<Option<&str>> = described.iter().map(|user| user.username.as_deref()).collect();
-        let rows = self.transaction.query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
+        let subjects: Vec<Option<&Subject>> =
+            described.iter().map(|user| user.subject.as_ref()).collect();
+        let tenants: Vec<&str> = described
+            .iter()
+            .map(|user| tenant_text(user.tenant.as_ref()))
+            .collect();
+        let usernames: Vec<Option<&str>> = described
+            .iter()
+            .map(|user| user.username.as_deref())
+            .collect();
+        let rows = self
+            .transaction
+            .query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
         let found = |row: &Row| {
             let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
             read!(row, FoundUser { by_name; index, user: users::user(row)? })
@@ -157,22 +182,38 @@ impl RegistryWriter<'_> {
     }
 
     pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
-        self.transaction.query(ALL_USERS, &[])?.iter().map(users::user).collect()
+        self.transaction
+            .query(ALL_USERS, &[])?
+            .iter()
+            .map(users::user)
+            .collect()
     }
 
     /// Those of the subjects whose user was removed.
     pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
-        self.transaction.query(REMOVED_SUBJECTS, &[&subjects])?.iter().map(|row| column(row, "sub")).collect()
+        self.transaction
+            .query(REMOVED_SUBJECTS, &[&subjects])?
+            .iter()
+            .map(|row| column(row, "sub"))
+            .collect()
     }
 
     /// Those of the names that are, or once were, the subject of a user.
     pub fn subjects_among(&mut self, names: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
-        self.transaction.query(SUBJECTS_AMONG, &[&names])?.iter().map(|row| column(row, "sub")).collect()
+        self.transaction
+            .query(SUBJECTS_AMONG, &[&names])?
+            .iter()
+            .map(|row| column(row, "sub"))
+            .collect()
     }
 
     /// Tenants that users other than these belong to.
     pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
-        self.transaction.query(TENANTS_OF_OTHERS, &[&subjects])?.iter().map(|row| column(row, "tenant")).collect()
+        self.transaction
+            .query(TENANTS_OF_OTHERS, &[&subjects])?
+            .iter()
+            .map(|row| column(row, "tenant"))
+            .collect()
     }
 
     /// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
@@ -180,20 +221,33 @@ impl RegistryWriter<'_> {
         new.insert_by(|sql, values| self.audited(sql, values, slice::from_ref(audit)))
     }
 
-    /// Changes a user to this; `false` when there is none. No password leaves the present one. Disabling and another password
-    /// end what was signed in before.
+    /// Changes a user to this; `false` when there is none. No password leaves the present one.
+    /// Disabling and another password end what was signed in before.
     pub fn update_user(&mut self, user: &UserRow) -> Result<bool, StoreError> {
-        let (tenant, hash) = (tenant_text(user.tenant.as_ref()), user.password_hash.as_ref().map(SecretText::expose));
-        let values: Values<'_> = &[&user.sub, &user.username, &tenant, &user.enabled, &Json(&user.claims), &hash];
+        let (tenant, hash) = (
+            tenant_text(user.tenant.as_ref()),
+            user.password_hash.as_ref().map(SecretText::expose),
+        );
+        let values: Values<'_> = &[
+            &user.sub,
+            &user.username,
+            &tenant,
+            &user.enabled,
+            &Json(&user.claims),
+            &hash,
+        ];
         let changed = self.query(UPDATE_USER, values)?;
-        let Some(changed) = changed.first() else { return Ok(false) };
+        let Some(changed) = changed.first() else {
+            return Ok(false);
+        };
         if column(changed, "revoked")? {
             self.revoked_users.push(user.sub.clone());
         }
         Ok(true)
     }
 
-    /// Removes a user with their consents; the subject is never given again. `false` when there was none.
+    /// Removes a user with their consents; the subject is never given again. `false` when there was
+    /// none.
     pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {
         Ok(self.execute(REMOVE_USER, &[sub])? > 0)
     }
@@ -202,7 +256,8 @@ impl RegistryWriter<'_> {
 const VERSION: &str = "SELECT registry_version FROM installation";
 
 impl RegistryWriter<'_> {
-    /// For a change that finds its work done: where commits wait for standbys it commits all the same, and waits.
+    /// For a change that finds its work done: where commits wait for standbys it commits all the
+    /// same, and waits.
     pub fn confirm(&mut self) -> Result<(), StoreError> {
         self.wrote |= column::<bool>(&self.transaction.query_one(CONFIRM, &[])?, "waits")?;
         Ok(())
@@ -217,13 +272,18 @@ impl RegistryWriter<'_> {
     ) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         let mut links = self.chain.link(events, Together::InOrder);
-        let rows = self.transaction.query(&written_out(sql), &[values, &[&links.0]].concat())?;
+        let rows = self
+            .transaction
+            .query(&written_out(sql), &[values, &[&links.0]].concat())?;
         self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
 
     pub fn registry_version(&mut self) -> Result<i64, StoreError> {
-        column(&self.transaction.query_one(VERSION, &[])?, "registry_version")
+        column(
+            &self.transaction.query_one(VERSION, &[])?,
+            "registry_version",
+        )
     }
 
     pub(super) fn query(&mut self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {

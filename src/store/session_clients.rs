@@ -1,6 +1,7 @@
-//! `session_clients`: which clients got something in a session and want to hear of its end. A row is entered when the client
-//! first gets something; the statement that ends the session makes it due; from then on the rows that are due are the queue
-//! of back-channel calls, which any process may take from.
+//! `session_clients`: which clients got something in a session and want to hear of its end. A row
+//! is entered when the client first gets something; the statement that ends the session makes it
+//! due; from then on the rows that are due are the queue of back-channel calls, which any process
+//! may take from.
 
 use super::Store;
 use super::error::StoreError;
@@ -8,9 +9,10 @@ use super::values::{column, read};
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
-// A row that a call was due for already means that the client was told of an end that was not the session's (its own
-// revocation): it has signed the person in anew and wants to hear of the next. A row as it should be is left alone, not
-// even locked. The session's row is, so that it does not end meanwhile.
+// A row that a call was due for already means that the client was told of an end that was not the
+// session's (its own revocation): it has signed the person in anew and wants to hear of the next. A
+// row as it should be is left alone, not even locked. The session's row is, so that it does not end
+// meanwhile.
 const ENTER: &str = "
 INSERT INTO session_clients (day, sid, client_id, sub)
 SELECT s.day, s.sid, $3::text, s.sub
@@ -49,8 +51,9 @@ pub struct DueCall {
 /// Tries in all: at once, after a minute, eight minutes later.
 pub const MOST_TRIES: i32 = 3;
 
-// The next try is written down before this one is made: should this process die meanwhile, another one makes it. Clients
-// take turns: one that does not answer, and has many sessions to hear of, holds up itself.
+// The next try is written down before this one is made: should this process die meanwhile, another
+// one makes it. Clients take turns: one that does not answer, and has many sessions to hear of,
+// holds up itself.
 const TAKE: &str = "
 WITH waiting AS (
     SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn FROM session_clients
@@ -72,7 +75,10 @@ RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 /// Takes up to `most` calls that are due, for this process alone.
 pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
     let taken = store.write(|connection| connection.query(TAKE, &[&most]))?;
-    taken.iter().map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; })).collect()
+    taken
+        .iter()
+        .map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; }))
+        .collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,5 +100,17 @@ WHERE day = $1::int4 AND sid = $2::text AND client_id = $3::text AND tries = $4:
 pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {
     let told = outcome == CallOutcome::Told;
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
-    store.execute(SETTLE, &[&call.day, &call.sid, &call.client_id, &call.tries, &told, &again]).map(drop)
+    store
+        .execute(
+            SETTLE,
+            &[
+                &call.day,
+                &call.sid,
+                &call.client_id,
+                &call.tries,
+                &told,
+                &again,
+            ],
+        )
+        .map(drop)
 }

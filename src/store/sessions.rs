@@ -1,5 +1,6 @@
-//! `sessions`: one row per sign-in of a browser, found by the SHA-256 of the cookie's handle. The row lies under a day
-//! not before the last access token it can have fed has expired, which both the handle and the `sid` carry.
+//! `sessions`: one row per sign-in of a browser, found by the SHA-256 of the cookie's handle. The
+//! row lies under a day not before the last access token it can have fed has expired, which both
+//! the handle and the `sid` carry.
 
 use std::slice;
 
@@ -27,14 +28,17 @@ pub struct FoundSession {
 impl FoundSession {
     pub fn stands(&self, now: Instant) -> bool {
         let user = self.user.as_ref().filter(|user| user.enabled);
-        let epochs = user.map(|user| SessionEpochs { installation: self.installation_epoch, user: user.epoch });
+        let epochs = user.map(|user| SessionEpochs {
+            installation: self.installation_epoch,
+            user: user.epoch,
+        });
         self.session.stands(epochs, now)
     }
 }
 
-// A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it and finds no link. The
-// round trip is spent in the same statement, so that a callback sent twice makes one session. A revocation while they signed
-// in ends that sign-in, too.
+// A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it
+// and finds no link. The round trip is spent in the same statement, so that a callback sent twice
+// makes one session. A revocation while they signed in ends that sign-in, too.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
     SELECT FROM linked_identities WHERE issuer = $15::text AND upstream_subject = $12::text AND sub = $4::text FOR KEY SHARE
@@ -59,9 +63,9 @@ WITH link AS MATERIALIZED (
 INSERT INTO audit_events SELECT a.* FROM begun, unnest($25::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since they were read; and, where it
-/// came from an identity provider (`arrival`), when that identity is the user's no longer, or signed out there meanwhile, or
-/// came in by the same way before.
+/// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since
+/// they were read; and, where it came from an identity provider (`arrival`), when that identity is
+/// the user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn insert(
     store: &Store,
     session: &Session,
@@ -69,13 +73,46 @@ pub fn insert(
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let Session { day, sid, subject, auth_time, amr, acr, upstream_issuer, epochs, expires_at, .. } = session;
-    let (tenant, provider, handle_hash) =
-        (tenant_text(session.tenant.as_ref()), session.identity_provider(), &handle_hash[..]);
-    let who: Values<'_> = &[day, &handle_hash, sid, subject, auth_time, amr, acr, &tenant, &provider, expires_at];
+    let Session {
+        day,
+        sid,
+        subject,
+        auth_time,
+        amr,
+        acr,
+        upstream_issuer,
+        epochs,
+        expires_at,
+        ..
+    } = session;
+    let (tenant, provider, handle_hash) = (
+        tenant_text(session.tenant.as_ref()),
+        session.identity_provider(),
+        &handle_hash[..],
+    );
+    let who: Values<'_> = &[
+        day,
+        &handle_hash,
+        sid,
+        subject,
+        auth_time,
+        amr,
+        acr,
+        &tenant,
+        &provider,
+        expires_at,
+    ];
     let inserted = Arrival::values(arrival, |kept, way| {
         let from: Values<'_> = &[&session.source, &session.user_agent, &session.created_at];
-        let values = [who, &[&epochs.installation], kept, &[upstream_issuer, &epochs.user], way, from].concat();
+        let values = [
+            who,
+            &[&epochs.installation],
+            kept,
+            &[upstream_issuer, &epochs.user],
+            way,
+            from,
+        ]
+        .concat();
         store.write_audited(INSERT, &values, audit)
     })?;
     Ok(!inserted.is_empty())
@@ -89,11 +126,19 @@ LEFT JOIN users u ON u.sub = s.sub
 WHERE s.day = $1::int4 AND s.handle_hash = $2::bytea";
 
 /// Looks up the session of a cookie; whether it is alive is for the core to judge.
-pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<FoundSession>, StoreError> {
+pub fn find(
+    store: &Store,
+    day: Day,
+    handle_hash: &[u8; 32],
+) -> Result<Option<FoundSession>, StoreError> {
     store.find(FIND, &[&day, &&handle_hash[..]], |row| {
         let has_user = column::<Option<&str>>(row, "sub")?.is_some();
         let user = has_user.then(|| user(row)).transpose()?;
-        Ok(FoundSession { session: session(row)?, user, installation_epoch: column(row, "installation_epoch_now")? })
+        Ok(FoundSession {
+            session: session(row)?,
+            user,
+            installation_epoch: column(row, "installation_epoch_now")?,
+        })
     })
 }
 
@@ -102,7 +147,9 @@ UPDATE sessions SET used_at = clock_timestamp() WHERE day = $1::int4 AND sid = $
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
 pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<(), StoreError> {
-    store.execute(TOUCH, &[&session.day, &session.sid, &unless_after]).map(drop)
+    store
+        .execute(TOUCH, &[&session.day, &session.sid, &unless_after])
+        .map(drop)
 }
 
 const LIST: &str = "
@@ -114,7 +161,8 @@ WHERE (s.day, s.sid) > ($1::int4, $2::text) AND ($3::text IS NULL OR s.sub = $3:
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.day, s.sid LIMIT $4::int8";
 
-/// Sessions that live, with the names of their users, by day and sid, at most `limit` behind `after`; of one user, or all.
+/// Sessions that live, with the names of their users, by day and sid, at most `limit` behind
+/// `after`; of one user, or all.
 pub fn list(
     store: &Store,
     after: Option<&Session>,
@@ -122,7 +170,9 @@ pub fn list(
     limit: i64,
 ) -> Result<Vec<(Session, Option<String>)>, StoreError> {
     let (day, sid) = after.map_or((Day(i32::MIN), ""), |after| (after.day, after.sid.as_str()));
-    store.list(LIST, &[&day, &sid, &sub, &limit], |row| Ok((session(row)?, column(row, "username")?)))
+    store.list(LIST, &[&day, &sid, &sub, &limit], |row| {
+        Ok((session(row)?, column(row, "username")?))
+    })
 }
 
 const LIST_OF_USER: &str = "
@@ -146,7 +196,12 @@ JOIN users u ON u.sub = s.sub AND u.enabled
 WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.
-pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<Session>, StoreError> {
+pub fn find_of_user(
+    store: &Store,
+    day: Day,
+    sid: &Sid,
+    sub: &Subject,
+) -> Result<Option<Session>, StoreError> {
     store.find(FIND_OF_USER, &[&day, sid, sub], session)
 }
 
@@ -159,7 +214,12 @@ FROM sessions WHERE day = $1::int4 AND sid = $2::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    store.end(Some(sid.as_str().as_bytes()), END, &[&day, sid], slice::from_ref(audit))
+    store.end(
+        Some(sid.as_str().as_bytes()),
+        END,
+        &[&day, sid],
+        slice::from_ref(audit),
+    )
 }
 
 const OTHERS: &str = "
@@ -173,7 +233,11 @@ pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid
 
 /// An event, and one more for each session that ends with it.
 pub(super) fn with_endings<'a>(event: &AuditEvent<'a>, ended: &'a [Sid]) -> Vec<AuditEvent<'a>> {
-    let ended = ended.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..event.clone() });
+    let ended = ended.iter().map(|sid| AuditEvent {
+        event: "session_ended",
+        sid: Some(sid),
+        ..event.clone()
+    });
     [event.clone()].into_iter().chain(ended).collect()
 }
 
@@ -190,14 +254,25 @@ SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS
 WHERE EXISTS (SELECT FROM sessions WHERE sub = $1::text AND sid <> $2::text)";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
-pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+pub fn end_others(
+    store: &Store,
+    sub: &Subject,
+    kept: &Sid,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
     let others = others(store, sub, kept)?;
-    let events: Vec<_> = others.iter().map(|sid| AuditEvent { sid: Some(sid), ..audit.clone() }).collect();
+    let events: Vec<_> = others
+        .iter()
+        .map(|sid| AuditEvent {
+            sid: Some(sid),
+            ..audit.clone()
+        })
+        .collect();
     store.end(None, END_OTHERS, &[sub, kept], &events).map(drop)
 }
 
-// The session's own epochs are compared, not the user's: an update that waited for a change of password looks again at the row it
-// updates, and at no other.
+// The session's own epochs are compared, not the user's: an update that waited for a change of
+// password looks again at the row it updates, and at no other.
 const RENEW: &str = "
 WITH link AS MATERIALIZED (
     SELECT l.sub FROM linked_identities l WHERE l.issuer = $12::text AND l.upstream_subject = $9::text FOR KEY SHARE
@@ -222,10 +297,12 @@ WITH link AS MATERIALIZED (
     RETURNING sid
 ), {audited renewed $23} FROM renewed";
 
-/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with. `sid` stays;
-/// the natural end may come nearer, and never moves away. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
-/// read before a revocation or a change of password that it outlived; or when the identity that the sign-in comes from is the
-/// user's no longer, or signed out there meanwhile, or came in by the same way before.
+/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they
+/// were read with. `sid` stays; the natural end may come nearer, and never moves away. What an
+/// identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
+/// read before a revocation or a change of password that it outlived; or when the identity that the
+/// sign-in comes from is the user's no longer, or signed out there meanwhile, or came in by the
+/// same way before.
 pub fn renew(
     store: &Store,
     session: &Session,
@@ -233,9 +310,27 @@ pub fn renew(
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let Session { day, sid, auth_time, amr, acr, upstream_issuer, epochs, .. } = session;
+    let Session {
+        day,
+        sid,
+        auth_time,
+        amr,
+        acr,
+        upstream_issuer,
+        epochs,
+        ..
+    } = session;
     let (provider, handle_hash) = (session.identity_provider(), &handle_hash[..]);
-    let who: Values<'_> = &[day, sid, &handle_hash, auth_time, amr, acr, &provider, &epochs.user];
+    let who: Values<'_> = &[
+        day,
+        sid,
+        &handle_hash,
+        auth_time,
+        amr,
+        acr,
+        &provider,
+        &epochs.user,
+    ];
     let renewed = Arrival::values(arrival, |kept, way| {
         let from: Values<'_> = &[&epochs.installation, &session.source, &session.user_agent];
         let from_to: Values<'_> = &[&session.created_at, &session.expires_at];

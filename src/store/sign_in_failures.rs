@@ -1,5 +1,6 @@
-//! `sign_in_failures`: wrong guesses within a window, counted in the database so that restarts and further processes
-//! forget nothing. A bucket is a keyed hash that the caller makes of account, source or both; the store sees no names.
+//! `sign_in_failures`: wrong guesses within a window, counted in the database so that restarts and
+//! further processes forget nothing. A bucket is a keyed hash that the caller makes of account,
+//! source or both; the store sees no names.
 
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, St
     store.list(FIND, &[&names], count)
 }
 
-/// Buckets are taken in one order by everybody, so that two sign-ins never wait for each other crosswise.
+/// Buckets are taken in one order by everybody, so that two sign-ins never wait for each other
+/// crosswise.
 const RECORD: &str = "
 INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at)
 SELECT b.bucket, 1, clock_timestamp(), clock_timestamp() + b.seconds * interval '1 second'
@@ -49,12 +51,17 @@ SET failures = CASE WHEN sign_in_failures.expires_at <= clock_timestamp() THEN 1
                       ELSE sign_in_failures.expires_at END
 RETURNING bucket, failures, last_at, expires_at";
 
-/// Counts one failure in each bucket; answers the counters as they stand then. The buckets must differ.
+/// Counts one failure in each bucket; answers the counters as they stand then. The buckets must
+/// differ.
 pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>, StoreError> {
     let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
     let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
     let windows: Vec<i32> = buckets.iter().map(seconds).collect();
-    store.write(|connection| connection.query(RECORD, &[&names, &windows]))?.iter().map(count).collect()
+    store
+        .write(|connection| connection.query(RECORD, &[&names, &windows]))?
+        .iter()
+        .map(count)
+        .collect()
 }
 
 const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = $1::bytea";
@@ -70,8 +77,13 @@ WITH forgotten AS (
 )
 UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY($1::bytea[])";
 
-/// Takes back attempts that were counted before the code proved right, and forgets the failures of one more bucket.
-pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: Option<[u8; 32]>) -> Result<(), StoreError> {
+/// Takes back attempts that were counted before the code proved right, and forgets the failures of
+/// one more bucket.
+pub fn take_back(
+    store: &Store,
+    buckets: &[FailureBucket],
+    forgotten: Option<[u8; 32]>,
+) -> Result<(), StoreError> {
     let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
     let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
     store.execute(TAKE_BACK, &[&names, &forgotten]).map(drop)
@@ -84,8 +96,8 @@ DELETE FROM sign_in_failures WHERE bucket IN (
     ORDER BY expires_at LIMIT 500
     FOR UPDATE SKIP LOCKED)";
 
-/// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those that end first;
-/// answers how many. Called until it answers less than 500.
+/// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those
+/// that end first; answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
     store.execute(CLEAN, &[&most])
 }

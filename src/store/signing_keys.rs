@@ -1,4 +1,5 @@
-//! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at retirement.
+//! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at
+//! retirement.
 
 use postgres::Row;
 use postgres::types::Json;
@@ -44,16 +45,25 @@ pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> 
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
     let registry_version = registry_version(rows)?;
-    let value = rows.iter().filter_map(|row| key(row).transpose()).collect::<Result<_, _>>()?;
-    Ok(Versioned { registry_version, value })
+    let value = rows
+        .iter()
+        .filter_map(|row| key(row).transpose())
+        .collect::<Result<_, _>>()?;
+    Ok(Versioned {
+        registry_version,
+        value,
+    })
 }
 
 fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
-    let Some(kid) = column::<Option<String>>(row, "kid")? else { return Ok(None) };
+    let Some(kid) = column::<Option<String>>(row, "kid")? else {
+        return Ok(None);
+    };
     let algorithm = SigningAlgorithm::from_name(column(row, "algorithm")?);
     Ok(Some(SigningKeyRow {
         kid,
-        algorithm: algorithm.ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
+        algorithm: algorithm
+            .ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
         wrapped_private: column::<Option<&[u8]>>(row, "wrapped_private")?.map(SecretBytes::new),
         public_jwk: column::<Json<Value>>(row, "public_jwk")?.0,
         times: times(row)?,
@@ -87,22 +97,52 @@ impl RegistryWriter<'_> {
 
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
         let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
-        let KeyTimes { announced_at, activates_at, retires_at, unpublished_at, forgotten_at } = &key.times;
-        let what: Values<'_> = &[&key.kid, &key.algorithm.as_str(), &wrapped, &Json(&key.public_jwk)];
-        let when: Values<'_> = &[announced_at, activates_at, retires_at, unpublished_at, forgotten_at];
+        let KeyTimes {
+            announced_at,
+            activates_at,
+            retires_at,
+            unpublished_at,
+            forgotten_at,
+        } = &key.times;
+        let what: Values<'_> = &[
+            &key.kid,
+            &key.algorithm.as_str(),
+            &wrapped,
+            &Json(&key.public_jwk),
+        ];
+        let when: Values<'_> = &[
+            announced_at,
+            activates_at,
+            retires_at,
+            unpublished_at,
+            forgotten_at,
+        ];
         self.execute(INSERT_KEY, &[what, when].concat()).map(drop)
     }
 
     /// Puts another wrapping around a private part, or erases it with `None`.
-    pub fn rewrap_signing_key(&mut self, kid: &str, wrapped_private: Option<&SecretBytes>) -> Result<bool, StoreError> {
+    pub fn rewrap_signing_key(
+        &mut self,
+        kid: &str,
+        wrapped_private: Option<&SecretBytes>,
+    ) -> Result<bool, StoreError> {
         let wrapped = wrapped_private.map(SecretBytes::expose);
         Ok(self.execute(REWRAP_KEY, &[&kid, &wrapped])? > 0)
     }
 
     /// Takes over a key's instants from `activates_at` on.
-    pub fn reschedule_signing_key(&mut self, kid: &str, times: &KeyTimes) -> Result<bool, StoreError> {
-        let values: Values<'_> =
-            &[&kid, &times.activates_at, &times.retires_at, &times.unpublished_at, &times.forgotten_at];
+    pub fn reschedule_signing_key(
+        &mut self,
+        kid: &str,
+        times: &KeyTimes,
+    ) -> Result<bool, StoreError> {
+        let values: Values<'_> = &[
+            &kid,
+            &times.activates_at,
+            &times.retires_at,
+            &times.unpublished_at,
+            &times.forgotten_at,
+        ];
         Ok(self.execute(RESCHEDULE_KEY, values)? > 0)
     }
 

@@ -1,5 +1,6 @@
-//! Where connections come from: a pool. A statement that hangs for ever keeps its connection, and a pool cannot give away
-//! that connection's place. So the pool is retired then, and another one made.
+//! Where connections come from: a pool. A statement that hangs for ever keeps its connection, and a
+//! pool cannot give away that connection's place. So the pool is retired then, and another one
+//! made.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -15,7 +16,8 @@ use super::error::StoreError;
 /// How long a request in the lane waits for a connection.
 pub(super) const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 const OPENED_AT_ONCE: u32 = 32;
-/// Connections that are begun side by side: each is some round trips, and the first host may hesitate.
+/// Connections that are begun side by side: each is some round trips, and the first host may
+/// hesitate.
 const CONNECTED_AT_ONCE: usize = 8;
 /// After a failed check-out, how long requests fail at once.
 const AWAY: Duration = Duration::from_secs(1);
@@ -40,7 +42,12 @@ pub(super) struct Supply {
 impl Supplies {
     pub(super) fn new(connections: Connections, size: u32, idle: u32) -> Supplies {
         let current = RwLock::new(Arc::new(Supply::new(connections.clone(), size, idle)));
-        Supplies { connections, size, idle, current }
+        Supplies {
+            connections,
+            size,
+            idle,
+            current,
+        }
     }
 
     pub(super) fn current(&self) -> Arc<Supply> {
@@ -51,8 +58,13 @@ impl Supplies {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been quicker.
         if current.is_retired() {
-            log::warn!("a database statement hangs: its connection, its thread and its place are replaced");
-            let connections = Connections { is_retired: Arc::default(), ..self.connections.clone() };
+            log::warn!(
+                "a database statement hangs: its connection, its thread and its place are replaced"
+            );
+            let connections = Connections {
+                is_retired: Arc::default(),
+                ..self.connections.clone()
+            };
             current.close_idle();
             *current = Arc::new(Supply::new(connections, self.size, self.idle));
         }
@@ -71,15 +83,19 @@ impl Supply {
             .connection_customizer(Box::new(ClosedElsewhere))
             .error_handler(Box::new(NopErrorHandler))
             .build_unchecked(connections.clone());
-        Supply { pool, connections, away_until: Mutex::default() }
+        Supply {
+            pool,
+            connections,
+            away_until: Mutex::default(),
+        }
     }
 
     fn is_retired(&self) -> bool {
         self.connections.is_retired.load(Ordering::SeqCst)
     }
 
-    /// Closes what is idle in a pool that is retired: otherwise it stays open as long as the statement hangs. What is in use
-    /// is closed when it is returned.
+    /// Closes what is idle in a pool that is retired: otherwise it stays open as long as the
+    /// statement hangs. What is in use is closed when it is returned.
     fn close_idle(&self) {
         while self.pool.state().idle_connections > 0 && self.pool.try_get().is_some() {}
     }
@@ -87,12 +103,20 @@ impl Supply {
     /// The pool's connections, the idle ones among them, and how many it may have.
     pub(super) fn figures(&self) -> [u32; 3] {
         let state = self.pool.state();
-        [state.connections, state.idle_connections, self.pool.max_size()]
+        [
+            state.connections,
+            state.idle_connections,
+            self.pool.max_size(),
+        ]
     }
 
     /// Whether there is no connection, and none could be made.
     pub(super) fn is_away(&self) -> bool {
-        let away = self.connections.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = self
+            .connections
+            .away
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         !away.is_empty() && self.pool.state().connections == 0
     }
 
@@ -103,22 +127,43 @@ impl Supply {
             let opening = (1..self.pool.max_size().min(OPENED_AT_ONCE))
                 .map_while(|_| thread::Builder::new().spawn_scoped(scope, open).ok());
             let opening: Vec<_> = opening.collect();
-            // Held until the last is there: one that is free again would be taken for a further one.
-            drop(opening.into_iter().map(|one| one.join()).collect::<Vec<_>>());
+            // Held until the last is there: one that is free again would be taken for a further
+            // one.
+            drop(
+                opening
+                    .into_iter()
+                    .map(|one| one.join())
+                    .collect::<Vec<_>>(),
+            );
         });
     }
 
-    pub(super) fn check_out(&self, until: Option<Instant>) -> Result<PooledConnection<Connections>, StoreError> {
+    pub(super) fn check_out(
+        &self,
+        until: Option<Instant>,
+    ) -> Result<PooledConnection<Connections>, StoreError> {
         let begun = Instant::now();
-        let away_until = *self.away_until.lock().unwrap_or_else(PoisonError::into_inner);
-        if away_until.is_some_and(|until| begun < until) && self.pool.state().idle_connections == 0 {
+        let away_until = *self
+            .away_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if away_until.is_some_and(|until| begun < until) && self.pool.state().idle_connections == 0
+        {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));
         }
-        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| until.min(begun + CHECK_OUT_PATIENCE));
+        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| {
+            until.min(begun + CHECK_OUT_PATIENCE)
+        });
         let generation = &self.connections.generation;
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
+            let missed = |_| {
+                if until == Some(deadline) {
+                    StoreError::out_of_time()
+                } else {
+                    self.missed()
+                }
+            };
             let mut connection = self.pool.get_timeout(patience).map_err(missed)?;
             if connection.is_before(generation) {
                 connection.discarded = true;
@@ -127,19 +172,28 @@ impl Supply {
             {
                 return Ok(connection);
             } else {
-                // Found dead; dropped on the way back, as is everything that was connected when it was.
+                // Found dead; dropped on the way back, as is everything that was connected when it
+                // was.
                 generation.fetch_add(1, Ordering::SeqCst);
             }
         }
     }
 
-    /// No connection in time: with all of them in use that is our load, otherwise the database is away.
+    /// No connection in time: with all of them in use that is our load, otherwise the database is
+    /// away.
     fn missed(&self) -> StoreError {
         if self.pool.state().connections >= self.pool.max_size() {
             return StoreError::Busy;
         }
-        *self.away_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + AWAY);
-        let away = self.connections.away.lock().unwrap_or_else(PoisonError::into_inner);
+        *self
+            .away_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + AWAY);
+        let away = self
+            .connections
+            .away
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let unknown = || StoreError::Unavailable(String::from("no connection in time"));
         away.last().map_or_else(unknown, |(why, _)| why.clone())
     }

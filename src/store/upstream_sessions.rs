@@ -1,5 +1,6 @@
-//! The columns of `sessions` about the sign-in at an identity provider, and the end of such sessions when the provider says
-//! that the user signed out. The provider's name alone is not enough: another provider may have that name now.
+//! The columns of `sessions` about the sign-in at an identity provider, and the end of such
+//! sessions when the provider says that the user signed out. The provider's name alone is not
+//! enough: another provider may have that name now.
 
 use super::Store;
 use super::audit_events::AuditEvent;
@@ -35,31 +36,61 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// What statements are given of somebody, if they come from upstream: what is kept of their sign-in there (subject, `sid`,
-    /// ID token), and what says whether they may still come (when they left, as a day, the keys under which a logout token since
-    /// would have left whom it was about, and as an instant; their way's last day, and its name).
-    pub(super) fn values<T>(arrival: Option<&Arrival>, write: impl FnOnce(Values<'_>, Values<'_>) -> T) -> T {
-        let (kept, left_at) = (arrival.map(|arrival| &arrival.session), arrival.map(|arrival| arrival.left_at));
-        let (subject, sid) = (kept.map(|kept| kept.subject.as_str()), kept.and_then(|kept| kept.sid.as_deref()));
+    /// What statements are given of somebody, if they come from upstream: what is kept of their
+    /// sign-in there (subject, `sid`, ID token), and what says whether they may still come (when
+    /// they left, as a day, the keys under which a logout token since would have left whom it was
+    /// about, and as an instant; their way's last day, and its name).
+    pub(super) fn values<T>(
+        arrival: Option<&Arrival>,
+        write: impl FnOnce(Values<'_>, Values<'_>) -> T,
+    ) -> T {
+        let (kept, left_at) = (
+            arrival.map(|arrival| &arrival.session),
+            arrival.map(|arrival| arrival.left_at),
+        );
+        let (subject, sid) = (
+            kept.map(|kept| kept.subject.as_str()),
+            kept.and_then(|kept| kept.sid.as_deref()),
+        );
         let id_token = kept.and_then(|kept| kept.sealed_id_token.as_ref());
         let of_session = sid.map(|sid| [about(Some(sid), None), about(Some(sid), subject)]);
-        let keys = arrival.map(|_| of_session.into_iter().flatten().chain([about(None, subject)]).collect::<Vec<_>>());
+        let keys = arrival.map(|_| {
+            of_session
+                .into_iter()
+                .flatten()
+                .chain([about(None, subject)])
+                .collect::<Vec<_>>()
+        });
         let over_on = arrival.map(|arrival| arrival.way_over_at.day());
         let way = arrival.map(|arrival| &arrival.way[..]);
-        write(&[&subject, &sid, &id_token], &[&left_at.map(Instant::day), &keys, &left_at, &over_on, &way])
+        write(
+            &[&subject, &sid, &id_token],
+            &[&left_at.map(Instant::day), &keys, &left_at, &over_on, &way],
+        )
     }
 }
 
 const FIND: &str = "
 SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token FROM sessions WHERE day = $1::int4 AND sid = $2::text";
 
-/// What is kept of the sign-in upstream that a session came from; `None` for one that came from here.
+/// What is kept of the sign-in upstream that a session came from; `None` for one that came from
+/// here.
 pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession>, StoreError> {
     let kept = store.find(FIND, &[&day, sid], |row| {
-        let (issuer, subject) = (column(row, "upstream_issuer")?, column(row, "upstream_subject")?);
-        let (Some(issuer), Some(subject)) = (issuer, subject) else { return Ok(None) };
+        let (issuer, subject) = (
+            column(row, "upstream_issuer")?,
+            column(row, "upstream_subject")?,
+        );
+        let (Some(issuer), Some(subject)) = (issuer, subject) else {
+            return Ok(None);
+        };
         let sealed_id_token = column(row, "upstream_id_token")?;
-        Ok(Some(UpstreamSession { issuer, subject, sid: column(row, "upstream_sid")?, sealed_id_token }))
+        Ok(Some(UpstreamSession {
+            issuer,
+            subject,
+            sid: column(row, "upstream_sid")?,
+            sealed_id_token,
+        }))
     })?;
     Ok(kept.flatten())
 }
@@ -84,7 +115,8 @@ WHERE identity_provider = $1::text AND upstream_subject = $2::text AND upstream_
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
-/// Sessions of whom that is about, which have not ended. Where both a session and a subject are named, both must fit.
+/// Sessions of whom that is about, which have not ended. Where both a session and a subject are
+/// named, both must fit.
 pub fn sessions_of(
     store: &Store,
     provider: &IdentityProvider,
@@ -96,11 +128,15 @@ pub fn sessions_of(
         (None, Some(subject)) => (OF_SUBJECT, &[name, subject, &issuer]),
         (None, None) => return Ok(Vec::new()),
     };
-    store.list(sql, values, |row| read!(row, SessionFromUpstream { day, sid, sub; }))
+    store.list(
+        sql,
+        values,
+        |row| read!(row, SessionFromUpstream { day, sid, sub; }),
+    )
 }
 
-// One statement spends the token and ends the sessions: neither happens without the other. A user who is on the way here from
-// that session finds that it is over.
+// One statement spends the token and ends the sessions: neither happens without the other. A user
+// who is on the way here from that session finds that it is over.
 const END: &str = "
 WITH taken AS (
     INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)
@@ -116,8 +152,8 @@ WITH taken AS (
     RETURNING s.day, s.sid
 ), {called}, {audited taken $8}, EXISTS (SELECT FROM taken) AS ended";
 
-/// Takes the token and ends these sessions of its provider, with an event for each, their clients called; `false`, and nothing
-/// done, when it was taken before.
+/// Takes the token and ends these sessions of its provider, with an event for each, their clients
+/// called; `false`, and nothing done, when it was taken before.
 pub fn end(
     store: &Store,
     provider: &IdentityProvider,
@@ -126,12 +162,33 @@ pub fn end(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let ended = sessions.iter();
-    let events: Vec<AuditEvent<'_>> =
-        ended.map(|one| AuditEvent { sub: Some(&one.sub), sid: Some(&one.sid), ..audit.clone() }).collect();
+    let events: Vec<AuditEvent<'_>> = ended
+        .map(|one| AuditEvent {
+            sub: Some(&one.sub),
+            sid: Some(&one.sid),
+            ..audit.clone()
+        })
+        .collect();
     let (day, jti_hash) = assertion_key(&notice.jti, notice.forgotten_at);
-    let (days, sids): (Vec<Day>, Vec<&Sid>) = sessions.iter().map(|session| (session.day, &session.sid)).unzip();
+    let (days, sids): (Vec<Day>, Vec<&Sid>) = sessions
+        .iter()
+        .map(|session| (session.day, &session.sid))
+        .unzip();
     let whom = about(notice.sid.as_deref(), notice.subject.as_deref());
     let issuer = provider.authority();
-    let values: Values<'_> = &[&day, &issuer, &jti_hash, &days, &sids, &provider.name, &whom];
-    store.end(Some(&[issuer.as_bytes(), &jti_hash].concat()), END, values, &events)
+    let values: Values<'_> = &[
+        &day,
+        &issuer,
+        &jti_hash,
+        &days,
+        &sids,
+        &provider.name,
+        &whom,
+    ];
+    store.end(
+        Some(&[issuer.as_bytes(), &jti_hash].concat()),
+        END,
+        values,
+        &events,
+    )
 }

@@ -1,5 +1,6 @@
-//! `users`: people who sign in. A user name is unique within its tenant by `lower(normalize(username, NFKC))`; people whom
-//! only an identity provider knows have none. A subject is never given to anybody else, also after its user was removed.
+//! `users`: people who sign in. A user name is unique within its tenant by
+//! `lower(normalize(username, NFKC))`; people whom only an identity provider knows have none. A
+//! subject is never given to anybody else, also after its user was removed.
 
 use postgres::Row;
 use postgres::types::Json;
@@ -45,8 +46,23 @@ impl UserRow {
 
     /// As the core sees a user: without the password.
     pub fn into_core(self) -> User {
-        let UserRow { sub: subject, username, tenant, enabled, claims, epoch, .. } = self;
-        User { subject, username, tenant, enabled, claims, epoch }
+        let UserRow {
+            sub: subject,
+            username,
+            tenant,
+            enabled,
+            claims,
+            epoch,
+            ..
+        } = self;
+        User {
+            subject,
+            username,
+            tenant,
+            enabled,
+            claims,
+            epoch,
+        }
     }
 }
 
@@ -63,11 +79,15 @@ pub struct CurrentUser {
 
 impl CurrentUser {
     pub fn session_epochs(&self) -> SessionEpochs {
-        SessionEpochs { installation: self.installation_epoch, user: self.user.epoch }
+        SessionEpochs {
+            installation: self.installation_epoch,
+            user: self.user.epoch,
+        }
     }
 
     pub fn epochs(&self, client_epoch: i64) -> Epochs {
-        self.session_epochs().at_client(client_epoch, self.consent_epoch)
+        self.session_epochs()
+            .at_client(client_epoch, self.consent_epoch)
     }
 }
 
@@ -85,17 +105,23 @@ CROSS JOIN installation i
 LEFT JOIN users u ON u.tenant = $1::text AND u.username_key = t.username_key
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text";
 
-/// Looks for the user of that name in that tenant (or without one), for that client where there is one. The name must be free
-/// of NUL.
+/// Looks for the user of that name in that tenant (or without one), for that client where there is
+/// one. The name must be free of NUL.
 pub fn find_for_sign_in(
     store: &Store,
     tenant: Option<&TenantName>,
     username: &str,
     client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
-    let row = store.one(FIND_FOR_SIGN_IN, &[&tenant_text(tenant), &username, &client_id])?;
+    let row = store.one(
+        FIND_FOR_SIGN_IN,
+        &[&tenant_text(tenant), &username, &client_id],
+    )?;
     let present = column::<Option<&str>>(&row, "sub")?.is_some();
-    Ok(SignInAccount { username_key: column(&row, "typed_key")?, user: present.then(|| current(&row)).transpose()? })
+    Ok(SignInAccount {
+        username_key: column(&row, "typed_key")?,
+        user: present.then(|| current(&row)).transpose()?,
+    })
 }
 
 const FIND_FOR_CLIENT: &str = "
@@ -142,13 +168,30 @@ impl UserRow {
         &self,
         write: impl FnOnce(&'static str, Values<'_>) -> Result<Vec<Row>, StoreError>,
     ) -> Result<(), StoreError> {
-        let (tenant, hash) = (tenant_text(self.tenant.as_ref()), self.password_hash.as_ref().map(SecretText::expose));
-        let added = write(INSERT, &[&self.sub, &tenant, &self.username, &hash, &self.enabled, &Json(&self.claims)])?;
-        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+        let (tenant, hash) = (
+            tenant_text(self.tenant.as_ref()),
+            self.password_hash.as_ref().map(SecretText::expose),
+        );
+        let added = write(
+            INSERT,
+            &[
+                &self.sub,
+                &tenant,
+                &self.username,
+                &hash,
+                &self.enabled,
+                &Json(&self.claims),
+            ],
+        )?;
+        added
+            .first()
+            .map(drop)
+            .ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
     }
 }
 
-/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's name.
+/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
+/// name.
 pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     new.insert_by(|sql, values| store.write_audited(sql, values, audit))
 }
@@ -160,8 +203,9 @@ WITH changed AS (
     RETURNING sub
 ), {user called}, {audited changed $5} FROM changed";
 
-/// Gives a user another password, ends everything that was signed in with the old one, and calls the clients of their sessions.
-/// `false` when there is no such user, or when they no longer have the epochs given.
+/// Gives a user another password, ends everything that was signed in with the old one, and calls
+/// the clients of their sessions. `false` when there is no such user, or when they no longer have
+/// the epochs given.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
@@ -169,8 +213,16 @@ pub fn set_password(
     hash: &SecretText,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let (user, installation) = epochs.map(|epochs| (epochs.user, epochs.installation)).unzip();
-    Ok(!store.write_audited(SET_PASSWORD, &[sub, &hash.expose(), &user, &installation], audit)?.is_empty())
+    let (user, installation) = epochs
+        .map(|epochs| (epochs.user, epochs.installation))
+        .unzip();
+    Ok(!store
+        .write_audited(
+            SET_PASSWORD,
+            &[sub, &hash.expose(), &user, &installation],
+            audit,
+        )?
+        .is_empty())
 }
 
 const REVOKE: &str = "
@@ -178,16 +230,26 @@ WITH revoked AS (
     UPDATE users SET epoch = new_epoch() WHERE sub = $1::text RETURNING sub
 ), {user called}, {audited revoked $2} FROM revoked";
 
-/// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
+/// Ends all that was signed in, granted or issued for this user until now, the clients of their
+/// sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
     Ok(!store.write_audited(REVOKE, &[sub], audit)?.is_empty())
 }
 
-const REHASH: &str = "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
+const REHASH: &str =
+    "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
 
-/// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends nothing.
-pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<(), StoreError> {
-    store.execute(REHASH, &[sub, &old.expose(), &new.expose()]).map(drop)
+/// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
+/// nothing.
+pub fn rehash(
+    store: &Store,
+    sub: &Subject,
+    old: &SecretText,
+    new: &SecretText,
+) -> Result<(), StoreError> {
+    store
+        .execute(REHASH, &[sub, &old.expose(), &new.expose()])
+        .map(drop)
 }
 
 // By an index that has these users alone.
@@ -212,8 +274,9 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
     })
 }
 
-// A person's own change of password: one statement that stores the new hash, ends what hung on the old password, has the
-// clients of the sessions that end with it called, and keeps the session it was changed in, under a new handle.
+// A person's own change of password: one statement that stores the new hash, ends what hung on the
+// old password, has the clients of the sessions that end with it called, and keeps the session it
+// was changed in, under a new handle.
 
 /// Nothing happens unless the session lives: a user who was signed out meanwhile changes nothing.
 const CHANGE_PASSWORD: &str = "
@@ -232,9 +295,9 @@ WITH {own session}, changed AS (
     RETURNING s.day, s.sid
 ), {called}, {audited changed $7}, user_epoch FROM kept";
 
-/// Changes the password of a user whose present one was checked. Nothing must have been revoked since they were read. The
-/// session stays, under a new handle. Answers the user's new epoch, which that session has; `None` when session or user no
-/// longer stood.
+/// Changes the password of a user whose present one was checked. Nothing must have been revoked
+/// since they were read. The session stays, under a new handle. Answers the user's new epoch, which
+/// that session has; `None` when session or user no longer stood.
 pub fn change_password(
     store: &Store,
     user: &UserRow,
@@ -246,7 +309,18 @@ pub fn change_password(
     let others = others(store, &user.sub, &session.sid)?;
     let events = with_endings(audit, &others);
     let (hash, handle_hash) = (password_hash.expose(), &handle_hash[..]);
-    let values: Values<'_> = &[&user.sub, &user.epoch, &hash, &session.day, &session.sid, &handle_hash];
-    let rows = store.write(|connection| connection.audited(CHANGE_PASSWORD, values, &events, Together::InOrder))?;
-    rows.first().map(|row| column(row, "user_epoch")).transpose()
+    let values: Values<'_> = &[
+        &user.sub,
+        &user.epoch,
+        &hash,
+        &session.day,
+        &session.sid,
+        &handle_hash,
+    ];
+    let rows = store.write(|connection| {
+        connection.audited(CHANGE_PASSWORD, values, &events, Together::InOrder)
+    })?;
+    rows.first()
+        .map(|row| column(row, "user_epoch"))
+        .transpose()
 }

@@ -22,7 +22,9 @@ const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 impl<'a> FromSql<'a> for Instant {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Instant, Fault> {
         let micros = i64::from_be_bytes(raw.try_into()?);
-        Ok(Instant::from_micros(micros.saturating_add(POSTGRES_EPOCH_MICROS)))
+        Ok(Instant::from_micros(
+            micros.saturating_add(POSTGRES_EPOCH_MICROS),
+        ))
     }
 
     accepts!(TIMESTAMPTZ);
@@ -30,7 +32,10 @@ impl<'a> FromSql<'a> for Instant {
 
 impl ToSql for Instant {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
-        let micros = self.micros().checked_sub(POSTGRES_EPOCH_MICROS).ok_or("instant out of range")?;
+        let micros = self
+            .micros()
+            .checked_sub(POSTGRES_EPOCH_MICROS)
+            .ok_or("instant out of range")?;
         out.extend_from_slice(&micros.to_be_bytes());
         Ok(IsNull::No)
     }
@@ -76,7 +81,8 @@ travels! {
     ScopeSet as Vec<&str>: |names| names.into_iter().collect(), |scope| scope.iter().collect::<Vec<_>>();
 }
 
-/// Reads a struct of a row: first the fields that are the column of their name, then, behind a semicolon, the others.
+/// Reads a struct of a row: first the fields that are the column of their name, then, behind a
+/// semicolon, the others.
 macro_rules! read {
     ($row:ident, $name:ident { $($field:ident),*; $($others:tt)* }) => {
         Ok::<_, $crate::store::StoreError>($name { $($field: $crate::store::values::column($row, stringify!($field))?,)* $($others)* })
@@ -87,17 +93,31 @@ pub(super) use read;
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Reads a column, naming it when it does not fit.
-pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T, StoreError> {
-    row.try_get(name).map_err(|_| StoreError::Corrupt(format!("column {name}")))
+pub(super) fn column<'a, T: FromSql<'a>>(
+    row: &'a Row,
+    name: &'static str,
+) -> Result<T, StoreError> {
+    row.try_get(name)
+        .map_err(|_| StoreError::Corrupt(format!("column {name}")))
 }
 
 pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
-    let (installation, client) = (column(row, "installation_epoch")?, column(row, "client_epoch")?);
-    Ok(Epochs { installation, client, user: column(row, "user_epoch")?, consent: column(row, "consent_epoch")? })
+    let (installation, client) = (
+        column(row, "installation_epoch")?,
+        column(row, "client_epoch")?,
+    );
+    Ok(Epochs {
+        installation,
+        client,
+        user: column(row, "user_epoch")?,
+        consent: column(row, "consent_epoch")?,
+    })
 }
 
 pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> {
-    column::<&[u8]>(row, name)?.try_into().map_err(|_| StoreError::Corrupt(format!("column {name}")))
+    column::<&[u8]>(row, name)?
+        .try_into()
+        .map_err(|_| StoreError::Corrupt(format!("column {name}")))
 }
 
 /// A tenant column: empty means none.
@@ -125,6 +145,10 @@ mod tests {
     #[test]
     fn an_instant_outside_the_range_is_an_error_not_a_wrap() {
         let mut out = BytesMut::new();
-        assert!(Instant::from_micros(i64::MIN).to_sql(&Type::TIMESTAMPTZ, &mut out).is_err());
+        assert!(
+            Instant::from_micros(i64::MIN)
+                .to_sql(&Type::TIMESTAMPTZ, &mut out)
+                .is_err()
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! Cancels statements that take too long, and frees requests that wait for one: the server's own time-outs do not help when
-//! the server is frozen, or a commit waits for a standby that is gone. A statement that hangs on although it was cancelled
-//! is abandoned: nobody can wake its thread, but what that holds is given to others.
+//! Cancels statements that take too long, and frees requests that wait for one: the server's own
+//! time-outs do not help when the server is frozen, or a commit waits for a standby that is gone. A
+//! statement that hangs on although it was cancelled is abandoned: nobody can wake its thread, but
+//! what that holds is given to others.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +34,8 @@ struct Shared {
     stuck: AtomicBool,
     cancel_after: Duration,
     stuck_after: Duration,
-    /// Statements that may be abandoned at once: each keeps a thread and a connection beside those that take their place.
+    /// Statements that may be abandoned at once: each keeps a thread and a connection beside those
+    /// that take their place.
     most_abandoned: usize,
     tls: MakeRustlsConnect,
 }
@@ -57,7 +59,8 @@ struct Running {
 }
 
 impl Running {
-    /// Frees what its thread holds: the permits, the place in the pool, of which another is made, and the post.
+    /// Frees what its thread holds: the permits, the place in the pool, of which another is made,
+    /// and the post.
     fn abandon(&mut self) {
         self.is_abandoned = true;
         self.permits.give_back();
@@ -90,24 +93,35 @@ impl Watchdog {
             tls,
         });
         let watched = Arc::downgrade(&shared);
-        std::thread::Builder::new().name(String::from("store-watchdog")).spawn(move || {
-            while let Some(shared) = watched.upgrade() {
-                look(&shared);
-                drop(shared);
-                std::thread::sleep(ROUND);
-            }
-        })?;
+        std::thread::Builder::new()
+            .name(String::from("store-watchdog"))
+            .spawn(move || {
+                while let Some(shared) = watched.upgrade() {
+                    look(&shared);
+                    drop(shared);
+                    std::thread::sleep(ROUND);
+                }
+            })?;
         Ok(Watchdog(shared))
     }
 
-    /// Notes that this thread uses a connection from now on, for a request that waits until then. The connection's
-    /// `cancelled` is set before a cancel request goes out for it.
-    pub(super) fn watch(&self, connection: &Connection, request: Option<(Instant, GiveUp)>) -> Watched<'_> {
+    /// Notes that this thread uses a connection from now on, for a request that waits until then.
+    /// The connection's `cancelled` is set before a cancel request goes out for it.
+    pub(super) fn watch(
+        &self,
+        connection: &Connection,
+        request: Option<(Instant, GiveUp)>,
+    ) -> Watched<'_> {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
-        let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| deadline.saturating_duration_since(started));
+        let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| {
+            deadline.saturating_duration_since(started)
+        });
         // Little time is left to the last statements of a request, yet not none.
-        let cancel_after = self.0.cancel_after.min(left.saturating_sub(GRACE).max(LEAST));
+        let cancel_after = self
+            .0
+            .cancel_after
+            .min(left.saturating_sub(GRACE).max(LEAST));
         let give_up_after = left.min(cancel_after + GRACE);
         let give_up = request.map(|(_, give_up)| give_up);
         let entry = Running {
@@ -124,10 +138,14 @@ impl Watchdog {
             is_stood_in_for: false,
         };
         self.0.running().insert(number, entry);
-        Watched { shared: &self.0, number }
+        Watched {
+            shared: &self.0,
+            number,
+        }
     }
 
-    /// Whether something runs that could not be cancelled: if it stays, this process had better be replaced.
+    /// Whether something runs that could not be cancelled: if it stays, this process had better be
+    /// replaced.
     pub(super) fn is_stuck(&self) -> bool {
         self.0.stuck.load(Ordering::SeqCst)
     }
@@ -142,7 +160,9 @@ impl Shared {
 impl Drop for Watched<'_> {
     /// What was done in the place of this thread does not change from now on.
     fn drop(&mut self) {
-        let Some(entry) = self.shared.running().remove(&self.number) else { return };
+        let Some(entry) = self.shared.running().remove(&self.number) else {
+            return;
+        };
         if entry.give_up.is_none() {
             // The request is answered, and gets nothing more.
             deadline::spend(deadline::ALLOWANCE);
@@ -159,17 +179,26 @@ impl Drop for Watched<'_> {
 
 fn look(shared: &Arc<Shared>) {
     let mut running = shared.running();
-    let stuck = running.values().any(|entry| entry.started.elapsed() > shared.stuck_after);
+    let stuck = running
+        .values()
+        .any(|entry| entry.started.elapsed() > shared.stuck_after);
     if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
         log::warn!(
             "{}",
-            if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
+            if stuck {
+                "a database statement could not be cancelled"
+            } else {
+                "no statement hangs any more"
+            }
         );
     }
     let abandoned = running.values().filter(|entry| entry.is_abandoned).count();
     let mut may_be_abandoned = shared.most_abandoned.saturating_sub(abandoned);
     let (mut overdue, mut in_vain) = (Vec::new(), Vec::new());
-    for entry in running.values_mut().filter(|entry| entry.started.elapsed() > entry.cancel_after) {
+    for entry in running
+        .values_mut()
+        .filter(|entry| entry.started.elapsed() > entry.cancel_after)
+    {
         // Flagged under the lock: a connection returned after this is not given to anybody else.
         if !entry.cancelled.swap(true, Ordering::SeqCst) {
             overdue.push(entry.token.clone());
@@ -190,7 +219,11 @@ fn look(shared: &Arc<Shared>) {
 
 /// Answers from a thread of its own, since the peer may be slow to read.
 fn give_up(answer: GiveUp) {
-    if std::thread::Builder::new().name(String::from("store-give-up")).spawn(move || answer()).is_err() {
+    if std::thread::Builder::new()
+        .name(String::from("store-give-up"))
+        .spawn(move || answer())
+        .is_err()
+    {
         log::warn!("no thread to answer a request with that waits in vain");
     }
 }
@@ -203,16 +236,19 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     }
     log::warn!("cancelling a database statement that takes too long");
     let sender = Arc::clone(shared);
-    let spawned = std::thread::Builder::new().name(String::from("store-cancel")).spawn(move || {
-        let (tls, (tell, told)) = (sender.tls.clone(), mpsc::channel());
-        // Left alone where it hangs: a server that froze shall not use up the cancel requests for the next.
-        let sending = std::thread::Builder::new().name(String::from("store-cancel"));
-        let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
-        if !matches!(told.recv_timeout(START_UP), Ok(Ok(()))) {
-            log::warn!("a cancel request did not reach the database");
-        }
-        sender.cancels.fetch_sub(1, Ordering::SeqCst);
-    });
+    let spawned = std::thread::Builder::new()
+        .name(String::from("store-cancel"))
+        .spawn(move || {
+            let (tls, (tell, told)) = (sender.tls.clone(), mpsc::channel());
+            // Left alone where it hangs: a server that froze shall not use up the cancel requests
+            // for the next.
+            let sending = std::thread::Builder::new().name(String::from("store-cancel"));
+            let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
+            if !matches!(told.recv_timeout(START_UP), Ok(Ok(()))) {
+                log::warn!("a cancel request did not reach the database");
+            }
+            sender.cancels.fetch_sub(1, Ordering::SeqCst);
+        });
     if spawned.is_err() {
         shared.cancels.fetch_sub(1, Ordering::SeqCst);
     }

@@ -1,6 +1,6 @@
-//! One server process, seen from outside: started with the listening socket as standard input and a socket of its own as
-//! standard output, in its own process group, so that a terminal's signals reach the supervisor alone. And how fast such
-//! processes may follow each other.
+//! One server process, seen from outside: started with the listening socket as standard input and a
+//! socket of its own as standard output, in its own process group, so that a terminal's signals
+//! reach the supervisor alone. And how fast such processes may follow each other.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -17,7 +17,8 @@ use crate::server::control::{DRAIN, Report};
 
 /// Time for a new process to answer its first probe.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// The same for one that first loads what its predecessor has, with a little more than it gives itself.
+/// The same for one that first loads what its predecessor has, with a little more than it gives
+/// itself.
 const SUCCESSOR_START_PATIENCE: Duration = Duration::from_secs(40);
 /// Silence after which a process is given up.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -25,8 +26,14 @@ const SILENCE: Duration = Duration::from_secs(5);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(12);
 
 /// Variables that systemd meant for the supervisor.
-const NOT_INHERITED: [&str; 6] =
-    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+const NOT_INHERITED: [&str; 6] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -60,15 +67,25 @@ impl ServerProcess {
     ) -> io::Result<ServerProcess> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(&settings.program);
-        command.args(&settings.arguments).envs(settings.environment.iter().map(|(name, value)| (name, value)));
+        command.args(&settings.arguments).envs(
+            settings
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
         command.args(is_successor.then_some(&settings.successor_argument));
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
-        command.stdin(Stdio::from(listener)).stdout(Stdio::from(OwnedFd::from(theirs))).process_group(0);
+        command
+            .stdin(Stdio::from(listener))
+            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .process_group(0);
         let child = command.spawn()?;
         let reports = ours.try_clone()?;
-        thread::Builder::new().name(String::from("reports")).spawn(move || listen_to(number, reports, &events))?;
+        thread::Builder::new()
+            .name(String::from("reports"))
+            .spawn(move || listen_to(number, reports, &events))?;
         let now = Instant::now();
         Ok(ServerProcess {
             number,
@@ -100,7 +117,8 @@ impl ServerProcess {
         self.stage != Stage::Starting && self.since.elapsed() >= duration
     }
 
-    /// Ends it for a successor: by draining, or at once when it does not answer, for it may still take connections.
+    /// Ends it for a successor: by draining, or at once when it does not answer, for it may still
+    /// take connections.
     pub fn make_way(&mut self) {
         if self.is_silent() {
             log::error!("server process {} does not answer and is killed", self.id());
@@ -119,7 +137,10 @@ impl ServerProcess {
         }
         self.enter(Stage::Draining);
         if let Err(error) = self.orders.write_all(format!("{DRAIN}\n").as_bytes()) {
-            log::warn!("server process {} cannot be told to drain: {error}", self.id());
+            log::warn!(
+                "server process {} cannot be told to drain: {error}",
+                self.id()
+            );
         }
     }
 
@@ -189,15 +210,19 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Takes note of a failure; answers how long to wait before the next start: 200 ms, doubled each time, at most 5 s.
+    /// Takes note of a failure; answers how long to wait before the next start: 200 ms, doubled
+    /// each time, at most 5 s.
     pub fn next_delay(&mut self) -> Duration {
-        let delay = SHORTEST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
+        let delay = SHORTEST
+            .saturating_mul(2_u32.saturating_pow(self.failures))
+            .min(LONGEST);
         self.failures = self.failures.saturating_add(1);
         delay
     }
 
     pub fn earliest_recycling(&self, now: Instant) -> Instant {
-        self.last_start.map_or(now, |last| (last + RECYCLING).max(now))
+        self.last_start
+            .map_or(now, |last| (last + RECYCLING).max(now))
     }
 }
 

@@ -1,5 +1,6 @@
-//! The supervisor's sockets. Where the service listens: parsing the setting, and the socket itself, bound here or handed
-//! in as standard input. And messages to systemd (`sd_notify(3)`), if it started us.
+//! The supervisor's sockets. Where the service listens: parsing the setting, and the socket itself,
+//! bound here or handed in as standard input. And messages to systemd (`sd_notify(3)`), if it
+//! started us.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -56,7 +57,8 @@ impl fmt::Display for Listen {
     }
 }
 
-/// The listening socket. Every server process gets a handle of its own; while there is none, connections wait in it.
+/// The listening socket. Every server process gets a handle of its own; while there is none,
+/// connections wait in it.
 #[derive(Debug)]
 pub struct Listening {
     socket: OwnedFd,
@@ -71,7 +73,11 @@ impl Listening {
     pub fn open(listen: &Listen) -> io::Result<Listening> {
         if SockRef::from(&io::stdin()).is_listener().unwrap_or(false) {
             let socket = io::stdin().as_fd().try_clone_to_owned()?;
-            return Ok(Listening { socket, is_handed_over: true, path: None });
+            return Ok(Listening {
+                socket,
+                is_handed_over: true,
+                path: None,
+            });
         }
         let (socket, path) = match listen {
             Listen::Tcp(address) => {
@@ -91,12 +97,20 @@ impl Listening {
             }
         };
         socket.listen(BACKLOG)?;
-        Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path })
+        Ok(Listening {
+            socket: OwnedFd::from(socket),
+            is_handed_over: false,
+            path,
+        })
     }
 
     /// What to call it in the log, where `listen` is the setting.
     pub fn describe(&self, listen: &Listen) -> String {
-        if self.is_handed_over { String::from("the socket handed over as standard input") } else { listen.to_string() }
+        if self.is_handed_over {
+            String::from("the socket handed over as standard input")
+        } else {
+            listen.to_string()
+        }
     }
 
     pub fn handle(&self) -> io::Result<OwnedFd> {
@@ -105,7 +119,9 @@ impl Listening {
 
     /// Removes the path, so that nobody connects any more; only if it is still the one made here.
     pub fn remove_path(&mut self) {
-        let Some((path, made)) = self.path.take() else { return };
+        let Some((path, made)) = self.path.take() else {
+            return;
+        };
         if inode(&path).is_ok_and(|current| current == made)
             && let Err(error) = fs::remove_file(&path)
         {
@@ -114,11 +130,15 @@ impl Listening {
     }
 }
 
-/// Claims the admin address for this supervisor, for as long as what is returned lives; an error where another has it. Its
-/// server processes share the address (`SO_REUSEPORT`), which the kernel grants to other supervisors' as well; an abstract
-/// name is had by one process alone. It names the port alone, since an address can stand for all of a machine's.
+/// Claims the admin address for this supervisor, for as long as what is returned lives; an error
+/// where another has it. Its server processes share the address (`SO_REUSEPORT`), which the kernel
+/// grants to other supervisors' as well; an abstract name is had by one process alone. It names the
+/// port alone, since an address can stand for all of a machine's.
 pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
-    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{}", address.port()))?)
+    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!(
+        "gatepost-admin-{}",
+        address.port()
+    ))?)
 }
 
 /// Removes the path of a socket whose process is gone. Anything else stays, and is an error.
@@ -129,14 +149,20 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !metadata.file_type().is_socket() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket"));
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the path exists and is not a socket",
+        ));
     }
     let caller = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     // A living process whose queue is full must not look like a dead one, nor stop us.
     caller.set_nonblocking(true)?;
     match caller.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Ok(()) | Err(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers on this socket")),
+        Ok(()) | Err(_) => Err(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another process answers on this socket",
+        )),
     }
 }
 
@@ -180,8 +206,17 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         let long = format!("unix:/{}", "a".repeat(107));
-        for text in ["", "8080", ":8080", "localhost:8080", "127.0.0.1", "unix:", "unix:http.sock", "unix:/run/", &long]
-        {
+        for text in [
+            "",
+            "8080",
+            ":8080",
+            "localhost:8080",
+            "127.0.0.1",
+            "unix:",
+            "unix:http.sock",
+            "unix:/run/",
+            &long,
+        ] {
             assert!(Listen::parse(text).is_err(), "{text}");
         }
     }
@@ -192,7 +227,10 @@ mod tests {
         let _ = std::fs::remove_file(&path);
         let listener = UnixDatagram::bind(&path).unwrap();
         let refused = (0..10_000).find_map(|_| send(path.as_os_str(), "WATCHDOG=1").err());
-        assert_eq!(refused.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
+        assert_eq!(
+            refused.map(|error| error.kind()),
+            Some(io::ErrorKind::WouldBlock)
+        );
         let mut text = [0; 64];
         assert_eq!(listener.recv(&mut text).unwrap(), "WATCHDOG=1".len());
         send(path.as_os_str(), "STOPPING=1").unwrap();

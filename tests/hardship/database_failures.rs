@@ -1,5 +1,5 @@
-//! A Postgres of our own that commits honestly is killed, frozen and restarted under load. A ledger holds what clients
-//! were told, and all of it must still be true afterwards.
+//! A Postgres of our own that commits honestly is killed, frozen and restarted under load. A ledger
+//! holds what clients were told, and all of it must still be true afterwards.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,8 @@ const RECOVERY: Duration = Duration::from_secs(3);
 const WELL: Duration = Duration::from_secs(1);
 /// How much longer a busy machine may take for that, or for anything else.
 const SOON: Duration = Duration::from_secs(20);
-/// Of a failure that lasts longer somebody is told: a request waits 2 s for a connection, and 250 ms for its turn to.
+/// Of a failure that lasts longer somebody is told: a request waits 2 s for a connection, and 250
+/// ms for its turn to.
 const LONG: Duration = Duration::from_millis(2_750);
 const CONNECTIONS: usize = 4;
 /// More than connections: some still ask when each connection hangs.
@@ -45,7 +46,8 @@ impl Scene {
         let connections = CONNECTIONS.to_string();
         let settings = [
             ("GATEPOST_DATABASE_CONNECTIONS", connections.as_str()),
-            // An answer that was lost is asked for again until the database is back: ten seconds frozen, and then some.
+            // An answer that was lost is asked for again until the database is back: ten seconds
+            // frozen, and then some.
             ("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", "60"),
         ];
         let mut gatepost = Gatepost::prepare_over(database, &settings);
@@ -82,7 +84,8 @@ struct Asked {
     status: u16,
 }
 
-/// A failure of the database: from its beginning until the database was back, and until all was well.
+/// A failure of the database: from its beginning until the database was back, and until all was
+/// well.
 #[derive(Debug)]
 struct Outage {
     name: &'static str,
@@ -104,9 +107,15 @@ impl Ledger {
     fn ask(&self, ask: impl FnOnce() -> Answer) -> Answer {
         let began = Instant::now();
         let answer = ask();
-        self.asked.lock().unwrap().push(Asked { began, ended: Instant::now(), status: answer.status });
+        self.asked.lock().unwrap().push(Asked {
+            began,
+            ended: Instant::now(),
+            status: answer.status,
+        });
         if answer.status == 503 {
-            let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+            let seconds = answer
+                .header("retry-after")
+                .and_then(|seconds| seconds.parse::<u32>().ok());
             assert!(seconds.is_some(), "503 without Retry-After");
         }
         answer
@@ -126,7 +135,13 @@ impl Ledger {
     }
 
     /// One grant from its code to its end, or as far as it gets.
-    fn live(&self, gatepost: &Gatepost, browser: &mut Browser, party: Party, revoked: Revoked) -> Option<Life> {
+    fn live(
+        &self,
+        gatepost: &Gatepost,
+        browser: &mut Browser,
+        party: Party,
+        revoked: Revoked,
+    ) -> Option<Life> {
         let path = authorize_path(party.client_id, party.redirect_uri, &[("scope", OFFLINE)]);
         let answer = self.ask(|| browser.get(&path));
         if answer.status == 503 {
@@ -139,14 +154,24 @@ impl Ledger {
             return None;
         }
         assert_eq!(answer.status, 200, "{}", answer.text());
-        let mut life = Life { party, code, generations: vec![answer.json()], revoked };
+        let mut life = Life {
+            party,
+            code,
+            generations: vec![answer.json()],
+            revoked,
+        };
         for _ in 0..3 {
             let newest = life.generations.last().unwrap();
             let told = self.insist(|| userinfo(gatepost, access(newest)));
             assert_eq!(told.status, 200, "an acknowledged token: {}", told.text());
             // A refresh without an answer is asked for again, and the family lives.
             let next = self.insist(|| party.refresh(gatepost, refresh(newest)));
-            assert_eq!(next.status, 200, "an acknowledged refresh token: {}", next.text());
+            assert_eq!(
+                next.status,
+                200,
+                "an acknowledged refresh token: {}",
+                next.text()
+            );
             life.generations.push(next.json());
         }
         self.end(gatepost, &life);
@@ -161,9 +186,18 @@ impl Ledger {
             Revoked::AccessToken => access(newest),
             Revoked::Grant => refresh(newest),
         };
-        let revoke = || life.party.post(&mut gatepost.connect(), "/connect/revocation", &[("token", token)]);
+        let revoke = || {
+            life.party.post(
+                &mut gatepost.connect(),
+                "/connect/revocation",
+                &[("token", token)],
+            )
+        };
         assert_eq!(self.insist(revoke).status, 200);
-        assert_eq!(self.insist(|| userinfo(gatepost, access(newest))).status, 401);
+        assert_eq!(
+            self.insist(|| userinfo(gatepost, access(newest))).status,
+            401
+        );
     }
 
     fn run_client(&self, gatepost: &Gatepost, mut browser: Browser, number: usize) {
@@ -171,7 +205,12 @@ impl Ledger {
             if self.done.load(Ordering::SeqCst) {
                 return;
             }
-            let revoked = [Revoked::Nothing, Revoked::AccessToken, Revoked::Nothing, Revoked::Grant][round % 4];
+            let revoked = [
+                Revoked::Nothing,
+                Revoked::AccessToken,
+                Revoked::Nothing,
+                Revoked::Grant,
+            ][round % 4];
             let life = self.live(gatepost, &mut browser, PARTIES[round % 3], revoked);
             self.lives.lock().unwrap().extend(life);
             sleep(Duration::from_millis(20));
@@ -183,8 +222,16 @@ impl Ledger {
         let since = Instant::now();
         await_that("nobody is refused any more", SOON, || {
             let asked = self.asked.lock().unwrap();
-            let row = || asked.iter().rev().take_while(|asked| asked.status != 503 && asked.began >= since);
-            row().count() > CLIENTS && row().last().is_some_and(|first| first.began.elapsed() >= WELL)
+            let row = || {
+                asked
+                    .iter()
+                    .rev()
+                    .take_while(|asked| asked.status != 503 && asked.began >= since)
+            };
+            row().count() > CLIENTS
+                && row()
+                    .last()
+                    .is_some_and(|first| first.began.elapsed() >= WELL)
         });
     }
 
@@ -192,15 +239,32 @@ impl Ledger {
         let asked = self.asked.lock().unwrap();
         for outage in outages {
             let during = |asked: &&Asked| asked.ended >= outage.began && asked.began <= outage.well;
-            let longest = asked.iter().filter(during).map(|asked| asked.ended - asked.began).max();
-            let refused = asked.iter().filter(during).filter(|asked| asked.status == 503);
-            let last = refused.clone().map(|asked| asked.ended.saturating_duration_since(outage.over)).max();
+            let longest = asked
+                .iter()
+                .filter(during)
+                .map(|asked| asked.ended - asked.began)
+                .max();
+            let refused = asked
+                .iter()
+                .filter(during)
+                .filter(|asked| asked.status == 503);
+            let last = refused
+                .clone()
+                .map(|asked| asked.ended.saturating_duration_since(outage.over))
+                .max();
             let refused = refused.count();
-            println!("{}: {refused} refused, longest {longest:?}, last {last:?}", outage.name);
+            println!(
+                "{}: {refused} refused, longest {longest:?}, last {last:?}",
+                outage.name
+            );
             let long = outage.over - outage.began > LONG;
             assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
         }
-        let longest = asked.iter().map(|asked| asked.ended - asked.began).max().unwrap();
+        let longest = asked
+            .iter()
+            .map(|asked| asked.ended - asked.began)
+            .max()
+            .unwrap();
         assert!(longest <= PATIENCE, "{longest:?}");
     }
 }
@@ -234,7 +298,12 @@ fn break_the_database(cluster: &Cluster, ledger: &Ledger) -> Vec<Outage> {
         ledger.await_wellness();
         let well = Instant::now();
         sleep(Duration::from_millis(200));
-        Outage { name, began, over, well }
+        Outage {
+            name,
+            began,
+            over,
+            well,
+        }
     });
     told.into()
 }
@@ -260,7 +329,9 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
         // Also when it fails, the load comes to its end.
         let outages = scope.spawn(|| {
             let outages = break_the_database(&cluster, &ledger);
-            await_that("many lived", SOON, || ledger.lives.lock().unwrap().len() > 100);
+            await_that("many lived", SOON, || {
+                ledger.lives.lock().unwrap().len() > 100
+            });
             outages
         });
         let outages = outages.join();
@@ -268,14 +339,33 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
         outages.unwrap()
     });
     ledger.assert_answers_came_in_time(&outages);
-    assert_eq!(gatepost.server_processes(), process, "the server process was replaced");
+    assert_eq!(
+        gatepost.server_processes(),
+        process,
+        "the server process was replaced"
+    );
     let grants = usize::try_from(gatepost.database.count("grants")).unwrap() - before;
-    let (lives, doubtful) = (ledger.lives.into_inner().unwrap(), ledger.doubtful.into_inner().unwrap());
-    println!("{} redemptions acknowledged, {doubtful} in doubt, {grants} grants", lives.len());
-    assert!((lives.len()..=lives.len() + doubtful).contains(&grants), "{grants} grants");
-    for_each(&lives, |life| assert_newest_generation_stands(&gatepost, life));
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
-    for_each(&lives, |life| assert_what_is_spent_stays_spent(&gatepost, life));
+    let (lives, doubtful) = (
+        ledger.lives.into_inner().unwrap(),
+        ledger.doubtful.into_inner().unwrap(),
+    );
+    println!(
+        "{} redemptions acknowledged, {doubtful} in doubt, {grants} grants",
+        lives.len()
+    );
+    assert!(
+        (lives.len()..=lives.len() + doubtful).contains(&grants),
+        "{grants} grants"
+    );
+    for_each(&lives, |life| {
+        assert_newest_generation_stands(&gatepost, life)
+    });
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    for_each(&lives, |life| {
+        assert_what_is_spent_stays_spent(&gatepost, life)
+    });
 }
 
 fn for_each(lives: &[Life], check: impl Fn(&Life) + Sync) {
@@ -288,7 +378,10 @@ fn for_each(lives: &[Life], check: impl Fn(&Life) + Sync) {
 
 /// The last acknowledged refresh was kept, and so was the revocation after it.
 fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
-    let (newest, oldest) = (life.generations.last().unwrap(), life.generations.first().unwrap());
+    let (newest, oldest) = (
+        life.generations.last().unwrap(),
+        life.generations.first().unwrap(),
+    );
     let (of_newest, of_oldest) = match life.revoked {
         Revoked::Nothing => (200, 200),
         Revoked::AccessToken => (401, 200),
@@ -297,17 +390,35 @@ fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
     assert_eq!(userinfo(gatepost, access(newest)).status, of_newest);
     assert_eq!(userinfo(gatepost, access(oldest)).status, of_oldest);
     let answer = life.party.refresh(gatepost, refresh(newest));
-    assert_eq!(answer.status == 200, life.revoked != Revoked::Grant, "{}", answer.text());
+    assert_eq!(
+        answer.status == 200,
+        life.revoked != Revoked::Grant,
+        "{}",
+        answer.text()
+    );
 }
 
-/// A predecessor outside the window is a replay, and a code is good for one redemption: each ends the grant.
+/// A predecessor outside the window is a replay, and a code is good for one redemption: each ends
+/// the grant.
 fn assert_what_is_spent_stays_spent(gatepost: &Gatepost, life: &Life) {
     let newest = life.generations.last().unwrap();
     if life.party.client_id != CONF1.client_id {
-        assert_error(&life.party.refresh(gatepost, refresh(&life.generations[2])), 400, "invalid_grant");
+        assert_error(
+            &life.party.refresh(gatepost, refresh(&life.generations[2])),
+            400,
+            "invalid_grant",
+        );
     }
-    assert_error(&life.party.redeem(gatepost, &life.code), 400, "invalid_grant");
-    assert_error(&life.party.refresh(gatepost, refresh(newest)), 400, "invalid_grant");
+    assert_error(
+        &life.party.redeem(gatepost, &life.code),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &life.party.refresh(gatepost, refresh(newest)),
+        400,
+        "invalid_grant",
+    );
     assert_eq!(userinfo(gatepost, access(&life.generations[0])).status, 401);
 }
 
@@ -324,7 +435,12 @@ enum Taken {
 fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_the_server() {
     let scene = Scene::set();
     let mut browser = signed_in(&scene.gatepost);
-    for taken in [Taken::ReferenceToken, Taken::Jwt, Taken::RefreshToken, Taken::AllOfBob] {
+    for taken in [
+        Taken::ReferenceToken,
+        Taken::Jwt,
+        Taken::RefreshToken,
+        Taken::AllOfBob,
+    ] {
         for with_the_server in [false, true] {
             let mut bobs = bobs_browser(&scene.gatepost);
             let parties = match taken {
@@ -332,9 +448,15 @@ fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_t
                 Taken::Jwt => vec![CONF1],
                 Taken::RefreshToken | Taken::AllOfBob => PARTIES.into(),
             };
-            let owner = if matches!(taken, Taken::AllOfBob) { &mut bobs } else { &mut browser };
-            let issued: Vec<(Party, Value)> =
-                parties.iter().map(|party| (*party, party.tokens(&scene.gatepost, owner, OFFLINE))).collect();
+            let owner = if matches!(taken, Taken::AllOfBob) {
+                &mut bobs
+            } else {
+                &mut browser
+            };
+            let issued: Vec<(Party, Value)> = parties
+                .iter()
+                .map(|party| (*party, party.tokens(&scene.gatepost, owner, OFFLINE)))
+                .collect();
             take_back(&scene.gatepost, taken, &issued);
             fall_and_rise(&scene, with_the_server);
             for (party, tokens) in &issued {
@@ -342,13 +464,19 @@ fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_t
                 assert_eq!(shown.status, 401, "{taken:?} {with_the_server}");
                 let alone = matches!(taken, Taken::ReferenceToken | Taken::Jwt);
                 let refreshed = once_served(|| party.refresh(&scene.gatepost, refresh(tokens)));
-                assert_eq!(refreshed.status, if alone { 200 } else { 400 }, "{taken:?}: {}", refreshed.text());
+                assert_eq!(
+                    refreshed.status,
+                    if alone { 200 } else { 400 },
+                    "{taken:?}: {}",
+                    refreshed.text()
+                );
             }
         }
     }
 }
 
-/// The first answer that the database had a part in: a connection from before the fall may be found dead by a request.
+/// The first answer that the database had a part in: a connection from before the fall may be found
+/// dead by a request.
 fn once_served(ask: impl Fn() -> Answer) -> Answer {
     let deadline = Instant::now() + SOON;
     loop {
@@ -363,7 +491,10 @@ fn once_served(ask: impl Fn() -> Answer) -> Answer {
 fn bobs_browser(gatepost: &Gatepost) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]));
-    assert_eq!(sign_in(&mut browser, &page, "bob", BOB_PASSWORD).status, 303);
+    assert_eq!(
+        sign_in(&mut browser, &page, "bob", BOB_PASSWORD).status,
+        303
+    );
     browser
 }
 
@@ -372,10 +503,12 @@ fn take_back(gatepost: &Gatepost, taken: Taken, issued: &[(Party, Value)]) {
         assert_eq!(userinfo(gatepost, access(tokens)).status, 200);
     }
     match taken {
-        Taken::ReferenceToken | Taken::Jwt => {
-            issued.iter().for_each(|(party, tokens)| party.revoke(gatepost, access(tokens)))
-        }
-        Taken::RefreshToken => issued.iter().for_each(|(party, tokens)| party.revoke(gatepost, refresh(tokens))),
+        Taken::ReferenceToken | Taken::Jwt => issued
+            .iter()
+            .for_each(|(party, tokens)| party.revoke(gatepost, access(tokens))),
+        Taken::RefreshToken => issued
+            .iter()
+            .for_each(|(party, tokens)| party.revoke(gatepost, refresh(tokens))),
         Taken::AllOfBob => drop(gatepost.run_well(&["user", "revoke", "bob"], "")),
     }
 }
@@ -392,14 +525,22 @@ fn fall_and_rise(scene: &Scene, with_the_server: bool) {
     let path = authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]);
     loop {
         let processes = scene.gatepost.server_processes();
-        let replaced = !processes.is_empty() && processes.iter().all(|process| !old.contains(process));
+        let replaced =
+            !processes.is_empty() && processes.iter().all(|process| !old.contains(process));
         // Its answer to a stranger needs the registry and a connection.
         let asks = replaced || !with_the_server;
         if asks && scene.gatepost.is_ready() && scene.gatepost.get(&path).status != 503 {
-            assert!(with_the_server || processes == old, "the server process was replaced");
+            assert!(
+                with_the_server || processes == old,
+                "the server process was replaced"
+            );
             return;
         }
-        assert!(Instant::now() < deadline, "not back: {}", scene.gatepost.log());
+        assert!(
+            Instant::now() < deadline,
+            "not back: {}",
+            scene.gatepost.log()
+        );
         sleep(Duration::from_millis(20));
     }
 }

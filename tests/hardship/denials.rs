@@ -1,5 +1,5 @@
-//! A database that answers and does not do everything: rights and tables are missing, nothing can be written, its clock went
-//! back. Whoever asks is told to come again, the operator what it is.
+//! A database that answers and does not do everything: rights and tables are missing, nothing can
+//! be written, its clock went back. Whoever asks is told to come again, the operator what it is.
 
 use postgres::{Client, NoTls};
 
@@ -27,9 +27,18 @@ fn assert_come_again(answer: &Answer, case: &str) {
 fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     let cluster = Cluster::start();
     let database = TestDatabase::empty_in(cluster.url.clone());
-    database.run(&format!("CREATE ROLE {ROLE} LOGIN; GRANT ALL ON SCHEMA {} TO {ROLE}", database.schema));
-    let (url, admin) = (database.url.replacen("postgres@", &format!("{ROLE}@"), 1), free_address());
-    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), ("GATEPOST_ADMIN_LISTEN", &admin)];
+    database.run(&format!(
+        "CREATE ROLE {ROLE} LOGIN; GRANT ALL ON SCHEMA {} TO {ROLE}",
+        database.schema
+    ));
+    let (url, admin) = (
+        database.url.replacen("postgres@", &format!("{ROLE}@"), 1),
+        free_address(),
+    );
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_ADMIN_LISTEN", &admin),
+    ];
     let mut gatepost = Gatepost::prepare_over(database, &settings);
     gatepost.apply(&document());
     gatepost.serve();
@@ -43,7 +52,13 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
     assert_eq!(readyz(&admin), "ready\n");
     let owner = |sql: &str| gatepost.database.run(sql);
     let is_told = |line: &&str, cause: &str| line.contains(" ERROR ") && line.contains(cause);
-    let told = |cause: &str| gatepost.log().lines().filter(|line| is_told(line, cause)).count();
+    let told = |cause: &str| {
+        gatepost
+            .log()
+            .lines()
+            .filter(|line| is_told(line, cause))
+            .count()
+    };
     let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
                 'BEGIN RAISE EXCEPTION USING ERRCODE = ''53100''; END';
                 CREATE TRIGGER full_disk BEFORE INSERT ON grants FOR EACH ROW EXECUTE FUNCTION full_disk()";
@@ -56,9 +71,21 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
             vec!["GRANT INSERT ON grants TO not_the_owner"],
             "permission denied for table grants",
         ),
-        (vec!["ALTER TABLE grants RENAME TO lent"], vec!["ALTER TABLE lent RENAME TO grants"], "a table is missing"),
-        (vec![full], vec!["DROP TRIGGER full_disk ON grants"], "its disk is full"),
-        (vec![on.as_str(), reload], vec![off.as_str(), reload], "the database is read-only"),
+        (
+            vec!["ALTER TABLE grants RENAME TO lent"],
+            vec!["ALTER TABLE lent RENAME TO grants"],
+            "a table is missing",
+        ),
+        (
+            vec![full],
+            vec!["DROP TRIGGER full_disk ON grants"],
+            "its disk is full",
+        ),
+        (
+            vec![on.as_str(), reload],
+            vec![off.as_str(), reload],
+            "the database is read-only",
+        ),
     ] {
         assert_eq!(told(cause), 0, "{cause}");
         broken.iter().for_each(|sql| owner(sql));
@@ -69,23 +96,41 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
         await_that("the log tells why", SOON, || told(cause) > 0);
         assert_come_again(&trial(&mut browser), cause);
         assert_eq!(told(cause), 1, "{cause}");
-        // A table that is gone has no partitions, and where nothing may be written no new connection is taken: it may say that.
+        // A table that is gone has no partitions, and where nothing may be written no new
+        // connection is taken: it may say that.
         let said = readyz(&admin);
         let is_plain = cause.starts_with("permission") || cause.contains("disk");
         assert!(said != "ready\n", "{cause}");
-        assert!(!is_plain || said.starts_with("degraded: the database denied something"), "{cause}: {said}");
+        assert!(
+            !is_plain || said.starts_with("degraded: the database denied something"),
+            "{cause}: {said}"
+        );
         // A session of the owner's is as read-only as any other, unless it says otherwise.
         let mut client = Client::connect(&gatepost.database.url, NoTls).unwrap();
-        client.batch_execute("SET default_transaction_read_only = off").unwrap();
-        mended.iter().for_each(|sql| client.batch_execute(sql).unwrap());
-        await_that("all is done again", SOON, || trial(&mut browser).status == 200);
+        client
+            .batch_execute("SET default_transaction_read_only = off")
+            .unwrap();
+        mended
+            .iter()
+            .for_each(|sql| client.batch_execute(sql).unwrap());
+        await_that("all is done again", SOON, || {
+            trial(&mut browser).status == 200
+        });
     }
-    owner(&format!("ALTER ROLE {ROLE} SET default_transaction_read_only = on"));
+    owner(&format!(
+        "ALTER ROLE {ROLE} SET default_transaction_read_only = on"
+    ));
     let (_, address) = url.split_once('@').unwrap();
     let (address, _) = address.split_once('/').unwrap();
-    gatepost.set("GATEPOST_DATABASE_URL", &url.replace(address, &format!("{address},{address}")));
+    gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        &url.replace(address, &format!("{address},{address}")),
+    );
     let said = String::from_utf8(gatepost.run(&["user", "list"], "").stderr).unwrap();
-    assert!(said.contains("no host takes writes") && !said.contains("permission denied"), "{said}");
+    assert!(
+        said.contains("no host takes writes") && !said.contains("permission denied"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -93,8 +138,11 @@ fn a_database_that_warns_whoever_connects_is_served() {
     let cluster = Cluster::start();
     let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(cluster.url.clone()), &[]);
     gatepost.apply(&document());
-    // As after an upgrade of the system: its collations have another version than when the database was made.
-    gatepost.database.run("UPDATE pg_database SET datcollversion = 'another' WHERE datname = current_database()");
+    // As after an upgrade of the system: its collations have another version than when the database
+    // was made.
+    gatepost.database.run(
+        "UPDATE pg_database SET datcollversion = 'another' WHERE datname = current_database()",
+    );
     gatepost.serve();
     signed_in(&gatepost);
 }
@@ -102,15 +150,23 @@ fn a_database_that_warns_whoever_connects_is_served() {
 #[test]
 fn a_fresh_installation_signs_though_the_databases_clock_goes_back_an_hour() {
     let mut gatepost = Gatepost::start_with_a_clock_of_its_own();
-    gatepost.database.run("UPDATE travelled SET seconds = -3600");
-    gatepost.await_log("the clock set back", |log| log.contains("ahead of the database's"));
+    gatepost
+        .database
+        .run("UPDATE travelled SET seconds = -3600");
+    gatepost.await_log("the clock set back", |log| {
+        log.contains("ahead of the database's")
+    });
     for started_anew in [false, true] {
         if started_anew {
             gatepost.stop();
             gatepost.serve();
         }
         let own = [("grant_type", "client_credentials")];
-        let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own);
+        let answer = gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic("conf1", CONF1_SECRET))],
+            &own,
+        );
         assert_eq!(answer.status, 200, "{}", answer.text());
         verified(&gatepost, text(&answer.json(), "access_token"));
     }

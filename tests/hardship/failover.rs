@@ -1,4 +1,5 @@
-//! A primary freezes under load and another takes its place: what hangs on the old one keeps nobody from the new one.
+//! A primary freezes under load and another takes its place: what hangs on the old one keeps nobody
+//! from the new one.
 
 use std::sync::Mutex;
 use std::thread::{scope, sleep};
@@ -15,7 +16,8 @@ const SERVED_AFTER: Duration = Duration::from_secs(6);
 const WATCHED_FOR: Duration = Duration::from_secs(16);
 const BEFORE: Duration = Duration::from_secs(1);
 
-/// Longer than what is at hand with the head of a request, so that it goes through the lane of bodies.
+/// Longer than what is at hand with the head of a request, so that it goes through the lane of
+/// bodies.
 const LONG: usize = 3_000;
 
 struct Told {
@@ -36,7 +38,10 @@ fn nobody_is_turned_away_six_seconds_after_a_primary_froze_and_another_took_its_
     let ask = |request: &mut dyn FnMut() -> Answer| {
         let began = begun.elapsed();
         let answer = request();
-        told.lock().unwrap().push(Told { began, status: answer.status });
+        told.lock().unwrap().push(Told {
+            began,
+            status: answer.status,
+        });
         sleep(Duration::from_millis(40));
         answer
     };
@@ -53,7 +58,9 @@ fn nobody_is_turned_away_six_seconds_after_a_primary_froze_and_another_took_its_
                 let long = "x".repeat(LONG);
                 while !is_over() {
                     let headers = [("Authorization", bearer.as_str())];
-                    ask(&mut || gatepost.post("/connect/userinfo", &headers, &[("unknown", long.as_str())]));
+                    ask(&mut || {
+                        gatepost.post("/connect/userinfo", &headers, &[("unknown", long.as_str())])
+                    });
                 }
             });
         }
@@ -78,11 +85,32 @@ fn nobody_is_turned_away_six_seconds_after_a_primary_froze_and_another_took_its_
     });
     proxy.fail_over(true);
     let told = told.into_inner().unwrap();
-    let refused: Vec<Duration> = told.iter().filter(|told| told.status == 503).map(|told| told.began).collect();
-    let last = refused.iter().max().and_then(|began| began.checked_sub(frozen_at));
-    println!("{} asked, {} refused, the last of them began {last:?} after the freeze", told.len(), refused.len());
-    assert!(told.iter().all(|told| matches!(told.status, 200 | 303 | 503)), "an answer of another kind");
+    let refused: Vec<Duration> = told
+        .iter()
+        .filter(|told| told.status == 503)
+        .map(|told| told.began)
+        .collect();
+    let last = refused
+        .iter()
+        .max()
+        .and_then(|began| began.checked_sub(frozen_at));
+    println!(
+        "{} asked, {} refused, the last of them began {last:?} after the freeze",
+        told.len(),
+        refused.len()
+    );
+    assert!(
+        told.iter()
+            .all(|told| matches!(told.status, 200 | 303 | 503)),
+        "an answer of another kind"
+    );
     assert!(last.is_some(), "the freeze was felt");
-    let late = refused.iter().filter(|began| **began > frozen_at + SERVED_AFTER).count();
-    assert_eq!(late, 0, "refused later than {SERVED_AFTER:?}: the last began at {last:?}");
+    let late = refused
+        .iter()
+        .filter(|began| **began > frozen_at + SERVED_AFTER)
+        .count();
+    assert_eq!(
+        late, 0,
+        "refused later than {SERVED_AFTER:?}: the last began at {last:?}"
+    );
 }

@@ -2,14 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{VERIFIER, assert_refused, authorize_path, basic, redeem, sign_in, userinfo};
+use crate::support::flow::{
+    VERIFIER, assert_refused, authorize_path, basic, redeem, sign_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::Answer;
 use crate::support::jwt::verified;
 
 const TOKEN: &str = "/connect/token";
 
-fn send(gatepost: &Gatepost, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+fn send(
+    gatepost: &Gatepost,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     gatepost.connect().send(method, path, headers, body)
 }
 
@@ -21,8 +29,14 @@ fn every_endpoint_names_the_methods_it_takes() {
         ("/healthz", "GET, HEAD"),
         ("/static/app.css", "GET, HEAD"),
         ("/.well-known/openid-configuration", "GET, HEAD, OPTIONS"),
-        ("/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS"),
-        ("/.well-known/openid-configuration/jwks", "GET, HEAD, OPTIONS"),
+        (
+            "/.well-known/oauth-authorization-server",
+            "GET, HEAD, OPTIONS",
+        ),
+        (
+            "/.well-known/openid-configuration/jwks",
+            "GET, HEAD, OPTIONS",
+        ),
         ("/connect/authorize", "GET, POST"),
         (TOKEN, "POST, OPTIONS"),
         ("/connect/userinfo", "GET, HEAD, POST, OPTIONS"),
@@ -31,12 +45,18 @@ fn every_endpoint_names_the_methods_it_takes() {
         ("/logout", "GET, HEAD, POST"),
     ];
     for (path, allowed) in endpoints {
-        for method in
-            ["GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "get", "Post", "G%01T", "QUERY"]
-        {
+        for method in [
+            "GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "get", "Post",
+            "G%01T", "QUERY",
+        ] {
             let answer = send(&gatepost, method, path, &[], b"");
             let is_allowed = allowed.split(", ").any(|known| known == method);
-            assert_eq!(answer.status != 405, is_allowed, "{method} {path}: {}", answer.status);
+            assert_eq!(
+                answer.status != 405,
+                is_allowed,
+                "{method} {path}: {}",
+                answer.status
+            );
             if !is_allowed {
                 assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
                 assert!(
@@ -46,7 +66,13 @@ fn every_endpoint_names_the_methods_it_takes() {
             }
         }
     }
-    let answer = send(&gatepost, "GET", "/connect/token?grant_type=client_credentials", &[], b"");
+    let answer = send(
+        &gatepost,
+        "GET",
+        "/connect/token?grant_type=client_credentials",
+        &[],
+        b"",
+    );
     assert_refused(&answer, 405, "invalid_request", "GET");
 }
 
@@ -69,7 +95,11 @@ fn head_answers_as_get_does_without_its_body() {
                 .cloned()
                 .collect::<Vec<_>>()
         };
-        assert_eq!((head.status, lasting(&head)), (get.status, lasting(&get)), "{path}");
+        assert_eq!(
+            (head.status, lasting(&head)),
+            (get.status, lasting(&get)),
+            "{path}"
+        );
         assert!(!get.body.is_empty(), "{path}");
     }
 }
@@ -118,25 +148,61 @@ fn what_is_not_there_is_not_found() {
         for method in ["GET", "POST"] {
             let answer = send(&gatepost, method, path, &[], b"");
             let is_static = path.starts_with("/static/");
-            assert_eq!(answer.status, if is_static && method == "POST" { 405 } else { 404 }, "{method} {path}");
-            assert!(!answer.text().contains("root:") && !answer.text().contains("passwd"), "{path}");
+            assert_eq!(
+                answer.status,
+                if is_static && method == "POST" {
+                    405
+                } else {
+                    404
+                },
+                "{method} {path}"
+            );
+            assert!(
+                !answer.text().contains("root:") && !answer.text().contains("passwd"),
+                "{path}"
+            );
         }
     }
     for header in ["X-Original-URI", "X-Rewrite-URL", "X-Original-URL"] {
-        assert_eq!(send(&gatepost, "GET", "/nowhere", &[(header, "/healthz")], b"").status, 404, "{header}");
+        assert_eq!(
+            send(&gatepost, "GET", "/nowhere", &[(header, "/healthz")], b"").status,
+            404,
+            "{header}"
+        );
     }
-    let overridden = send(&gatepost, "POST", "/healthz", &[("X-HTTP-Method-Override", "GET")], b"");
+    let overridden = send(
+        &gatepost,
+        "POST",
+        "/healthz",
+        &[("X-HTTP-Method-Override", "GET")],
+        b"",
+    );
     assert_eq!(overridden.status, 405);
-    let host =
-        send(&gatepost, "GET", "/.well-known/openid-configuration", &[("X-Forwarded-Host", "evil.example")], b"");
+    let host = send(
+        &gatepost,
+        "GET",
+        "/.well-known/openid-configuration",
+        &[("X-Forwarded-Host", "evil.example")],
+        b"",
+    );
     assert_eq!(host.json()["issuer"], gatepost.base_url);
 }
 
 #[test]
 fn below_a_base_path_everything_is_found_and_nothing_beside_it() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_BASE_URL", "http://localhost:PORT/auth")]);
-    let metadata: Value = gatepost.get("/auth/.well-known/openid-configuration").json();
-    assert_eq!(gatepost.get("/.well-known/oauth-authorization-server/auth").json(), metadata);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_BASE_URL", "http://localhost:PORT/auth")],
+    );
+    let metadata: Value = gatepost
+        .get("/auth/.well-known/openid-configuration")
+        .json();
+    assert_eq!(
+        gatepost
+            .get("/.well-known/oauth-authorization-server/auth")
+            .json(),
+        metadata
+    );
     assert_eq!(metadata["issuer"], gatepost.base_url);
     for (name, path) in [
         ("authorization_endpoint", "/connect/authorize"),
@@ -169,7 +235,11 @@ fn below_a_base_path_everything_is_found_and_nothing_beside_it() {
 
     let mut browser = gatepost.browser();
     let page = browser.visit(&format!("/auth{}", authorize_path("conf1", RP1, &[])));
-    for link in page.text().split(['"', '\'']).filter(|text| text.starts_with('/')) {
+    for link in page
+        .text()
+        .split(['"', '\''])
+        .filter(|text| text.starts_with('/'))
+    {
         assert!(link.starts_with("/auth/"), "{link}");
     }
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
@@ -182,15 +252,28 @@ fn below_a_base_path_everything_is_found_and_nothing_beside_it() {
         ("code_verifier", VERIFIER),
     ];
     let authorization = basic("conf1", CONF1_SECRET);
-    let tokens = gatepost.post("/auth/connect/token", &[("Authorization", &authorization)], &form);
+    let tokens = gatepost.post(
+        "/auth/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
     assert_eq!(tokens.status, 200, "{}", tokens.text());
     let access_token = tokens.json()["access_token"].as_str().unwrap().to_owned();
     let (_, claims) = verified(&gatepost, &access_token);
     assert_eq!(claims["iss"], gatepost.base_url);
     assert_eq!(claims["aud"], format!("{}/resources", gatepost.base_url));
     let bearer = format!("Bearer {access_token}");
-    let told = send(&gatepost, "GET", "/auth/connect/userinfo", &[("Authorization", &bearer)], b"");
-    assert_eq!((told.status, &told.json()["name"]), (200, &json!("Alice Smith")));
+    let told = send(
+        &gatepost,
+        "GET",
+        "/auth/connect/userinfo",
+        &[("Authorization", &bearer)],
+        b"",
+    );
+    assert_eq!(
+        (told.status, &told.json()["name"]),
+        (200, &json!("Alice Smith"))
+    );
     assert_eq!(userinfo(&gatepost, &access_token).status, 404);
     assert_eq!(redeem(&gatepost, &parameters["code"]).status, 404);
 }

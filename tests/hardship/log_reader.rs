@@ -34,21 +34,30 @@ fn ask(service: &Service, times: usize) {
 
 fn dropped(admin: &str) -> u64 {
     let (_, text) = ask_alone(admin, "GET /metrics");
-    let sample = text.lines().find_map(|line| line.strip_prefix("gatepost_log_lines_dropped_total "));
+    let sample = text
+        .lines()
+        .find_map(|line| line.strip_prefix("gatepost_log_lines_dropped_total "));
     sample.expect("the metric").parse().unwrap()
 }
 
 /// The lines, as they come.
 fn read(pipe: PipeReader) -> Receiver<String> {
     let (told, lines) = channel();
-    spawn(move || BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+    spawn(move || {
+        BufReader::new(pipe)
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| told.send(line))
+    });
     lines
 }
 
 fn await_line(lines: &Receiver<String>, what: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let line = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).expect(what);
+        let line = lines
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            .expect(what);
         if line.contains(what) {
             return line;
         }
@@ -63,17 +72,26 @@ fn a_log_that_nobody_reads_stops_neither_the_server_process_nor_its_supervisor()
     // The supervisor says that it ended, and the next one that it begins: nobody reads that either.
     let first = service.server_process();
     kill(first);
-    await_that("another process serves", PATIENCE, || service.server_process() != first);
+    await_that("another process serves", PATIENCE, || {
+        service.server_process() != first
+    });
     ask(&service, MORE_THAN_ALL);
     let before = dropped(&admin);
     assert!(before > 0);
     let lines = read(unread);
     await_line(&lines, &format!("server process {first} ended"));
     let told = await_line(&lines, "log lines were dropped here");
-    assert!(told.contains(&format!("ERROR {before} log lines were dropped here")), "{before}: {told}");
+    assert!(
+        told.contains(&format!("ERROR {before} log lines were dropped here")),
+        "{before}: {told}"
+    );
     service.connect().get("/heard-again");
     await_line(&lines, "path=/heard-again");
-    assert_eq!(dropped(&admin), before, "told once, and nothing more is dropped");
+    assert_eq!(
+        dropped(&admin),
+        before,
+        "told once, and nothing more is dropped"
+    );
 }
 
 #[test]
@@ -86,11 +104,21 @@ fn the_last_line_is_waited_for_and_a_reader_who_is_gone_for_a_second_only() {
         if is_read {
             let lines = read(unread);
             assert_eq!(service.wait().code(), Some(0));
-            assert!(lines.iter().last().unwrap().ends_with("server process ends"));
+            assert!(
+                lines
+                    .iter()
+                    .last()
+                    .unwrap()
+                    .ends_with("server process ends")
+            );
         } else {
             assert_eq!(service.wait().code(), Some(0));
             // Less than the twelve seconds after which the supervisor kills.
-            assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
+            assert!(
+                told.elapsed() < Duration::from_secs(8),
+                "{:?}",
+                told.elapsed()
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the service does when processes die, databases go away, senders dawdle and many come at once.
+//! What the service does when processes die, databases go away, senders dawdle and many come at
+//! once.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The database goes away, hangs, or drops its connections: what is answered meanwhile, and how soon all is well again.
+//! The database goes away, hangs, or drops its connections: what is answered meanwhile, and how
+//! soon all is well again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +17,15 @@ use crate::support::waiting::await_that;
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All is well so soon after the database is back, however busy the machine is; it takes three seconds at most where
-/// nothing else runs.
+/// All is well so soon after the database is back, however busy the machine is; it takes three
+/// seconds at most where nothing else runs.
 const RECOVERY: Duration = Duration::from_secs(20);
 /// So many good answers in a row are no luck.
 const WELL: usize = 100;
-const PUBLISHED: [&str; 2] = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/jwks"];
+const PUBLISHED: [&str; 2] = [
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/jwks",
+];
 
 struct Scene {
     gatepost: Gatepost,
@@ -35,11 +39,20 @@ impl Scene {
     fn set() -> Scene {
         let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
         let mut browser = signed_in(&gatepost);
-        let tokens = redeem(&gatepost, &code(&mut browser, &authorize_path("conf1", RP1, &[])));
+        let tokens = redeem(
+            &gatepost,
+            &code(&mut browser, &authorize_path("conf1", RP1, &[])),
+        );
         let access_token = tokens.json()["access_token"].as_str().unwrap().to_owned();
         assert_eq!(userinfo(&gatepost, &access_token).status, 200);
         let process = gatepost.server_processes()[0];
-        Scene { gatepost, proxy, browser, access_token, process }
+        Scene {
+            gatepost,
+            proxy,
+            browser,
+            access_token,
+            process,
+        }
     }
 
     fn browser(&self) -> Browser {
@@ -53,17 +66,29 @@ impl Scene {
         for path in PUBLISHED {
             assert_eq!(in_time(|| self.gatepost.get(path)).status, 200, "{path}");
         }
-        for answer in
-            [in_time(|| redeem(&self.gatepost, code)), in_time(|| userinfo(&self.gatepost, &self.access_token))]
-        {
+        for answer in [
+            in_time(|| redeem(&self.gatepost, code)),
+            in_time(|| userinfo(&self.gatepost, &self.access_token)),
+        ] {
             assert_away(&answer);
             assert_eq!(answer.json()["error"], "temporarily_unavailable");
         }
         let page = in_time(|| self.browser().get(&authorize_path("conf1", RP1, &[])));
         assert_away(&page);
-        assert!(page.header("content-type").unwrap().starts_with("text/html"), "{page:?}");
-        let told = in_time(|| self.browser().get(&authorize_path("conf1", RP1, &[("prompt", "none")])));
-        assert_eq!((told.status, told.query()["error"].as_str()), (303, "temporarily_unavailable"));
+        assert!(
+            page.header("content-type")
+                .unwrap()
+                .starts_with("text/html"),
+            "{page:?}"
+        );
+        let told = in_time(|| {
+            self.browser()
+                .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        });
+        assert_eq!(
+            (told.status, told.query()["error"].as_str()),
+            (303, "temporarily_unavailable")
+        );
         assert_eq!(told.query()["state"], "the-state");
         assert_eq!(in_time(|| self.gatepost.get("/healthz")).status, 200);
     }
@@ -73,7 +98,11 @@ impl Scene {
         // Several at once: every connection of the pool must be good again, not one by luck.
         loop {
             let well = (0..8).all(|_| userinfo(&self.gatepost, &self.access_token).status == 200)
-                && self.browser().get(&authorize_path("conf1", RP1, &[])).status == 303;
+                && self
+                    .browser()
+                    .get(&authorize_path("conf1", RP1, &[]))
+                    .status
+                    == 303;
             if well {
                 return started.elapsed();
             }
@@ -83,7 +112,11 @@ impl Scene {
     }
 
     fn assert_same_process(&self) {
-        assert_eq!(self.gatepost.server_processes(), [self.process], "the process was replaced");
+        assert_eq!(
+            self.gatepost.server_processes(),
+            [self.process],
+            "the process was replaced"
+        );
     }
 
     fn code(&self) -> String {
@@ -93,16 +126,29 @@ impl Scene {
 
 fn assert_away(answer: &Answer) {
     assert_eq!(answer.status, 503, "{}", answer.text());
-    assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
+    assert!(
+        answer
+            .header("retry-after")
+            .is_some_and(|seconds| seconds.parse::<u32>().is_ok())
+    );
     // Nothing of what lies behind is told.
     let text = answer.text();
-    assert!(["postgres", "SQLSTATE", "127.0.0.1", "connection"].iter().all(|word| !text.contains(word)), "{text}");
+    assert!(
+        ["postgres", "SQLSTATE", "127.0.0.1", "connection"]
+            .iter()
+            .all(|word| !text.contains(word)),
+        "{text}"
+    );
 }
 
 fn in_time(ask: impl FnOnce() -> Answer) -> Answer {
     let started = Instant::now();
     let answer = ask();
-    assert!(started.elapsed() < PATIENCE, "{:?}: {answer:?}", started.elapsed());
+    assert!(
+        started.elapsed() < PATIENCE,
+        "{:?}: {answer:?}",
+        started.elapsed()
+    );
     answer
 }
 
@@ -128,8 +174,8 @@ fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
     let scene = Scene::set();
     let waiting = scene.code();
     scene.proxy.freeze(true);
-    // A connection that was idle for longer than a second proves that it lives before it is used. Whoever came before
-    // that waits with the connection they have: see the next test.
+    // A connection that was idle for longer than a second proves that it lives before it is used.
+    // Whoever came before that waits with the connection they have: see the next test.
     sleep(Duration::from_millis(1_500));
     // Longer than a statement may take before a process is held to be stuck.
     let until = Instant::now() + Duration::from_secs(11);
@@ -147,7 +193,11 @@ fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
 #[test]
 fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
     let scene = Scene::set();
-    let (stop, slow, answers) = (AtomicBool::new(false), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let (stop, slow, answers) = (
+        AtomicBool::new(false),
+        Mutex::new(Vec::new()),
+        Mutex::new(Vec::new()),
+    );
     std::thread::scope(|scope| {
         for _ in 0..24 {
             scope.spawn(|| {
@@ -164,7 +214,15 @@ fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
             });
         }
         let _over_at_last = OverAtLast(&stop);
-        let well = || answers.lock().unwrap().iter().rev().take_while(|status| **status == 200).count();
+        let well = || {
+            answers
+                .lock()
+                .unwrap()
+                .iter()
+                .rev()
+                .take_while(|status| **status == 200)
+                .count()
+        };
         await_that("the load is on", RECOVERY, || well() >= WELL);
         scene.proxy.freeze(true);
         let before = answers.lock().unwrap().len();
@@ -173,12 +231,17 @@ fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
             assert_eq!(in_time(|| scene.gatepost.get(path)).status, 200);
             sleep(Duration::from_millis(250));
         }
-        await_that("somebody is told", RECOVERY, || answers.lock().unwrap()[before..].contains(&503));
+        await_that("somebody is told", RECOVERY, || {
+            answers.lock().unwrap()[before..].contains(&503)
+        });
         scene.proxy.freeze(false);
         await_that("all is well again", RECOVERY, || well() >= WELL);
     });
     println!("recovered after {:?}", scene.await_recovery());
-    assert!(slow.into_inner().unwrap().is_empty(), "somebody waited for the frozen server");
+    assert!(
+        slow.into_inner().unwrap().is_empty(),
+        "somebody waited for the frozen server"
+    );
     scene.assert_same_process();
 }
 
@@ -218,24 +281,40 @@ fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load
             sleep(Duration::from_millis(250));
             database.client().batch_execute(&terminate).unwrap();
         }
-        await_that("many are acknowledged", RECOVERY, || ledger.lock().unwrap().len() > 20);
+        await_that("many are acknowledged", RECOVERY, || {
+            ledger.lock().unwrap().len() > 20
+        });
     });
     println!("recovered after {:?}", scene.await_recovery());
     scene.assert_same_process();
     let ledger = ledger.into_inner().unwrap();
     let refused = refused.into_inner().unwrap();
-    println!("{} redemptions acknowledged, {} answered 503", ledger.len(), refused.len());
+    println!(
+        "{} redemptions acknowledged, {} answered 503",
+        ledger.len(),
+        refused.len()
+    );
     let standing = "SELECT count(*) FROM grants WHERE revoked_at IS NULL";
     let standing: i64 = database.client().query_one(standing, &[]).unwrap().get(0);
-    // Two of the scene itself, and what was committed although its answer was lost with the connection.
+    // Two of the scene itself, and what was committed although its answer was lost with the
+    // connection.
     assert!(
-        (ledger.len() + 1..=ledger.len() + 1 + refused.len()).contains(&usize::try_from(standing).unwrap()),
+        (ledger.len() + 1..=ledger.len() + 1 + refused.len())
+            .contains(&usize::try_from(standing).unwrap()),
         "{standing}"
     );
     for (code, answer) in &ledger {
         let token = answer.json()["access_token"].as_str().unwrap().to_owned();
-        assert_eq!(userinfo(&scene.gatepost, &token).status, 200, "acknowledged, and lost");
+        assert_eq!(
+            userinfo(&scene.gatepost, &token).status,
+            200,
+            "acknowledged, and lost"
+        );
         let again = redeem(&scene.gatepost, code);
-        assert_eq!((again.status, &again.json()["error"]), (400, &json!("invalid_grant")), "spent");
+        assert_eq!(
+            (again.status, &again.json()["error"]),
+            (400, &json!("invalid_grant")),
+            "spent"
+        );
     }
 }

@@ -12,7 +12,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::serving::{kill, serve_for_a_while};
-use crate::support::flow::{authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo};
+use crate::support::flow::{
+    authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
@@ -56,24 +58,47 @@ fn two_processes_serve_one_flow_together() {
     let answer = sign_in(&mut elsewhere, &page, "alice", ALICE_PASSWORD);
     assert_eq!(answer.status, 303, "{}", answer.text());
     let code_of_b = answer.query().remove("code").unwrap();
-    // The session counts at both; a code of either is redeemed at the other, and its token good at both.
+    // The session counts at both; a code of either is redeemed at the other, and its token good at
+    // both.
     let mut browser = at(&a, &elsewhere);
     let code_of_a = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    let tokens = [access_token(&redeem(&b, &code_of_a)), access_token(&redeem(&a, &code_of_b))];
+    let tokens = [
+        access_token(&redeem(&b, &code_of_a)),
+        access_token(&redeem(&a, &code_of_b)),
+    ];
     for gatepost in [&a, &b] {
-        assert!(tokens.iter().all(|token| userinfo(gatepost, token).status == 200));
+        assert!(
+            tokens
+                .iter()
+                .all(|token| userinfo(gatepost, token).status == 200)
+        );
     }
     // A replay at one is seen by both, at once.
     assert_eq!(redeem(&a, &code_of_a).status, 400);
-    assert!([&a, &b].iter().all(|gatepost| userinfo(gatepost, &tokens[0]).status == 401));
-    assert!([&a, &b].iter().all(|gatepost| userinfo(gatepost, &tokens[1]).status == 200));
+    assert!(
+        [&a, &b]
+            .iter()
+            .all(|gatepost| userinfo(gatepost, &tokens[0]).status == 401)
+    );
+    assert!(
+        [&a, &b]
+            .iter()
+            .all(|gatepost| userinfo(gatepost, &tokens[1]).status == 200)
+    );
     // So is a sign-out.
     let page = elsewhere.get("/logout");
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let done = elsewhere.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+    let done = elsewhere.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
     assert!(done.status < 400, "{}", done.text());
     assert_eq!(silently(&mut browser).query()["error"], "login_required");
-    assert!([&a, &b].iter().all(|gatepost| userinfo(gatepost, &tokens[1]).status == 401));
+    assert!(
+        [&a, &b]
+            .iter()
+            .all(|gatepost| userinfo(gatepost, &tokens[1]).status == 401)
+    );
 }
 
 #[test]
@@ -81,18 +106,30 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
     let (a, b) = pair();
     let other = "https://rp1.example/moved";
     let path = authorize_path("conf1", other, &[]);
-    assert!([&a, &b].iter().all(|gatepost| gatepost.get(&path).status == 400));
+    assert!(
+        [&a, &b]
+            .iter()
+            .all(|gatepost| gatepost.get(&path).status == 400)
+    );
     let mut changed = document();
     changed["clients"][0]["redirect_uris"] = serde_json::json!([other]);
     a.run_well(&["apply", "-"], &changed.to_string());
     for gatepost in [&a, &b] {
-        await_that("the new URI is taken", PATIENCE, || gatepost.get(&path).status == 303);
-        assert_eq!(gatepost.get(&authorize_path("conf1", RP1, &[])).status, 400, "the old one is not");
+        await_that("the new URI is taken", PATIENCE, || {
+            gatepost.get(&path).status == 303
+        });
+        assert_eq!(
+            gatepost.get(&authorize_path("conf1", RP1, &[])).status,
+            400,
+            "the old one is not"
+        );
     }
     changed["clients"][0]["enabled"] = false.into();
     a.run_well(&["apply", "-"], &changed.to_string());
     for gatepost in [&a, &b] {
-        await_that("the client is refused", PATIENCE, || gatepost.get(&path).status == 400);
+        await_that("the client is refused", PATIENCE, || {
+            gatepost.get(&path).status == 400
+        });
     }
 }
 
@@ -100,23 +137,46 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
 fn disabling_a_user_is_in_force_at_once() {
     let (a, b) = pair();
     let mut browser = signed_in(&a);
-    let token = access_token(&redeem(&a, &code(&mut browser, &authorize_path("conf1", RP1, &[]))));
+    let token = access_token(&redeem(
+        &a,
+        &code(&mut browser, &authorize_path("conf1", RP1, &[])),
+    ));
     let waiting = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     let mut disabled = document();
     disabled["users"][0]["enabled"] = false.into();
     for (by_apply, enabled) in [(false, false), (false, true), (true, false)] {
         match by_apply {
             true => drop(a.run_well(&["apply", "-"], &disabled.to_string())),
-            false => a.database.run(&format!("UPDATE users SET enabled = {enabled} WHERE username = 'alice'")),
+            false => a.database.run(&format!(
+                "UPDATE users SET enabled = {enabled} WHERE username = 'alice'"
+            )),
         }
         for gatepost in [&a, &b] {
-            assert_eq!(userinfo(gatepost, &token).status, if enabled { 200 } else { 401 });
+            assert_eq!(
+                userinfo(gatepost, &token).status,
+                if enabled { 200 } else { 401 }
+            );
             let answer = silently(&mut at(gatepost, &browser));
-            assert_eq!(answer.query().contains_key("code"), enabled, "{}", answer.location());
-            assert_eq!(answer.query().get("error").is_some_and(|error| error == "login_required"), !enabled);
+            assert_eq!(
+                answer.query().contains_key("code"),
+                enabled,
+                "{}",
+                answer.location()
+            );
+            assert_eq!(
+                answer
+                    .query()
+                    .get("error")
+                    .is_some_and(|error| error == "login_required"),
+                !enabled
+            );
         }
     }
-    assert_eq!(redeem(&b, &waiting).status, 400, "a code in flight dies with its user");
+    assert_eq!(
+        redeem(&b, &waiting).status,
+        400,
+        "a code in flight dies with its user"
+    );
 }
 
 #[test]
@@ -125,7 +185,11 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
     let kid = |jwt: &str| decode_jwt(jwt).0["kid"].as_str().unwrap().to_owned();
     let token = |of: &Gatepost| {
         let own = [("grant_type", "client_credentials")];
-        kid(&access_token(&of.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own)))
+        kid(&access_token(&of.post(
+            "/connect/token",
+            &[("Authorization", &basic("conf1", CONF1_SECRET))],
+            &own,
+        )))
     };
     let before = token(&a);
     let (rotated, seen) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -136,7 +200,10 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
                 while !rotated.load(Ordering::SeqCst) {
                     let kid = token(signs);
                     let published = published_keys(publishes);
-                    assert!(published.iter().any(|key| key["kid"] == *kid), "{kid} is in no key set of the other's");
+                    assert!(
+                        published.iter().any(|key| key["kid"] == *kid),
+                        "{kid} is in no key set of the other's"
+                    );
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             });
@@ -153,7 +220,10 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
         });
     });
     assert!(seen.into_inner() >= 20);
-    assert!(token(&a) != before && token(&a) == token(&b), "the new one signs");
+    assert!(
+        token(&a) != before && token(&a) == token(&b),
+        "the new one signs"
+    );
 }
 
 #[test]
@@ -163,9 +233,13 @@ fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() 
     signal(process, "STOP");
     for _ in 0..50 {
         let mut stream = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
         // A reset: what was sent may still be read, whose it was cannot be asked any more.
-        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        socket2::SockRef::from(&stream)
+            .set_linger(Some(Duration::ZERO))
+            .unwrap();
     }
     signal(process, "CONT");
     let line = "connections were gone before they could be answered";
@@ -174,7 +248,10 @@ fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() 
     // The probe looks each second: what comes later waits for its minute.
     sleep(Duration::from_secs(2));
     let log = gatepost.log();
-    assert!(log.matches(line).count() == 1 && !log.contains("panic at"), "{log}");
+    assert!(
+        log.matches(line).count() == 1 && !log.contains("panic at"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -186,9 +263,12 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
         (code(&mut browser, &path), code(&mut browser, &path))
     };
     let supervisor = gatepost.supervisor();
-    let [process] = gatepost.server_processes()[..] else { panic!("not one server process") };
+    let [process] = gatepost.server_processes()[..] else {
+        panic!("not one server process")
+    };
     kill(process);
-    // The connection waits in the backlog for the successor. Should that take long to load, it says so.
+    // The connection waits in the backlog for the successor. Should that take long to load, it says
+    // so.
     let mut tokens = redeem(&gatepost, &first);
     await_that("redeemed after the crash", PATIENCE, || {
         if tokens.status == 503 {
@@ -199,7 +279,11 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     });
     let token = access_token(&tokens);
     assert_eq!(redeem(&gatepost, &first).status, 400, "once");
-    assert_eq!(userinfo(&gatepost, &token).status, 401, "and the replay took the token along");
+    assert_eq!(
+        userinfo(&gatepost, &token).status,
+        401,
+        "and the replay took the token along"
+    );
     assert_eq!(gatepost.supervisor(), supervisor);
     assert!(!gatepost.server_processes().contains(&process));
     // Nothing depends on the supervisor, either.
@@ -207,11 +291,20 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     gatepost.serve();
     let token = access_token(&redeem(&gatepost, &second));
     assert_eq!(userinfo(&gatepost, &token).status, 200);
-    assert!(silently(&mut browser).query().contains_key("code"), "the session is kept");
+    assert!(
+        silently(&mut browser).query().contains_key("code"),
+        "the session is kept"
+    );
 }
 
 fn signal(process: u32, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args([&format!("-{name}"), &process.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -219,12 +312,19 @@ fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving(
     let gatepost = Gatepost::start();
     let old = eventually_one(&gatepost);
     serve_for_a_while();
-    gatepost.database.run("UPDATE installation SET issuer = 'https://elsewhere.example'");
+    gatepost
+        .database
+        .run("UPDATE installation SET issuer = 'https://elsewhere.example'");
     signal(gatepost.supervisor(), "HUP");
-    await_that("the refusal is logged", PATIENCE, || gatepost.log().contains("exit status: 78"));
+    await_that("the refusal is logged", PATIENCE, || {
+        gatepost.log().contains("exit status: 78")
+    });
     sleep(Duration::from_millis(500));
     assert_eq!(gatepost.server_processes(), [old]);
-    assert_eq!(gatepost.get("/.well-known/openid-configuration").status, 200);
+    assert_eq!(
+        gatepost.get("/.well-known/openid-configuration").status,
+        200
+    );
     assert!(gatepost.log().contains("https://elsewhere.example"));
 }
 
@@ -263,31 +363,56 @@ fn a_server_without_its_database_waits_for_it() {
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
         assert_eq!(gatepost.get("/healthz").status, 200);
-        for path in ["/.well-known/openid-configuration", "/connect/userinfo", "/"] {
+        for path in [
+            "/.well-known/openid-configuration",
+            "/connect/userinfo",
+            "/",
+        ] {
             let answer = gatepost.get(path);
-            assert_eq!((answer.status, answer.header("retry-after").is_some()), (503, true), "{path}");
+            assert_eq!(
+                (answer.status, answer.header("retry-after").is_some()),
+                (503, true),
+                "{path}"
+            );
         }
         let page = gatepost.get(&authorize_path("conf1", RP1, &[]));
-        assert!(page.status == 503 && page.header("content-type").unwrap().starts_with("text/html"));
+        assert!(
+            page.status == 503
+                && page
+                    .header("content-type")
+                    .unwrap()
+                    .starts_with("text/html")
+        );
         let answer = redeem(&gatepost, "gpc_x");
-        assert_eq!((answer.status, &answer.json()["error"]), (503, &"temporarily_unavailable".into()));
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (503, &"temporarily_unavailable".into())
+        );
         sleep(Duration::from_millis(200));
     }
     proxy.cut(false);
-    await_that("ready", PATIENCE, || gatepost.get("/.well-known/openid-configuration").status == 200);
+    await_that("ready", PATIENCE, || {
+        gatepost.get("/.well-known/openid-configuration").status == 200
+    });
     assert_eq!(eventually_one(&gatepost), process, "the same process");
     signed_in(&gatepost);
 }
 
 fn eventually_one(gatepost: &Gatepost) -> u32 {
-    await_that("one server process", PATIENCE, || gatepost.server_processes().len() == 1);
+    await_that("one server process", PATIENCE, || {
+        gatepost.server_processes().len() == 1
+    });
     gatepost.server_processes()[0]
 }
 
 /// Runs `serve`, which must end by itself; its exit code and what it said.
 fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
     let mut command = gatepost.command();
-    command.arg("serve").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
@@ -298,9 +423,19 @@ fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
         sleep(Duration::from_millis(20));
     }
     let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     let mut printed = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut printed)
+        .unwrap();
     assert_eq!(printed, "", "nothing goes to standard output");
     (child.wait().unwrap().code(), said)
 }
@@ -314,8 +449,12 @@ fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
     let short = gatepost.private_file("short-secret", &STANDARD.encode([42; 31]));
     let absent = readable.with_file_name("no-such-file");
     let right = gatepost.private_file("right-secret", &STANDARD.encode([42; 32]));
-    let files =
-        [(&secret, "master secret"), (&readable, "read"), (&short, "shorter than 32 bytes"), (&absent, "no-such-file")];
+    let files = [
+        (&secret, "master secret"),
+        (&readable, "read"),
+        (&short, "shorter than 32 bytes"),
+        (&absent, "no-such-file"),
+    ];
     for (file, rule) in files {
         gatepost.set("GATEPOST_SECRET_FILE", &file.display().to_string());
         refused(&gatepost, rule);
@@ -330,11 +469,17 @@ fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
     gatepost.set("GATEPOST_BASE_URL", &issuer);
 
     gatepost.set("GATEPOST_DATABASE_CONECTIONS", "4");
-    refused(&gatepost, "GATEPOST_DATABASE_CONECTIONS is not a setting; the nearest is GATEPOST_DATABASE_CONNECTIONS");
+    refused(
+        &gatepost,
+        "GATEPOST_DATABASE_CONECTIONS is not a setting; the nearest is GATEPOST_DATABASE_CONNECTIONS",
+    );
     gatepost.unset("GATEPOST_DATABASE_CONECTIONS");
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    gatepost.set("GATEPOST_DATABASE_URL", "postgres://me:hunter2@localhost/x?sslmode=perhaps");
+    gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        "postgres://me:hunter2@localhost/x?sslmode=perhaps",
+    );
     refused(&gatepost, "sslmode");
     drop(listener);
     // With everything put right it serves.
@@ -345,21 +490,25 @@ fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
 
 #[test]
 fn an_empty_database_is_refused_with_78_and_says_what_to_run() {
-    refused(&Gatepost::unprepared(TestDatabase::empty(), &[]), "gatepost migrate");
+    refused(
+        &Gatepost::unprepared(TestDatabase::empty(), &[]),
+        "gatepost migrate",
+    );
 }
 
 #[test]
 fn a_newer_schema_is_served_for_as_long_as_it_says_that_it_can_be() {
     let mut gatepost = Gatepost::prepare(&[]);
-    let newer =
-        "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (999, '0999_next.sql', '', 1)";
+    let newer = "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (999, '0999_next.sql', '', 1)";
     gatepost.database.run(newer);
     gatepost.apply(&crate::support::gatepost::document());
     gatepost.serve();
     let page = gatepost.get("/.well-known/openid-configuration");
     assert_eq!(page.status, 200);
     gatepost.stop();
-    gatepost.database.run("UPDATE schema_migrations SET compatible_from = 999 WHERE level = 999");
+    gatepost
+        .database
+        .run("UPDATE schema_migrations SET compatible_from = 999 WHERE level = 999");
     refused(&gatepost, "needs a gatepost that knows level 999");
 }
 
@@ -367,10 +516,19 @@ fn refused(gatepost: &Gatepost, rule: &str) {
     let (code, said) = serve_ends(gatepost);
     assert_eq!(code, Some(78), "{said}");
     assert!(said.contains(rule), "no {rule:?} in: {said}");
-    let secrets = [STANDARD.encode([42; 32]), STANDARD.encode([43; 32]), String::from("hunter2")];
-    assert!(secrets.iter().all(|secret| !said.contains(secret.as_str())), "{said}");
+    let secrets = [
+        STANDARD.encode([42; 32]),
+        STANDARD.encode([43; 32]),
+        String::from("hunter2"),
+    ];
+    assert!(
+        secrets.iter().all(|secret| !said.contains(secret.as_str())),
+        "{said}"
+    );
     assert!(!said.contains("panic"), "{said}");
-    let errors = said.lines().filter(|line| !line.contains("Z INFO  ") && !line.contains("Z WARN  "));
+    let errors = said
+        .lines()
+        .filter(|line| !line.contains("Z INFO  ") && !line.contains("Z WARN  "));
     assert!(errors.count() <= 3, "clear is short: {said}");
 }
 
@@ -388,10 +546,18 @@ fn commands_with_a_foreign_master_secret_write_nothing() {
         let output = gatepost.run(&command, &input);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(78), "{command:?}: {said}");
-        assert!(said.contains("is not the master secret of this database"), "{command:?}: {said}");
+        assert!(
+            said.contains("is not the master secret of this database"),
+            "{command:?}: {said}"
+        );
     }
     let own_token = &[("grant_type", "client_credentials")];
-    let authorization = crate::support::flow::basic("conf1", crate::support::gatepost::CONF1_SECRET);
-    let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], own_token);
+    let authorization =
+        crate::support::flow::basic("conf1", crate::support::gatepost::CONF1_SECRET);
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        own_token,
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
 }

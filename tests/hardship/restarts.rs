@@ -1,5 +1,6 @@
-//! The server process is replaced under load, in order and by `kill -9`: whoever comes meanwhile waits for the next one in
-//! the socket's queue. `GATEPOST_TEST_RESTARTS=20` restarts as often each way, and prints what was found.
+//! The server process is replaced under load, in order and by `kill -9`: whoever comes meanwhile
+//! waits for the next one in the socket's queue. `GATEPOST_TEST_RESTARTS=20` restarts as often each
+//! way, and prints what was found.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -28,7 +29,8 @@ struct Told {
     status: Option<u16>,
 }
 
-/// A load of new connections, each with one request, which come whether those before them are answered or not.
+/// A load of new connections, each with one request, which come whether those before them are
+/// answered or not.
 struct Load<'a> {
     port: u16,
     token: &'a str,
@@ -48,12 +50,15 @@ impl Load<'_> {
             sleep(due.saturating_duration_since(Instant::now()));
             self.asked.fetch_add(1, Ordering::SeqCst);
             let caller = Builder::new().stack_size(128 * 1_024);
-            caller.spawn_scoped(scope, move || self.call(number)).unwrap();
+            caller
+                .spawn_scoped(scope, move || self.call(number))
+                .unwrap();
         }
     }
 
     fn call(&self, number: u32) {
-        // A process that is killed takes along what it has in hand: the fewer wait for the database, the fewer those are.
+        // A process that is killed takes along what it has in hand: the fewer wait for the
+        // database, the fewer those are.
         let path = match number % 6 {
             0 => "/connect/userinfo",
             1 | 2 => "/.well-known/openid-configuration/jwks",
@@ -61,14 +66,23 @@ impl Load<'_> {
         };
         let began = Instant::now();
         let status = self.ask(path);
-        self.told.lock().unwrap().push(Told { began, took: began.elapsed(), status });
+        self.told.lock().unwrap().push(Told {
+            began,
+            took: began.elapsed(),
+            status,
+        });
     }
 
     fn ask(&self, path: &str) -> Option<u16> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
-        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n", self.token);
-        stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).ok()?;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n",
+            self.token
+        );
+        stream
+            .write_all(format!("{head}Connection: close\r\n\r\n").as_bytes())
+            .ok()?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok()?;
         let line = String::from_utf8_lossy(&answer);
@@ -76,7 +90,12 @@ impl Load<'_> {
     }
 
     fn answered(&self) -> usize {
-        self.told.lock().unwrap().iter().filter(|told| told.status == Some(200)).count()
+        self.told
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|told| told.status == Some(200))
+            .count()
     }
 
     /// Callers that have no answer yet.
@@ -86,13 +105,17 @@ impl Load<'_> {
 
     fn broken_since(&self, moment: Instant) -> usize {
         let told = self.told.lock().unwrap();
-        told.iter().filter(|told| told.status.is_none() && told.began + told.took >= moment).count()
+        told.iter()
+            .filter(|told| told.status.is_none() && told.began + told.took >= moment)
+            .count()
     }
 
     fn serves_on(&self) {
         let enough = self.answered() + RATE as usize;
         await_that("the load is served", SOON, || self.answered() > enough);
-        await_that("nobody waits in line any more", SOON, || self.waiting() < RATE as usize / 10);
+        await_that("nobody waits in line any more", SOON, || {
+            self.waiting() < RATE as usize / 10
+        });
     }
 }
 
@@ -100,7 +123,9 @@ impl Load<'_> {
 fn restart(gatepost: &Gatepost, load: &Load<'_>, rounds: usize) -> [Vec<usize>; 2] {
     ["TERM", "KILL"].map(|signal| {
         let broken = (0..rounds).map(|_| {
-            let [old] = gatepost.server_processes()[..] else { panic!("not one server process") };
+            let [old] = gatepost.server_processes()[..] else {
+                panic!("not one server process")
+            };
             let begun = Instant::now();
             match signal {
                 "KILL" => kill(old),
@@ -119,18 +144,34 @@ fn restart(gatepost: &Gatepost, load: &Load<'_>, rounds: usize) -> [Vec<usize>; 
 
 #[test]
 fn nobody_is_turned_away_while_a_server_process_is_replaced() {
-    let asked_for = std::env::var("GATEPOST_TEST_RESTARTS").ok().and_then(|text| text.parse().ok());
+    let asked_for = std::env::var("GATEPOST_TEST_RESTARTS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let rounds = asked_for.unwrap_or(2);
     let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
     let mut browser = signed_in(&gatepost);
     let tokens = CONF1.tokens(&gatepost, &mut browser, "openid profile");
     for (scene, away, burners) in [
         ("database 20 ms away", Duration::from_millis(10), 0),
-        ("machine busy", Duration::ZERO, available_parallelism().unwrap().get()),
+        (
+            "machine busy",
+            Duration::ZERO,
+            available_parallelism().unwrap().get(),
+        ),
     ] {
         proxy.set_distance(away);
-        let (told, asked, over) = (Mutex::default(), AtomicUsize::new(0), AtomicBool::new(false));
-        let load = Load { port: gatepost.port, token: access(&tokens), told, asked, over };
+        let (told, asked, over) = (
+            Mutex::default(),
+            AtomicUsize::new(0),
+            AtomicBool::new(false),
+        );
+        let load = Load {
+            port: gatepost.port,
+            token: access(&tokens),
+            told,
+            asked,
+            over,
+        };
         let broken = scope(|scope| {
             let _over_at_last = OverAtLast(&load.over);
             for _ in 0..burners {
@@ -145,7 +186,11 @@ fn nobody_is_turned_away_while_a_server_process_is_replaced() {
             restart(&gatepost, &load, rounds)
         });
         let told = load.told.into_inner().unwrap();
-        let refused: Vec<u16> = told.iter().filter_map(|told| told.status).filter(|status| *status != 200).collect();
+        let refused: Vec<u16> = told
+            .iter()
+            .filter_map(|told| told.status)
+            .filter(|status| *status != 200)
+            .collect();
         let longest = told.iter().map(|told| told.took).max().unwrap();
         let [terminated, mut killed] = broken;
         killed.sort_unstable();
@@ -155,7 +200,10 @@ fn nobody_is_turned_away_while_a_server_process_is_replaced() {
         );
         assert_eq!(refused, [] as [u16; 0], "{scene}");
         assert!(longest < PATIENCE, "{scene}: {longest:?}");
-        assert!(terminated.iter().sum::<usize>() <= rounds.div_ceil(20), "{scene}: {terminated:?}");
+        assert!(
+            terminated.iter().sum::<usize>() <= rounds.div_ceil(20),
+            "{scene}: {terminated:?}"
+        );
         assert!(killed[(rounds - 1) / 2] <= 1, "{scene}: {killed:?}");
     }
 }

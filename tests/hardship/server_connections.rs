@@ -1,5 +1,5 @@
-//! What is remembered about a connection: nothing that outlives it, and nothing that touches another. Against the running
-//! service, from one source port.
+//! What is remembered about a connection: nothing that outlives it, and nothing that touches
+//! another. Against the running service, from one source port.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,13 +15,15 @@ use crate::support::waiting::await_that;
 const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connects from this port. When it is dropped, the connection is reset, and the port is free at once; but another program
-/// of this machine may have been given it for a connection of its own.
+/// Connects from this port. When it is dropped, the connection is reset, and the port is free at
+/// once; but another program of this machine may have been given it for a connection of its own.
 fn connect_from_port(port: u16, address: SocketAddr) -> TcpStream {
     let began = Instant::now();
     loop {
         match try_from_port(port, address) {
-            Err(error) if error.kind() == ErrorKind::AddrNotAvailable && began.elapsed() < PATIENCE => {
+            Err(error)
+                if error.kind() == ErrorKind::AddrNotAvailable && began.elapsed() < PATIENCE =>
+            {
                 sleep(Duration::from_millis(10));
             }
             stream => return stream.unwrap(),
@@ -35,7 +37,9 @@ fn try_from_port(port: u16, address: SocketAddr) -> std::io::Result<TcpStream> {
     socket.set_linger(Some(Duration::ZERO)).unwrap();
     // What does not read its answers shall have little room for them.
     socket.set_recv_buffer_size(2_048).unwrap();
-    socket.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into()).unwrap();
+    socket
+        .bind(&SocketAddr::from(([127, 0, 0, 1], port)).into())
+        .unwrap();
     socket.connect(&address.into())?;
     let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -43,7 +47,11 @@ fn try_from_port(port: u16, address: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 fn statuses(wire: &mut Wire<TcpStream>, count: usize) -> Vec<u16> {
@@ -54,7 +62,12 @@ fn statuses(wire: &mut Wire<TcpStream>, count: usize) -> Vec<u16> {
 fn end_by(service: &Service, port: u16, requests: &str, answers: &[u16]) {
     let mut wire = Wire::over(connect_from_port(port, service.address));
     wire.send(requests);
-    assert_eq!(statuses(&mut wire, answers.len()), answers, "{:.80}", requests);
+    assert_eq!(
+        statuses(&mut wire, answers.len()),
+        answers,
+        "{:.80}",
+        requests
+    );
 }
 
 #[test]
@@ -63,8 +76,17 @@ fn from_the_port_of_an_ended_connection_a_new_one_is_answered_at_once() {
     let port = free_port();
     let post = |fields: &str| format!("POST /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let ways = [
-        (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"), vec![400]),
-        (format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{}", GOOD.repeat(20)), vec![400]),
+        (
+            String::from("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"),
+            vec![400],
+        ),
+        (
+            format!(
+                "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{}",
+                GOOD.repeat(20)
+            ),
+            vec![400],
+        ),
         (post("Content-Length: +34\r\n") + GOOD, vec![400]),
         (post("Transfer-Encoding: chunked\r\n"), vec![411]),
         (post("Content-Length: 2000000\r\n"), vec![413]),
@@ -72,7 +94,10 @@ fn from_the_port_of_an_ended_connection_a_new_one_is_answered_at_once() {
         (GOOD.repeat(500), vec![200]),
         (GOOD.repeat(500), vec![]),
         (String::from("nonsense\r\n\r\n"), vec![400]),
-        (String::from("GET /healthz HTTP/1.1\r\nHost: a\r\nX: \u{e4}\r\n\r\n"), vec![]),
+        (
+            String::from("GET /healthz HTTP/1.1\r\nHost: a\r\nX: \u{e4}\r\n\r\n"),
+            vec![],
+        ),
     ];
     for _ in 0..3 {
         for (requests, answers) in &ways {
@@ -105,21 +130,32 @@ fn those_that_read_nothing_do_not_hold_up_the_port_of_another() {
     const SILENT: usize = 60;
     let service = Service::start_with("many-unread", &[("GATEPOST_WORKERS", "16")]);
     let css = "GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n";
-    let mut silent: Vec<_> = (0..SILENT).map(|_| connect_from_port(0, service.address)).collect();
-    silent.iter_mut().for_each(|stream| stream.write_all(css.repeat(300).as_bytes()).unwrap());
+    let mut silent: Vec<_> = (0..SILENT)
+        .map(|_| connect_from_port(0, service.address))
+        .collect();
+    silent
+        .iter_mut()
+        .for_each(|stream| stream.write_all(css.repeat(300).as_bytes()).unwrap());
     let is_over = AtomicBool::new(false);
     let took = scope(|scope| {
         // They go on asking, so that each of them is looked at again and again.
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                silent.iter_mut().for_each(|stream| drop(stream.write_all(css.as_bytes())));
+                silent
+                    .iter_mut()
+                    .for_each(|stream| drop(stream.write_all(css.as_bytes())));
                 sleep(Duration::from_millis(10));
             }
         });
         sleep(Duration::from_secs(3));
         let (port, begun) = (free_port(), Instant::now());
         for _ in 0..10 {
-            end_by(&service, port, "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", &[400]);
+            end_by(
+                &service,
+                port,
+                "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n",
+                &[400],
+            );
         }
         is_over.store(true, Ordering::SeqCst);
         begun.elapsed()
@@ -131,7 +167,9 @@ fn those_that_read_nothing_do_not_hold_up_the_port_of_another() {
 fn what_follows_the_end_on_the_same_connection_is_never_answered() {
     let service = Service::start("follows");
     let mut wire = Wire::over(connect_from_port(free_port(), service.address));
-    wire.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}"));
+    wire.send(format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}"
+    ));
     assert_eq!(wire.answer().status, 400);
     for _ in 0..30 {
         wire.send(GOOD);
@@ -146,13 +184,24 @@ fn what_is_refused_and_what_is_not_answered_is_counted() {
     let service = Service::start_with("counted", &[("GATEPOST_ADMIN_LISTEN", &admin.to_string())]);
     let count = |name: &str| {
         let text = Wire::over(connect(admin)).get("/metrics").text();
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap()
+            .to_owned();
         line.trim().parse::<u64>().unwrap()
     };
-    let names = ["gatepost_requests_refused_total", "gatepost_requests_unanswered_total"];
+    let names = [
+        "gatepost_requests_refused_total",
+        "gatepost_requests_unanswered_total",
+    ];
     let before = names.map(count);
     let mut wire = service.connect();
-    wire.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}{GOOD}"));
+    wire.send(format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}{GOOD}"
+    ));
     assert_eq!(wire.answer().status, 400);
-    await_that("both are counted", PATIENCE, || names.map(count) == [before[0] + 1, before[1] + 2]);
+    await_that("both are counted", PATIENCE, || {
+        names.map(count) == [before[0] + 1, before[1] + 2]
+    });
 }

@@ -1,5 +1,5 @@
-//! What wears tiny_http down, and that the service goes on: bursts, slow and idle clients, leaks, a dead listener.
-//! Against the running service.
+//! What wears tiny_http down, and that the service goes on: bursts, slow and idle clients, leaks, a
+//! dead listener. Against the running service.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -43,7 +43,9 @@ fn every_connection_of_a_burst_is_answered_while_all_are_kept() {
     let service = Service::start("burst");
     for size in [16, 64] {
         let mut wires: Vec<_> = (0..size).map(|_| service.connect()).collect();
-        wires.iter_mut().for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"));
+        wires
+            .iter_mut()
+            .for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"));
         for wire in &mut wires {
             assert_eq!(wire.answer().status, 200);
         }
@@ -69,7 +71,8 @@ fn idle_connections_do_not_keep_others_from_being_served() {
 fn half_sent_heads_do_not_keep_others_from_being_served() {
     let service = Service::start("half");
     let mut half: Vec<_> = (0..100).map(|_| service.connect()).collect();
-    half.iter_mut().for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\nX-"));
+    half.iter_mut()
+        .for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\nX-"));
     for_a_while(50, || assert!(service.is_healthy()));
     for wire in &mut half {
         wire.send("Y: z\r\n\r\n");
@@ -108,18 +111,32 @@ fn one_source_fills_its_half_of_the_lane_and_another_is_served() {
     sleep(Duration::from_millis(200));
     slow.extend((0..11).map(|_| begin_slow_post(&service)));
     let refused = || service.log().matches("status=503").count();
-    await_that("three are turned away", Duration::from_secs(20), || refused() == 3);
+    await_that("three are turned away", Duration::from_secs(20), || {
+        refused() == 3
+    });
     let begun = Instant::now();
     for _ in 0..5 {
         let mut other = Wire::over(connect_from([127, 0, 0, 2], service.address));
         other.post("/connect/userinfo", &[b'a'; 2_000]);
     }
-    assert!(begun.elapsed() < Duration::from_secs(5), "it waited for the slow ones: {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "it waited for the slow ones: {:?}",
+        begun.elapsed()
+    );
     slow.iter_mut().for_each(|wire| wire.send([b'a'; 2_000]));
     let answers: Vec<_> = slow.iter_mut().map(Wire::answer).collect();
-    let (refused, served): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 503);
-    assert!(refused.len() == 3 && served.iter().all(|answer| !answer.says_close()), "{answers:?}");
-    assert!(refused.iter().all(|answer| answer.says_close() && answer.header("retry-after") == Some("2")));
+    let (refused, served): (Vec<_>, Vec<_>) =
+        answers.iter().partition(|answer| answer.status == 503);
+    assert!(
+        refused.len() == 3 && served.iter().all(|answer| !answer.says_close()),
+        "{answers:?}"
+    );
+    assert!(
+        refused
+            .iter()
+            .all(|answer| answer.says_close() && answer.header("retry-after") == Some("2"))
+    );
 }
 
 #[test]
@@ -147,7 +164,11 @@ fn a_client_that_ends_in_the_middle_of_its_body_leaves_nothing_behind() {
     for _ in 0..50 {
         drop(begin_slow_post(&service));
     }
-    await_that("all connections are closed", Duration::from_secs(10), || open_descriptors(process) <= before + 4);
+    await_that(
+        "all connections are closed",
+        Duration::from_secs(10),
+        || open_descriptors(process) <= before + 4,
+    );
     assert!(service.is_healthy());
 }
 
@@ -162,9 +183,13 @@ fn versions_that_dead_lock_their_connection_cost_a_process_not_the_service() {
         stuck.push(wire);
         assert!(service.is_healthy());
     }
-    await_that("a successor serves", AFTER_A_LEAK, || service.log().matches("serves").count() >= 2);
+    await_that("a successor serves", AFTER_A_LEAK, || {
+        service.log().matches("serves").count() >= 2
+    });
     assert!(service.is_healthy());
-    await_that("the leaking process ends", AFTER_A_LEAK, || !is_alive(leaking));
+    await_that("the leaking process ends", AFTER_A_LEAK, || {
+        !is_alive(leaking)
+    });
     assert!(service.is_healthy());
 }
 
@@ -182,7 +207,9 @@ fn connections_given_up_are_counted_and_end_with_their_process() {
     let mut wire = service.connect();
     wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     assert_eq!(wire.answer().status, 413);
-    await_that("a successor serves", AFTER_A_LEAK, || service.log().matches("serves").count() >= 2);
+    await_that("a successor serves", AFTER_A_LEAK, || {
+        service.log().matches("serves").count() >= 2
+    });
     await_that("the old process ends", AFTER_A_LEAK, || !is_alive(process));
     assert!(service.is_healthy());
 }
@@ -194,14 +221,16 @@ fn a_listener_that_stops_accepting_is_replaced_and_connections_wait() {
 
 #[test]
 fn a_listener_that_dies_without_a_word_is_replaced_and_connections_wait() {
-    // A connection takes two descriptors: with one left, tiny_http's accepting thread panics on the second.
+    // A connection takes two descriptors: with one left, tiny_http's accepting thread panics on the
+    // second.
     outlive_a_crowd("mute", "127");
 }
 
 fn outlive_a_crowd(name: &str, descriptors: &str) {
     let service = Service::start_with(name, &[("DESCRIPTORS", descriptors)]);
     let deaf = service.server_process();
-    // More at once than there are descriptors: accepting fails, with a word or without, and is never tried again.
+    // More at once than there are descriptors: accepting fails, with a word or without, and is
+    // never tried again.
     let crowd: Vec<_> = (0..70).map(|_| service.connect()).collect();
     await_that("accepting fails", AFTER_DEAFNESS, || {
         let log = service.log();
@@ -228,7 +257,13 @@ fn unreading(service: &Service) -> TcpStream {
 /// The same, full of requests whose answers nobody reads.
 fn unread(service: &Service) -> TcpStream {
     let mut stream = unreading(service);
-    stream.write_all("GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n".repeat(300).as_bytes()).unwrap();
+    stream
+        .write_all(
+            "GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n"
+                .repeat(300)
+                .as_bytes(),
+        )
+        .unwrap();
     stream
 }
 
@@ -256,7 +291,11 @@ fn a_client_that_never_has_many_requests_waiting_and_reads_nothing_is_dropped() 
     while begun.elapsed() < Duration::from_secs(8) {
         for stream in &mut paced {
             // Refused writes are the end that this is about.
-            let _ = stream.write_all("GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4).as_bytes());
+            let _ = stream.write_all(
+                "GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n"
+                    .repeat(4)
+                    .as_bytes(),
+            );
         }
         assert!(service.is_healthy());
     }

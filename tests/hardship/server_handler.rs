@@ -1,5 +1,5 @@
-//! What a handler sees and what becomes of its answer. This test binary is its own server process: started again with
-//! `SERVER_PROCESS` set, one of its tests serves and never returns.
+//! What a handler sees and what becomes of its answer. This test binary is its own server process:
+//! started again with `SERVER_PROCESS` set, one of its tests serves and never returns.
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Write};
@@ -34,9 +34,9 @@ fn server_process() {
     };
     let handler = move |arrived: Result<&Request, Refused>| match arrived {
         Ok(request) => answer(request, &seen),
-        Err(refused) => {
-            Response::empty(refused.status).header("X-Refused", "yes").header("X-Path", refused.request.path)
-        }
+        Err(refused) => Response::empty(refused.status)
+            .header("X-Refused", "yes")
+            .header("X-Path", refused.request.path),
     };
     run(settings, stats, handler, |_| Response::empty(404), || ());
 }
@@ -44,7 +44,10 @@ fn server_process() {
 fn answer(request: &Request, stats: &ServerStats) -> Response {
     let text = match request.path.as_str() {
         "/panic" => panic!("secret {}", request.query),
-        "/inject" => return Response::empty(302).header("Location", Cow::Owned(String::from("/\r\nSet-Cookie: a=b"))),
+        "/inject" => {
+            return Response::empty(302)
+                .header("Location", Cow::Owned(String::from("/\r\nSet-Cookie: a=b")));
+        }
         "/slow" => {
             sleep(Duration::from_millis(300));
             String::from("slow")
@@ -58,7 +61,12 @@ fn answer(request: &Request, stats: &ServerStats) -> Response {
         "/length" => request.body.len().to_string(),
         "/in-flight" => stats.in_flight.load(Ordering::SeqCst).to_string(),
         "/large" => "a".repeat(200_000),
-        other => format!("{:?} {other} {} {:?}", request.method, request.query, request.headers.first("x-test")),
+        other => format!(
+            "{:?} {other} {} {:?}",
+            request.method,
+            request.query,
+            request.headers.first("x-test")
+        ),
     };
     Response::with_body(200, "text/plain", Body::Owned(text.into_bytes()))
 }
@@ -82,7 +90,11 @@ impl ServerProcess {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut process = ServerProcess { child, control: BufReader::new(ours), address };
+        let mut process = ServerProcess {
+            child,
+            control: BufReader::new(ours),
+            address,
+        };
         process.await_report("ready");
         process
     }
@@ -92,7 +104,11 @@ impl ServerProcess {
         // The test harness's own lines come first.
         while line.trim_end() != wanted {
             line.clear();
-            assert_ne!(self.control.read_line(&mut line).unwrap(), 0, "the server process ended");
+            assert_ne!(
+                self.control.read_line(&mut line).unwrap(),
+                0,
+                "the server process ended"
+            );
         }
     }
 
@@ -114,7 +130,11 @@ fn a_panic_is_answered_500_and_the_worker_lives_on() {
     let mut wire = process.connect();
     for _ in 0..20 {
         let answer = wire.get("/panic?canary");
-        assert!(answer.status == 500 && answer.header("x-refused") == Some("yes") && answer.body.is_empty());
+        assert!(
+            answer.status == 500
+                && answer.header("x-refused") == Some("yes")
+                && answer.body.is_empty()
+        );
     }
     assert_eq!(wire.get("/length").status, 200);
     process.child.kill().unwrap();
@@ -127,7 +147,10 @@ fn a_panic_is_answered_500_and_the_worker_lives_on() {
 fn a_header_with_a_line_break_is_never_sent() {
     let process = ServerProcess::start();
     let answer = process.connect().get("/inject");
-    assert_eq!((answer.status, answer.header("x-refused")), (500, Some("yes")));
+    assert_eq!(
+        (answer.status, answer.header("x-refused")),
+        (500, Some("yes"))
+    );
     assert!(answer.header("set-cookie").is_none() && answer.header("location").is_none());
 }
 
@@ -136,7 +159,10 @@ fn bodies_of_every_length_arrive_whole() {
     let process = ServerProcess::start();
     let mut wire = process.connect();
     for length in [0, 1, 1_023, 1_024, 1_025, 8_192, 8_193, 65_535, 65_536] {
-        assert_eq!(wire.post("/length", &vec![b'a'; length]).text(), length.to_string());
+        assert_eq!(
+            wire.post("/length", &vec![b'a'; length]).text(),
+            length.to_string()
+        );
     }
     let upgrading = "POST /length HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nContent-Length: 5\r\n\r\nhello, world";
     wire.send(upgrading);
@@ -157,13 +183,22 @@ fn refusals_look_as_the_caller_wants_also_where_the_connection_is_given_up() {
     let process = ServerProcess::start();
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
-        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
-        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n",
+            413,
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+            411,
+        ),
     ] {
         let mut wire = process.connect();
         wire.send(request);
         let answer = wire.answer();
-        assert_eq!((answer.status, answer.header("x-refused")), (status, Some("yes")));
+        assert_eq!(
+            (answer.status, answer.header("x-refused")),
+            (status, Some("yes"))
+        );
     }
 }
 
@@ -173,7 +208,12 @@ fn a_handler_sees_method_path_query_and_headers() {
     let mut wire = process.connect();
     wire.send("GET /a%20b?c=%41&d HTTP/1.1\r\nHost: a\r\nX-Test: 1\r\n\r\n");
     assert_eq!(wire.answer().text(), "Get /a%20b c=%41&d Some(\"1\")");
-    for (token, method) in [("OPTIONS", "Options"), ("DELETE", "Other"), ("get", "Other"), ("TRACE", "Other")] {
+    for (token, method) in [
+        ("OPTIONS", "Options"),
+        ("DELETE", "Other"),
+        ("get", "Other"),
+        ("TRACE", "Other"),
+    ] {
         wire.send(format!("{token} /x HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert!(wire.answer().text().starts_with(&format!("{method} /x ")));
     }
@@ -193,7 +233,9 @@ fn the_source_is_what_a_trusted_proxy_says() {
         ("::ffff:198.51.100.7", "198.51.100.7"),
         ("192.0.2.1, unknown", "127.0.0.1"),
     ] {
-        wire.send(format!("GET /source HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {value}\r\n\r\n"));
+        wire.send(format!(
+            "GET /source HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {value}\r\n\r\n"
+        ));
         assert_eq!(wire.answer().text(), source);
     }
 }
@@ -215,9 +257,11 @@ fn requests_in_flight_are_counted_down_again() {
         wire.get(path);
     }
     // Only this request, and perhaps a probe.
-    crate::support::waiting::await_that("nothing else is in flight", Duration::from_secs(10), || {
-        wire.get("/in-flight").text() == "1"
-    });
+    crate::support::waiting::await_that(
+        "nothing else is in flight",
+        Duration::from_secs(10),
+        || wire.get("/in-flight").text() == "1",
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What may come in over one connection, and what goes out: framing, limits, persistence. Against the running service.
+//! What may come in over one connection, and what goes out: framing, limits, persistence. Against
+//! the running service.
 
 use std::time::Duration;
 
@@ -20,7 +21,10 @@ fn with_headers(fields: &str) -> String {
 fn answers_carry_length_and_date_and_no_banner() {
     let service = Service::start("banner");
     let answer = service.connect().get("/healthz");
-    assert_eq!(answer.header("content-length").unwrap(), answer.body.len().to_string());
+    assert_eq!(
+        answer.header("content-length").unwrap(),
+        answer.body.len().to_string()
+    );
     let date = answer.header("date").unwrap();
     assert!(date.len() == 29 && date.ends_with(" GMT"), "{date}");
     assert!(answer.header("server").is_none() && answer.header("connection").is_none());
@@ -34,8 +38,7 @@ fn a_connection_serves_many_requests_and_pipelined_ones_in_order() {
     for _ in 0..50 {
         assert_eq!(wire.get("/healthz").status, 200);
     }
-    let pair =
-        "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+    let pair = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
     for _ in 0..10 {
         wire.send(pair.repeat(4));
         for _ in 0..4 {
@@ -73,7 +76,10 @@ fn after_ambiguous_framing_nothing_is_served_and_the_connection_ends() {
     for (wire, fields) in wires.iter_mut().zip(ambiguous) {
         wire.send(with_headers(fields) + smuggled);
         let answer = wire.answer();
-        assert!(answer.status == 400 && answer.says_close(), "{fields}: {answer:?}");
+        assert!(
+            answer.status == 400 && answer.says_close(),
+            "{fields}: {answer:?}"
+        );
         // Nor is what comes later.
         wire.send(smuggled);
     }
@@ -91,9 +97,24 @@ fn after_ambiguous_framing_nothing_is_served_and_the_connection_ends() {
 fn what_the_server_refuses_itself_is_logged_without_its_query_and_programs_get_json() {
     let service = Service::start("refused-log");
     let cases = [
-        ("/connect/token?secret", "Content-Length: 2000000\r\n", 413, true),
-        ("/connect/userinfo?secret", "Transfer-Encoding: chunked\r\n", 411, true),
-        ("/connect/token?secret", "Content-Length: 1, 1\r\n", 400, true),
+        (
+            "/connect/token?secret",
+            "Content-Length: 2000000\r\n",
+            413,
+            true,
+        ),
+        (
+            "/connect/userinfo?secret",
+            "Transfer-Encoding: chunked\r\n",
+            411,
+            true,
+        ),
+        (
+            "/connect/token?secret",
+            "Content-Length: 1, 1\r\n",
+            400,
+            true,
+        ),
         ("/login?secret", "Content-Length: 2000000\r\n", 413, false),
     ];
     for (target, fields, status, is_json) in cases {
@@ -101,14 +122,26 @@ fn what_the_server_refuses_itself_is_logged_without_its_query_and_programs_get_j
         wire.send(format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
         let answer = wire.answer();
         assert_eq!((answer.status, answer.says_close()), (status, true));
-        assert_eq!(answer.text().starts_with("{\"error\":\"invalid_request\""), is_json, "{}", answer.text());
-        let line = format!("method=POST path={} status={status} ", target.trim_end_matches("?secret"));
-        await_that("the log has it", Duration::from_secs(5), || service.log().contains(&line));
+        assert_eq!(
+            answer.text().starts_with("{\"error\":\"invalid_request\""),
+            is_json,
+            "{}",
+            answer.text()
+        );
+        let line = format!(
+            "method=POST path={} status={status} ",
+            target.trim_end_matches("?secret")
+        );
+        await_that("the log has it", Duration::from_secs(5), || {
+            service.log().contains(&line)
+        });
     }
     let mut wire = service.connect();
     wire.send("GET nowhere?secret HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(wire.answer().status, 400);
-    await_that("the log has it", Duration::from_secs(5), || service.log().contains("method=GET path= status=400 "));
+    await_that("the log has it", Duration::from_secs(5), || {
+        service.log().contains("method=GET path= status=400 ")
+    });
     assert!(!service.log().contains("secret "), "{}", service.log());
     assert!(!service.log().contains("?"), "{}", service.log());
 }
@@ -159,15 +192,30 @@ fn head_gets_the_length_and_no_body() {
 fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
     let service = Service::start("chunked");
     let hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
-    let chunked = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{hidden}\r\n0\r\n", hidden.len());
-    for (fields, status) in [(chunked.clone(), 411), (format!("Content-Length: 4\r\n{chunked}"), 400)] {
+    let chunked = format!(
+        "Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{hidden}\r\n0\r\n",
+        hidden.len()
+    );
+    for (fields, status) in [
+        (chunked.clone(), 411),
+        (format!("Content-Length: 4\r\n{chunked}"), 400),
+    ] {
         let mut wire = service.connect();
         wire.send(with_headers(&fields));
         wire.send(hidden);
         let answer = wire.answer();
         assert_eq!(answer.status, status);
-        assert!(answer.says_close() && answer.text().ends_with("</html>"), "{}", answer.text());
-        assert_eq!(answer.text().contains("send it with a Content-Length"), status == 411, "{}", answer.text());
+        assert!(
+            answer.says_close() && answer.text().ends_with("</html>"),
+            "{}",
+            answer.text()
+        );
+        assert_eq!(
+            answer.text().contains("send it with a Content-Length"),
+            status == 411,
+            "{}",
+            answer.text()
+        );
         wire.read_nothing_for(Duration::from_millis(200));
     }
     assert!(service.is_healthy());
@@ -176,11 +224,26 @@ fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
 #[test]
 fn a_length_that_is_none_is_refused() {
     let service = Service::start("length");
-    for length in ["abc", "-1", "+5", "1, 1", "0x1", "99999999999999999999", "5 5"] {
+    for length in [
+        "abc",
+        "-1",
+        "+5",
+        "1, 1",
+        "0x1",
+        "99999999999999999999",
+        "5 5",
+    ] {
         let request = with_headers(&format!("Content-Length: {length}\r\n"));
-        assert_eq!(status_of(&service, &format!("{request}hello")), 400, "{length}");
+        assert_eq!(
+            status_of(&service, &format!("{request}hello")),
+            400,
+            "{length}"
+        );
     }
-    for pair in ["Content-Length: 0\r\nContent-Length: 1\r\n", "Content-Length: 2\r\nContent-Length: 02\r\n"] {
+    for pair in [
+        "Content-Length: 0\r\nContent-Length: 1\r\n",
+        "Content-Length: 2\r\nContent-Length: 02\r\n",
+    ] {
         let mut wire = service.connect();
         wire.send(with_headers(pair));
         wire.send("ab");
@@ -193,12 +256,21 @@ fn a_length_that_is_none_is_refused() {
 fn an_enormous_length_is_refused_and_nothing_dies_of_it() {
     let service = Service::start("enormous");
     let process = service.server_process();
-    for length in ["1048577", "1000000000000000", "18446744073709551615", "9223372036854775807"] {
+    for length in [
+        "1048577",
+        "1000000000000000",
+        "18446744073709551615",
+        "9223372036854775807",
+    ] {
         let mut wire = service.connect();
         wire.send(with_headers(&format!("Content-Length: {length}\r\n")));
         let answer = wire.answer();
         assert_eq!(answer.status, 413, "{length}");
-        assert!(answer.says_close() && answer.text().ends_with("</html>"), "{}", answer.text());
+        assert!(
+            answer.says_close() && answer.text().ends_with("</html>"),
+            "{}",
+            answer.text()
+        );
         // The client lost interest; that must not free what cannot be freed.
         drop(wire);
         assert!(service.is_healthy());
@@ -221,28 +293,63 @@ fn a_body_over_64_kib_is_refused_and_the_connection_goes_on() {
 fn a_client_that_asks_first_is_told_to_go_on_or_refused() {
     let service = Service::start("expect");
     let mut wire = service.connect();
-    wire.send(with_headers("Expect: 100-continue\r\nContent-Length: 5\r\n"));
+    wire.send(with_headers(
+        "Expect: 100-continue\r\nContent-Length: 5\r\n",
+    ));
     assert_eq!(wire.answer().status, 100);
     wire.send("hello");
     assert!(wire.answer().status >= 200);
     assert_eq!(wire.get("/healthz").status, 200);
-    wire.send(with_headers("Expect: 100-continue\r\nContent-Length: 70000\r\n"));
+    wire.send(with_headers(
+        "Expect: 100-continue\r\nContent-Length: 70000\r\n",
+    ));
     assert_eq!(wire.answer().status, 413);
-    assert_eq!(status_of(&service, &with_headers("Expect: the-unexpected\r\n")), 417);
+    assert_eq!(
+        status_of(&service, &with_headers("Expect: the-unexpected\r\n")),
+        417
+    );
 }
 
 #[test]
 fn what_is_too_long_is_refused() {
     let service = Service::start("long");
-    let get = |target: &str, fields: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let get =
+        |target: &str, fields: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let long = "a".repeat(32 * 1_024);
-    assert_eq!(status_of(&service, &get(&format!("/healthz?{long}"), "")), 200);
-    assert_eq!(status_of(&service, &get(&format!("/healthz?{long}a"), "")), 414);
+    assert_eq!(
+        status_of(&service, &get(&format!("/healthz?{long}"), "")),
+        200
+    );
+    assert_eq!(
+        status_of(&service, &get(&format!("/healthz?{long}a"), "")),
+        414
+    );
     assert_eq!(status_of(&service, &get(&format!("/{long}"), "")), 414);
-    assert_eq!(status_of(&service, &get("/healthz", &format!("X: {long}\r\nY: {long}\r\n"))), 431);
-    assert_eq!(status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(99))), 200);
-    assert_eq!(status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(100))), 431);
-    assert_eq!(status_of(&service, &get("/healthz", &format!("X-Forwarded-For: {}\r\n", "a,".repeat(5_120)))), 200);
+    assert_eq!(
+        status_of(
+            &service,
+            &get("/healthz", &format!("X: {long}\r\nY: {long}\r\n"))
+        ),
+        431
+    );
+    assert_eq!(
+        status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(99))),
+        200
+    );
+    assert_eq!(
+        status_of(&service, &get("/healthz", &"X: 1\r\n".repeat(100))),
+        431
+    );
+    assert_eq!(
+        status_of(
+            &service,
+            &get(
+                "/healthz",
+                &format!("X-Forwarded-For: {}\r\n", "a,".repeat(5_120))
+            )
+        ),
+        200
+    );
 }
 
 #[test]
@@ -295,7 +402,10 @@ fn the_probe_field_means_nothing_without_the_nonce() {
 
 #[test]
 fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let service = Service::start_with("admin", &[("GATEPOST_ADMIN_LISTEN", &port.to_string())]);
     let mut wire = crate::serving::Wire::over(crate::serving::connect(port));
     let answer = wire.get("/healthz");
@@ -307,7 +417,15 @@ fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
     let old = service.server_process();
     service.signal("HUP");
     await_that("another process serves", Duration::from_secs(20), || {
-        service.server_processes().iter().all(|process| *process != old)
+        service
+            .server_processes()
+            .iter()
+            .all(|process| *process != old)
     });
-    assert_eq!(crate::serving::Wire::over(crate::serving::connect(port)).get("/healthz").status, 200);
+    assert_eq!(
+        crate::serving::Wire::over(crate::serving::connect(port))
+            .get("/healthz")
+            .status,
+        200
+    );
 }

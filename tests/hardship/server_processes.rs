@@ -1,4 +1,5 @@
-//! Supervisor and server process: death, upgrade, drain, sockets, systemd. Against the running service.
+//! Supervisor and server process: death, upgrade, drain, sockets, systemd. Against the running
+//! service.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -10,10 +11,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::serving::{Notices, PROGRAM, Service, Wire, is_alive, kill, scratch, send_signal, serve_command, wait_for};
+use crate::serving::{
+    Notices, PROGRAM, Service, Wire, is_alive, kill, scratch, send_signal, serve_command, wait_for,
+};
 use crate::support::waiting::await_that;
 
-/// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with other things.
+/// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with
+/// other things.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A user who owns nothing.
@@ -25,13 +29,23 @@ fn is_succeeded(service: &Service, old: u32) -> bool {
 }
 
 fn await_successor(service: &Service, old: u32) {
-    await_that("only a successor is left", SOON, || is_succeeded(service, old));
+    await_that("only a successor is left", SOON, || {
+        is_succeeded(service, old)
+    });
 }
 
-/// A copy that can be run. Made by somebody else: what this process has open for writing, a child that another thread
-/// starts meanwhile has open too, and a file that is being written is not run.
+/// A copy that can be run. Made by somebody else: what this process has open for writing, a child
+/// that another thread starts meanwhile has open too, and a file that is being written is not run.
 fn copy_program(to: &Path) {
-    assert!(Command::new("cp").arg("-p").arg(PROGRAM).arg(to).status().unwrap().success());
+    assert!(
+        Command::new("cp")
+            .arg("-p")
+            .arg(PROGRAM)
+            .arg(to)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -46,7 +60,10 @@ fn a_killed_server_process_is_replaced_and_connections_wait() {
         for wire in &mut waiting {
             // A connection the dying process had already accepted ends with it.
             if wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n") {
-                assert!(wire.read_answer(true).is_none_or(|answer| answer.status == 200));
+                assert!(
+                    wire.read_answer(true)
+                        .is_none_or(|answer| answer.status == 200)
+                );
             }
         }
         assert!(service.is_healthy());
@@ -67,10 +84,15 @@ fn a_process_killed_again_and_again_still_comes_back() {
 fn a_frozen_server_process_is_replaced() {
     let service = Service::start("frozen");
     let process = service.server_process();
-    // It answers a moment before its supervisor hears of it; one that freezes in between has not started.
-    await_that("its supervisor knows it", SOON, || service.log().matches("serves").count() == 1);
+    // It answers a moment before its supervisor hears of it; one that freezes in between has not
+    // started.
+    await_that("its supervisor knows it", SOON, || {
+        service.log().matches("serves").count() == 1
+    });
     send_signal(process, "STOP");
-    await_that("a successor serves", SOON, || service.log().matches("serves").count() == 2);
+    await_that("a successor serves", SOON, || {
+        service.log().matches("serves").count() == 2
+    });
     // Dying, it may still take a connection.
     await_that("the frozen one is killed", SOON, || !is_alive(process));
     assert!(service.is_healthy());
@@ -85,11 +107,16 @@ fn hangup_starts_a_successor_and_requests_in_flight_are_answered() {
     slow.send([b'a'; 1_000]);
     sleep(Duration::from_millis(100));
     service.signal("HUP");
-    await_that("a successor serves", SOON, || service.log().matches("serves").count() == 2);
+    await_that("a successor serves", SOON, || {
+        service.log().matches("serves").count() == 2
+    });
     for _ in 0..20 {
         assert!(service.is_healthy());
     }
-    assert!(service.server_processes().contains(&old), "it still has a request in flight");
+    assert!(
+        service.server_processes().contains(&old),
+        "it still has a request in flight"
+    );
     slow.send([b'a'; 1_000]);
     assert!(slow.answer().says_close());
     drop(slow);
@@ -105,17 +132,24 @@ fn no_request_is_lost_while_one_process_follows_another() {
     let (mut asked, mut answered, mut lost) = (0, 0, 0);
     // To look who is there takes longer than to ask.
     while asked % 5 != 0 || !is_succeeded(&service, old) {
-        assert!(begun.elapsed() < SOON, "no successor after {asked} requests");
+        assert!(
+            begun.elapsed() < SOON,
+            "no successor after {asked} requests"
+        );
         asked += 1;
         let mut wire = service.connect();
-        let is_sent = wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let is_sent =
+            wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         match is_sent.then(|| wire.read_answer(true)).flatten() {
             Some(answer) => answered += u32::from(answer.status == 200),
             None => lost += 1,
         }
     }
     // tiny_http cannot stop accepting: the connection it takes at its very last moment may be cut.
-    assert!(answered > 20 && lost <= 1, "{answered} answered, {lost} lost");
+    assert!(
+        answered > 20 && lost <= 1,
+        "{answered} answered, {lost} lost"
+    );
     assert!(service.is_healthy());
 }
 
@@ -133,7 +167,10 @@ fn a_replaced_binary_is_what_an_upgrade_starts() {
     service.signal("HUP");
     await_successor(&service, old);
     let running = fs::read_link(format!("/proc/{}/exe", service.server_process())).unwrap();
-    assert_eq!(running, program, "the file of the old process is marked as deleted");
+    assert_eq!(
+        running, program,
+        "the file of the old process is marked as deleted"
+    );
     assert!(service.is_healthy());
     drop(service);
     fs::remove_dir_all(directory).unwrap();
@@ -151,7 +188,9 @@ fn an_upgrade_that_cannot_start_leaves_the_old_process_serving() {
     fs::write(&program, "#!/bin/sh\nexit 78\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     service.signal("HUP");
-    await_that("the failure is logged", SOON, || service.log().contains("exit status: 78"));
+    await_that("the failure is logged", SOON, || {
+        service.log().contains("exit status: 78")
+    });
     sleep(Duration::from_millis(500));
     assert_eq!(service.server_processes(), [old]);
     assert!(service.is_healthy());
@@ -169,8 +208,12 @@ fn terminate_drains_and_every_answer_says_so() {
     let mut kept = service.connect();
     assert!(!kept.get("/healthz").says_close());
     service.signal("TERM");
-    await_that("draining began", SOON, || service.log().contains("stopping"));
-    await_that("an answer says so", SOON, || kept.get("/healthz").says_close());
+    await_that("draining began", SOON, || {
+        service.log().contains("stopping")
+    });
+    await_that("an answer says so", SOON, || {
+        kept.get("/healthz").says_close()
+    });
     drop(kept);
     sleep(Duration::from_millis(500));
     assert!(is_alive(process), "a request is still in flight");
@@ -190,7 +233,11 @@ fn a_connection_that_is_kept_for_nothing_does_not_keep_the_service_from_ending()
     let told = Instant::now();
     assert_eq!(service.wait().code(), Some(0));
     // Less than the ten seconds after which the connection would have ended by itself.
-    assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
+    assert!(
+        told.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        told.elapsed()
+    );
 }
 
 #[test]
@@ -199,7 +246,9 @@ fn a_second_signal_ends_at_once() {
     let mut kept = service.connect();
     assert_eq!(kept.get("/healthz").status, 200);
     service.signal("TERM");
-    await_that("draining began", SOON, || service.log().contains("stopping"));
+    await_that("draining began", SOON, || {
+        service.log().contains("stopping")
+    });
     service.signal("INT");
     assert_eq!(service.wait().code(), Some(0));
 }
@@ -227,8 +276,13 @@ fn the_server_process_ends_with_its_supervisor() {
 fn settings_that_are_refused_end_the_service_with_78() {
     let directory = scratch("refused");
     let mut command = serve_command(PROGRAM, &directory);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    command.env("GATEPOST_LISTEN", port.to_string()).env("GATEPOST_WORKERS", "many");
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    command
+        .env("GATEPOST_LISTEN", port.to_string())
+        .env("GATEPOST_WORKERS", "many");
     assert_eq!(wait_for(&mut command.spawn().unwrap()).code(), Some(78));
     let mut command = serve_command(PROGRAM, &directory);
     command.env("GATEPOST_LISTEN", "localhost");
@@ -242,7 +296,9 @@ fn a_server_process_without_supervisor_refuses_to_run() {
     let mut command = serve_command(PROGRAM, &directory);
     command.args(["--server-process"]);
     let mut direct = Command::new(PROGRAM);
-    direct.args(["serve", "--server-process"]).stdin(std::process::Stdio::null());
+    direct
+        .args(["serve", "--server-process"])
+        .stdin(std::process::Stdio::null());
     for (name, value) in command.get_envs() {
         if let Some(value) = value {
             direct.env(name, value);
@@ -290,10 +346,16 @@ fn a_unix_socket_serves_the_group_survives_a_crash_and_is_removed_at_the_end() {
     let socket = directory.join("http.sock");
     let mut service = OnUnixSocket::start(&directory, &socket);
     await_that("the socket is served", SOON, || is_served(&socket));
-    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
+    assert_eq!(
+        fs::metadata(&socket).unwrap().permissions().mode() & 0o777,
+        0o660
+    );
     let process = crate::serving::children_of(service.0.id())[0];
     kill(process);
-    assert!(is_served(&socket), "the connection waits for the next process");
+    assert!(
+        is_served(&socket),
+        "the connection waits for the next process"
+    );
     send_signal(service.0.id(), "TERM");
     await_that("the path is gone", SOON, || !socket.exists());
     assert_eq!(wait_for(&mut service.0).code(), Some(0));
@@ -341,7 +403,9 @@ fn a_unix_socket_handed_over_is_served_and_its_path_stays() {
     // As systemd makes them.
     listener.set_nonblocking(true).unwrap();
     let mut command = serve_command(PROGRAM, &directory);
-    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(
+        listener,
+    )));
     let mut service = OnUnixSocket(command.spawn().unwrap());
     drop(command);
     await_that("the socket is served", SOON, || is_served(&socket));
@@ -367,7 +431,9 @@ fn a_service_kept_out_of_its_own_socket_says_what_to_do_and_ends() {
         command.uid(NOBODY).gid(NOBODY);
         std::os::unix::fs::chown(directory.join("secret"), Some(NOBODY), None).unwrap();
     }
-    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(
+        listener,
+    )));
     let mut service = command.spawn().unwrap();
     assert_eq!(wait_for(&mut service).code(), Some(78));
     let log = fs::read_to_string(directory.join("log")).unwrap();
@@ -381,7 +447,9 @@ fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
     let socket = directory.join("http.sock");
     let mut command = serve_command(PROGRAM, &directory);
     // Nothing limits how long a read on a Unix socket waits, and two threads read bodies.
-    command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display())).env("GATEPOST_WORKERS", "5");
+    command
+        .env("GATEPOST_LISTEN", format!("unix:{}", socket.display()))
+        .env("GATEPOST_WORKERS", "5");
     let service = OnUnixSocket(command.spawn().unwrap());
     await_that("the socket is served", SOON, || is_served(&socket));
     let process = crate::serving::children_of(service.0.id())[0];
@@ -394,7 +462,9 @@ fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
         .collect();
     sleep(Duration::from_secs(20));
     assert!(is_served(&socket) && is_alive(process));
-    await_that("the jammed process ends", Duration::from_secs(30), || !is_alive(process));
+    await_that("the jammed process ends", Duration::from_secs(30), || {
+        !is_alive(process)
+    });
     assert!(is_served(&socket));
     drop(silent);
     drop(service);
@@ -407,7 +477,9 @@ fn systemd_is_told_ready_reloading_stopping_and_alive() {
     let path = directory.join("notify");
     let notices = Notices::at(UnixDatagram::bind(&path).unwrap());
     let mut command = serve_command(PROGRAM, &directory);
-    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "400000");
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "400000");
     let mut service = Service::start_command(command, directory);
     notices.await_one("READY=1");
     notices.await_one("WATCHDOG=1");

@@ -1,5 +1,5 @@
-//! SIGHUP and restart with a database: a successor takes over with everything loaded, or not at all; and nobody who comes
-//! meanwhile is refused.
+//! SIGHUP and restart with a database: a successor takes over with everything loaded, or not at
+//! all; and nobody who comes meanwhile is refused.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -22,18 +22,28 @@ const DISCOVERY: &str = "/.well-known/openid-configuration";
 const SOON: Duration = Duration::from_secs(20);
 
 fn hang_up(gatepost: &Gatepost) {
-    let sent = Command::new("kill").args(["-HUP", &gatepost.supervisor().to_string()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args(["-HUP", &gatepost.supervisor().to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success());
 }
 
-/// Asks until `is_over`; every answer must be 200. At most one connection may be cut: the last that a process takes.
+/// Asks until `is_over`; every answer must be 200. At most one connection may be cut: the last that
+/// a process takes.
 fn ask_until(gatepost: &Gatepost, mut is_over: impl FnMut() -> bool) {
     let deadline = Instant::now() + SOON;
     let (mut asked, mut cut) = (0, 0);
-    // Processes are listed by /proc, which may miss one while others come and go: one look is not believed.
+    // Processes are listed by /proc, which may miss one while others come and go: one look is not
+    // believed.
     while asked <= 10 || !is_over() {
-        assert!(Instant::now() < deadline, "not in time:\n{}", gatepost.log());
-        match Connection::open(gatepost.port).and_then(|mut connection| connection.try_send("GET", DISCOVERY, &[], b""))
+        assert!(
+            Instant::now() < deadline,
+            "not in time:\n{}",
+            gatepost.log()
+        );
+        match Connection::open(gatepost.port)
+            .and_then(|mut connection| connection.try_send("GET", DISCOVERY, &[], b""))
         {
             Ok(answer) => assert_eq!(answer.status, 200, "{}", answer.text()),
             Err(_) => cut += 1,
@@ -68,7 +78,9 @@ fn a_successor_that_cannot_open_its_keys_leaves_the_old_process_serving() {
     gatepost.private_file("secret", &STANDARD.encode([7; 32]));
     hang_up(&gatepost);
     let begun = Instant::now();
-    ask_until(&gatepost, || gatepost.log().contains("exit status: 78") && begun.elapsed() > Duration::from_secs(3));
+    ask_until(&gatepost, || {
+        gatepost.log().contains("exit status: 78") && begun.elapsed() > Duration::from_secs(3)
+    });
     assert_eq!(gatepost.server_processes(), old);
     gatepost.private_file("secret", &STANDARD.encode([42; 32]));
     hang_up(&gatepost);
@@ -85,7 +97,10 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
         assert_eq!(gatepost.get("/healthz").status, 200);
-        assert!(gatepost.server_processes().contains(&old[0]), "the one that has loaded goes on");
+        assert!(
+            gatepost.server_processes().contains(&old[0]),
+            "the one that has loaded goes on"
+        );
         sleep(Duration::from_millis(20));
     }
     assert_eq!(gatepost.server_processes().len(), 2);
@@ -97,8 +112,8 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
     gatepost.await_ready();
 }
 
-/// The service as systemd runs it by the shipped units: a socket as standard input, that stays open while no process is
-/// there; both secrets as credentials; a socket to tell how it goes.
+/// The service as systemd runs it by the shipped units: a socket as standard input, that stays open
+/// while no process is there; both secrets as credentials; a socket to tell how it goes.
 struct Unit {
     gatepost: Gatepost,
     listener: TcpListener,
@@ -112,27 +127,46 @@ impl Unit {
         let secret = gatepost.private_file("gatepost-secret", &STANDARD.encode([42; 32]));
         gatepost.private_file("gatepost-database-url", &gatepost.database.url);
         let credentials = secret.parent().unwrap().to_owned();
-        for name in ["GATEPOST_SECRET_FILE", "GATEPOST_DATABASE_URL", "GATEPOST_LISTEN"] {
+        for name in [
+            "GATEPOST_SECRET_FILE",
+            "GATEPOST_DATABASE_URL",
+            "GATEPOST_LISTEN",
+        ] {
             gatepost.unset(name);
         }
         let notices = Notices::at(UnixDatagram::bind(credentials.join("notify")).unwrap());
-        for (name, value) in [("CREDENTIALS_DIRECTORY", &credentials), ("NOTIFY_SOCKET", &credentials.join("notify"))] {
+        for (name, value) in [
+            ("CREDENTIALS_DIRECTORY", &credentials),
+            ("NOTIFY_SOCKET", &credentials.join("notify")),
+        ] {
             gatepost.set(name, &value.display().to_string());
         }
         gatepost.set("WATCHDOG_USEC", "1000000");
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let socket =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         socket.set_reuse_address(true).unwrap();
-        socket.bind(&SocketAddr::from(([127, 0, 0, 1], gatepost.port)).into()).unwrap();
+        socket
+            .bind(&SocketAddr::from(([127, 0, 0, 1], gatepost.port)).into())
+            .unwrap();
         // `Backlog=` of the shipped socket unit.
         socket.listen(4_096).unwrap();
-        Unit { gatepost, listener: TcpListener::from(socket), notices }
+        Unit {
+            gatepost,
+            listener: TcpListener::from(socket),
+            notices,
+        }
     }
 
     /// Starts the service and waits until it says that it is ready.
     fn start(&self) -> Running {
         let mut command = self.gatepost.command();
         let listener = OwnedFd::from(self.listener.try_clone().unwrap());
-        let running = command.arg("serve").stdin(Stdio::from(listener)).stderr(Stdio::null()).spawn().unwrap();
+        let running = command
+            .arg("serve")
+            .stdin(Stdio::from(listener))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         drop(command);
         self.notices.await_one("READY=1");
         Running(running)
@@ -144,7 +178,13 @@ struct Running(Child);
 
 impl Running {
     fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([&format!("-{name}"), &self.0.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// `systemctl stop`
@@ -180,10 +220,19 @@ impl Fates {
             .and_then(|mut wire| wire.try_send("GET", DISCOVERY, &[("Connection", "close")], b""));
         let fate = match asked {
             Ok(answer) if answer.status == 200 => &self.answered,
-            Ok(answer) if answer.status == 503 && answer.header("retry-after").is_some() => &self.told_to_wait,
+            Ok(answer) if answer.status == 503 && answer.header("retry-after").is_some() => {
+                &self.told_to_wait
+            }
             Ok(_) => &self.other,
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => &self.refused,
-            Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => &self.cut,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+                ) =>
+            {
+                &self.cut
+            }
             Err(error) if error.kind() == ErrorKind::BrokenPipe => &self.cut,
             Err(_) => &self.other,
         };
@@ -195,7 +244,8 @@ impl Fates {
     }
 }
 
-/// 500 new connections a second, whatever became of those before, while `work` runs; all of them are waited for.
+/// 500 new connections a second, whatever became of those before, while `work` runs; all of them
+/// are waited for.
 fn under_load(what: &str, port: u16, work: impl FnOnce()) -> Fates {
     let (fates, over) = (Fates::default(), AtomicBool::new(false));
     let begun = Instant::now();
@@ -205,7 +255,10 @@ fn under_load(what: &str, port: u16, work: impl FnOnce()) -> Fates {
             while !over.load(Ordering::SeqCst) {
                 scope.spawn(|| fates.ask(port));
                 made += 1;
-                sleep((begun + Duration::from_millis(2) * made).saturating_duration_since(Instant::now()));
+                sleep(
+                    (begun + Duration::from_millis(2) * made)
+                        .saturating_duration_since(Instant::now()),
+                );
             }
             (made, begun.elapsed())
         });
@@ -240,11 +293,18 @@ fn upgrade_and_restart_under_500_new_connections_a_second_refuse_none() {
         running = Some(unit.start());
         serve_for_a_while();
     });
-    assert_eq!(upgrade.count(|fates| &fates.told_to_wait), 0, "a successor takes over with the house open");
+    assert_eq!(
+        upgrade.count(|fates| &fates.told_to_wait),
+        0,
+        "a successor takes over with the house open"
+    );
     for fates in [upgrade, restart] {
         assert_eq!(fates.count(|fates| &fates.refused), 0, "{fates:?}");
         assert_eq!(fates.count(|fates| &fates.other), 0, "{fates:?}");
-        let (answered, cut) = (fates.count(|fates| &fates.answered), fates.count(|fates| &fates.cut));
+        let (answered, cut) = (
+            fates.count(|fates| &fates.answered),
+            fates.count(|fates| &fates.cut),
+        );
         assert!(answered > 500 && cut * 100 <= answered, "{fates:?}");
     }
     running.unwrap().stop();

@@ -7,26 +7,40 @@ use std::time::Duration;
 use crate::serving::{PROGRAM, Service, Wire, connect, scratch, serve_command, wait_for};
 use crate::support::waiting::await_that;
 
-/// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with other things.
+/// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with
+/// other things.
 const SOON: Duration = Duration::from_secs(20);
 
 fn free_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 #[test]
 fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
     let admin = free_address();
     let environment = [("GATEPOST_ADMIN_LISTEN", admin.to_string())];
-    let first = Service::start_with("admin-first", &[("GATEPOST_ADMIN_LISTEN", &environment[0].1)]);
+    let first = Service::start_with(
+        "admin-first",
+        &[("GATEPOST_ADMIN_LISTEN", &environment[0].1)],
+    );
     let directory = scratch("admin-second");
     let second = || {
         let mut command = serve_command(PROGRAM, &directory);
-        command.env("GATEPOST_LISTEN", free_address().to_string()).envs(environment.clone()).spawn().unwrap()
+        command
+            .env("GATEPOST_LISTEN", free_address().to_string())
+            .envs(environment.clone())
+            .spawn()
+            .unwrap()
     };
     assert_eq!(wait_for(&mut second()).code(), Some(1));
     let log = std::fs::read_to_string(directory.join("log")).unwrap();
-    assert!(log.contains("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this port"), "{log}");
+    assert!(
+        log.contains("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this port"),
+        "{log}"
+    );
     assert_eq!(Wire::over(connect(admin)).get("/healthz").status, 200);
     let old = first.server_process();
     first.signal("HUP");
@@ -39,7 +53,9 @@ fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
         TcpStream::connect(admin).is_ok_and(|stream| {
             let mut wire = Wire::over(stream);
             wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-                && wire.read_answer(true).is_some_and(|answer| answer.status == 200)
+                && wire
+                    .read_answer(true)
+                    .is_some_and(|answer| answer.status == 200)
         })
     });
     second.kill().unwrap();
@@ -57,11 +73,19 @@ fn settings_from_a_pipe_reach_every_server_process() {
         "exec \"$0\" serve --env-file <(printf 'GATEPOST_BASE_URL=http://localhost:8080\\n')",
         PROGRAM,
     ]);
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env_remove("GATEPOST_BASE_URL");
+    command
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env_remove("GATEPOST_BASE_URL");
     command.stderr(Stdio::null());
     let service = Service::start_command(command, directory);
     let old = service.server_process();
     service.signal("HUP");
-    await_that("a successor serves", SOON, || service.server_process() != old);
+    await_that("a successor serves", SOON, || {
+        service.server_process() != old
+    });
     assert!(service.is_healthy());
 }

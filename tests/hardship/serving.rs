@@ -1,4 +1,5 @@
-//! A running service to send bytes to: the real binary, started with a listening socket as standard input or by setting.
+//! A running service to send bytes to: the real binary, started with a listening socket as standard
+//! input or by setting.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -38,12 +39,23 @@ pub fn serve_command(program: &str, directory: &std::path::Path) -> Command {
     fs::write(&secret, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     fs::set_permissions(&secret, mode).unwrap();
-    let log = fs::OpenOptions::new().create(true).append(true).open(directory.join("log")).unwrap();
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(directory.join("log"))
+        .unwrap();
     // A shell in between can set limits; exec leaves only the service.
     let mut command = Command::new("sh");
     command
-        .args(["-c", "ulimit -n ${DESCRIPTORS:-1024}; exec \"$0\" serve", program])
-        .env("GATEPOST_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")
+        .args([
+            "-c",
+            "ulimit -n ${DESCRIPTORS:-1024}; exec \"$0\" serve",
+            program,
+        ])
+        .env(
+            "GATEPOST_DATABASE_URL",
+            "postgres://nobody@127.0.0.1:1/none",
+        )
         .env("GATEPOST_BASE_URL", "http://localhost:8080")
         .env("GATEPOST_SECRET_FILE", secret)
         .env("GATEPOST_ADMIN_LISTEN", "")
@@ -74,8 +86,15 @@ impl Service {
     pub fn start_command(mut command: Command, directory: PathBuf) -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let supervisor = command.stdin(Stdio::from(OwnedFd::from(listener))).spawn().unwrap();
-        let service = Service { supervisor, address, directory };
+        let supervisor = command
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .spawn()
+            .unwrap();
+        let service = Service {
+            supervisor,
+            address,
+            directory,
+        };
         assert_eq!(service.connect().get("/healthz").status, 200);
         service
     }
@@ -91,7 +110,9 @@ impl Service {
 
     /// The only server process.
     pub fn server_process(&self) -> u32 {
-        await_that("there is one server process", PATIENCE, || self.server_processes().len() == 1);
+        await_that("there is one server process", PATIENCE, || {
+            self.server_processes().len() == 1
+        });
         self.server_processes()[0]
     }
 
@@ -152,7 +173,8 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     children
 }
 
-/// None of a process that is gone. A zombie is, once it has no thread left but its first, which may end before others.
+/// None of a process that is gone. A zombie is, once it has no thread left but its first, which may
+/// end before others.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
@@ -166,12 +188,15 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 pub fn send_signal(pid: u32, signal: &str) {
-    let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
+    let sent = Command::new("kill")
+        .args([&format!("-{signal}"), &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(sent.success(), "kill -{signal} {pid}");
 }
 
-/// Kills a process and waits until it is gone: a thread that is woken to die while it waits for connections may take
-/// one more, which ends with it.
+/// Kills a process and waits until it is gone: a thread that is woken to die while it waits for
+/// connections may take one more, which ends with it.
 pub fn kill(pid: u32) {
     send_signal(pid, "KILL");
     await_that("the killed process is gone", PATIENCE, || !is_alive(pid));
@@ -200,7 +225,10 @@ impl Notices {
         spawn(move || {
             let mut buffer = [0; 256];
             while let Ok(length) = socket.recv(&mut buffer) {
-                if told.send(String::from_utf8_lossy(&buffer[..length]).into_owned()).is_err() {
+                if told
+                    .send(String::from_utf8_lossy(&buffer[..length]).into_owned())
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -246,11 +274,16 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn says_close(&self) -> bool {
-        self.headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("connection") && value == "close")
+        self.headers
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case("connection") && value == "close")
     }
 
     pub fn text(&self) -> String {
@@ -260,7 +293,9 @@ impl Answer {
 
 impl<S: Read + Write> Wire<S> {
     pub fn over(stream: S) -> Wire<S> {
-        Wire { stream: BufReader::new(stream) }
+        Wire {
+            stream: BufReader::new(stream),
+        }
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -278,7 +313,10 @@ impl<S: Read + Write> Wire<S> {
     }
 
     pub fn post(&mut self, path: &str, body: &[u8]) -> Answer {
-        self.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()));
+        self.send(format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        ));
         self.send(body);
         self.answer()
     }
@@ -294,7 +332,9 @@ impl<S: Read + Write> Wire<S> {
     /// `None` when the connection ended instead.
     pub fn read_answer(&mut self, with_body: bool) -> Option<Answer> {
         let status_line = self.line()?;
-        let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let status = status_line
+            .strip_prefix("HTTP/1.1 ")
+            .and_then(|rest| rest.get(..3)?.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status line: {status_line:?}"));
         let mut headers = Vec::new();
         loop {
@@ -305,8 +345,14 @@ impl<S: Read + Write> Wire<S> {
             let (name, value) = line.split_once(": ").unwrap();
             headers.push((name.to_owned(), value.to_owned()));
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
-        let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut answer = Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        let length = answer
+            .header("content-length")
+            .map_or(0, |length| length.parse().unwrap());
         if with_body {
             answer.body = vec![0; length];
             self.stream.read_exact(&mut answer.body).unwrap();
@@ -314,7 +360,8 @@ impl<S: Read + Write> Wire<S> {
         Some(answer)
     }
 
-    /// Whether the other side closes without a further byte, but the line ends by which it looks whether we are there.
+    /// Whether the other side closes without a further byte, but the line ends by which it looks
+    /// whether we are there.
     pub fn ends(&mut self) -> bool {
         let mut byte = [0];
         loop {
@@ -333,11 +380,20 @@ impl Wire<TcpStream> {
     pub fn read_nothing_for(&mut self, duration: Duration) {
         let until = Instant::now() + duration;
         let mut byte = [0];
-        while let Some(rest) = until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+        while let Some(rest) = until
+            .checked_duration_since(Instant::now())
+            .filter(|rest| !rest.is_zero())
+        {
             self.stream.get_ref().set_read_timeout(Some(rest)).unwrap();
             match self.stream.read(&mut byte) {
-                Ok(count) => assert!(count == 1 && matches!(byte, [b'\r' | b'\n']), "{count} bytes arrived: {byte:?}"),
-                Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
+                Ok(count) => assert!(
+                    count == 1 && matches!(byte, [b'\r' | b'\n']),
+                    "{count} bytes arrived: {byte:?}"
+                ),
+                Err(error) => assert!(
+                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+                    "{error}"
+                ),
             }
         }
     }
@@ -348,7 +404,11 @@ impl<S: Read + Write> Wire<S> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
             Ok(0) => None,
-            Ok(_) => Some(line.strip_suffix("\r\n").expect("lines end with CR LF").to_owned()),
+            Ok(_) => Some(
+                line.strip_suffix("\r\n")
+                    .expect("lines end with CR LF")
+                    .to_owned(),
+            ),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => None,
             Err(error) => panic!("no answer: {error}"),
         }

@@ -1,5 +1,6 @@
-//! Commits wait for a standby that is away. An ending is then answered with 503, and its row is there all the same: whoever
-//! sends it again must not be told that it is over, for the next primary may never hear of it.
+//! Commits wait for a standby that is away. An ending is then answered with 503, and its row is
+//! there all the same: whoever sends it again must not be told that it is over, for the next
+//! primary may never hear of it.
 
 use std::process::{Child, Stdio};
 use std::thread::{scope, sleep};
@@ -46,56 +47,138 @@ impl Ending<'_> {
     fn assert_it_waits_in_vain(&mut self, case: &str) {
         let began = Instant::now();
         let answer = (self.send)();
-        assert_eq!(answer.status, 503, "{}, {case}: acknowledged: {}", self.name, answer.text());
-        assert!(answer.header("retry-after").is_some() && began.elapsed() > WAITED, "{}, {case}: not asked", self.name);
+        assert_eq!(
+            answer.status,
+            503,
+            "{}, {case}: acknowledged: {}",
+            self.name,
+            answer.text()
+        );
+        assert!(
+            answer.header("retry-after").is_some() && began.elapsed() > WAITED,
+            "{}, {case}: not asked",
+            self.name
+        );
     }
 
     fn assert_it_is_acknowledged(&mut self, case: &str) {
         let began = Instant::now();
         let answer = (self.send)();
         let (status, words) = self.acknowledged;
-        assert_eq!(answer.status, status, "{}, {case}: {}", self.name, answer.text());
-        assert!(answer.text().contains(words), "{}, {case}: {}", self.name, answer.text());
-        assert!(began.elapsed() < WAITED, "{}, {case}: {:?}", self.name, began.elapsed());
+        assert_eq!(
+            answer.status,
+            status,
+            "{}, {case}: {}",
+            self.name,
+            answer.text()
+        );
+        assert!(
+            answer.text().contains(words),
+            "{}, {case}: {}",
+            self.name,
+            answer.text()
+        );
+        assert!(
+            began.elapsed() < WAITED,
+            "{}, {case}: {:?}",
+            self.name,
+            began.elapsed()
+        );
     }
 }
 
-fn revocation<'a>(gatepost: &'a Gatepost, name: &'static str, party: Party, token: &str) -> Ending<'a> {
+fn revocation<'a>(
+    gatepost: &'a Gatepost,
+    name: &'static str,
+    party: Party,
+    token: &str,
+) -> Ending<'a> {
     let token = token.to_owned();
-    let send = move || party.post(&mut gatepost.connect(), "/connect/revocation", &[("token", &token)]);
-    Ending { name, send: Box::new(send), acknowledged: (200, ""), is_remembered: true }
+    let send = move || {
+        party.post(
+            &mut gatepost.connect(),
+            "/connect/revocation",
+            &[("token", &token)],
+        )
+    };
+    Ending {
+        name,
+        send: Box::new(send),
+        acknowledged: (200, ""),
+        is_remembered: true,
+    }
 }
 
 /// One of the account page's forms, from a browser that is signed in.
-fn form<'a>(name: &'static str, mut browser: Browser, form: &[(&str, &str)], done: &'static str) -> Ending<'a> {
-    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
-    let fields = form.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-    let fields: Vec<_> = fields.chain([(String::from("form_token"), token)]).collect();
+fn form<'a>(
+    name: &'static str,
+    mut browser: Browser,
+    form: &[(&str, &str)],
+    done: &'static str,
+) -> Ending<'a> {
+    let token = browser
+        .get("/account")
+        .attribute("name=\"form_token\"", "value")
+        .unwrap();
+    let fields = form
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()));
+    let fields: Vec<_> = fields
+        .chain([(String::from("form_token"), token)])
+        .collect();
     let send = move || {
-        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         browser.post("/account", &fields)
     };
-    Ending { name, send: Box::new(send), acknowledged: (200, done), is_remembered: false }
+    Ending {
+        name,
+        send: Box::new(send),
+        acknowledged: (200, done),
+        is_remembered: false,
+    }
 }
 
 /// The form behind an operator's link. Opened and sent in one browser, it is that link's one use.
 fn link<'a>(house: &House, name: &'static str, command: &[&str]) -> Ending<'a> {
     let mut browser = house.gatepost.browser();
     let page = browser.visit(house.gatepost.run_well(command, "").trim());
-    let phone = page.text().contains("class=\"key\"").then(|| Phone::from_page(&page, 0));
+    let phone = page
+        .text()
+        .contains("class=\"key\"")
+        .then(|| Phone::from_page(&page, 0));
     let new = "a password of their own choosing";
     let send = move || {
         // The one of this moment: that of a minute ago is no longer looked at.
-        let code = phone.as_ref().map(|phone| phone.code(0)).unwrap_or_default();
-        let fields = [("new_password", new), ("new_password_again", new), ("code", &code)];
+        let code = phone
+            .as_ref()
+            .map(|phone| phone.code(0))
+            .unwrap_or_default();
+        let fields = [
+            ("new_password", new),
+            ("new_password_again", new),
+            ("code", &code),
+        ];
         phone::send(&mut browser, &page, &fields)
     };
-    Ending { name, send: Box::new(send), acknowledged: (400, "cannot be used any more"), is_remembered: false }
+    Ending {
+        name,
+        send: Box::new(send),
+        acknowledged: (400, "cannot be used any more"),
+        is_remembered: false,
+    }
 }
 
 fn sids(house: &House, username: &str) -> Vec<String> {
     let sql = "SELECT sid FROM sessions s JOIN users u USING (sub) WHERE u.username = $1 ORDER BY s.created_at";
-    let rows = house.gatepost.database.client().query(sql, &[&username]).unwrap();
+    let rows = house
+        .gatepost
+        .database
+        .client()
+        .query(sql, &[&username])
+        .unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
 
@@ -105,7 +188,10 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     let gatepost = &house.gatepost;
     let nothing = "role=\"alert\"";
     let mut alice = signed_in(gatepost);
-    let (alone, family) = (CONF1.tokens(gatepost, &mut alice, OFFLINE), CONF1.tokens(gatepost, &mut alice, OFFLINE));
+    let (alone, family) = (
+        CONF1.tokens(gatepost, &mut alice, OFFLINE),
+        CONF1.tokens(gatepost, &mut alice, OFFLINE),
+    );
     CONF2.tokens(gatepost, &mut alice, OFFLINE);
     let ended = sids(house, "alice").pop().unwrap();
     let bob = |house: &House| house.signed_in("bob", BOB_PASSWORD);
@@ -120,42 +206,98 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
     let with_an_app = house.browser(&mut with_an_app);
     phone::add_app(with_an_app, 0);
 
-    let (mut asked, mut hinted, mut from_upstream) = (house.alice(), house.alice(), Traveller::new());
+    let (mut asked, mut hinted, mut from_upstream) =
+        (house.alice(), house.alice(), Traveller::new());
     let token = asked.get(&house.address("/logout")).fields()["form_token"].clone();
     let mut asked = house.browser(&mut asked).clone();
     let id_token = text(&house.tokens(&mut hinted), "id_token").to_owned();
     let mut hinted = house.browser(&mut hinted).clone();
     let without_browser = text(&house.tokens(&mut house.alice()), "id_token").to_owned();
-    let without_browser = format!("/connect/endsession?{}", encode(&[("id_token_hint", &without_browser)]));
+    let without_browser = format!(
+        "/connect/endsession?{}",
+        encode(&[("id_token_hint", &without_browser)])
+    );
     house.through(&mut from_upstream, "up").unwrap();
     let logout_token = house.up.logout_token(json!({}));
-    let signed_out =
-        |name, send| Ending { name, send, acknowledged: (200, "<h1>You are signed out</h1>"), is_remembered: true };
+    let signed_out = |name, send| Ending {
+        name,
+        send,
+        acknowledged: (200, "<h1>You are signed out</h1>"),
+        is_remembered: true,
+    };
     vec![
         revocation(gatepost, "an access token", CONF1, access(&alone)),
         revocation(gatepost, "a refresh token", CONF1, refresh(&family)),
         Ending {
             is_remembered: true,
-            ..form("a session", linked.clone(), &[("decision", "end_session"), ("session", &ended)], nothing)
+            ..form(
+                "a session",
+                linked.clone(),
+                &[("decision", "end_session"), ("session", &ended)],
+                nothing,
+            )
         },
-        form("all other sessions", here, &[("decision", "end_others")], "role=\"status\""),
-        form("a consent", linked.clone(), &[("decision", "withdraw"), ("client_id", "conf2")], nothing),
-        form("an account elsewhere", linked, &[("decision", "unlink"), ("identity", &identity)], nothing),
-        form("a second factor", with_an_app.clone(), &[("decision", "remove_factor"), ("factor", "totp.")], nothing),
+        form(
+            "all other sessions",
+            here,
+            &[("decision", "end_others")],
+            "role=\"status\"",
+        ),
+        form(
+            "a consent",
+            linked.clone(),
+            &[("decision", "withdraw"), ("client_id", "conf2")],
+            nothing,
+        ),
+        form(
+            "an account elsewhere",
+            linked,
+            &[("decision", "unlink"), ("identity", &identity)],
+            nothing,
+        ),
+        form(
+            "a second factor",
+            with_an_app.clone(),
+            &[("decision", "remove_factor"), ("factor", "totp.")],
+            nothing,
+        ),
         link(house, "a link", &["user", "reset", "dora"]),
-        link(house, "a link that enrols", &["user", "reset", "erin", "--enrol"]),
+        link(
+            house,
+            "a link that enrols",
+            &["user", "reset", "erin", "--enrol"],
+        ),
         signed_out(
             "a sign-out",
-            Box::new(move || asked.post("/logout", &[("form_token", &token), ("decision", "sign_out")])),
+            Box::new(move || {
+                asked.post(
+                    "/logout",
+                    &[("form_token", &token), ("decision", "sign_out")],
+                )
+            }),
         ),
         signed_out(
             "a client's sign-out",
-            Box::new(move || hinted.get(&format!("/connect/endsession?{}", encode(&[("id_token_hint", &id_token)])))),
+            Box::new(move || {
+                hinted.get(&format!(
+                    "/connect/endsession?{}",
+                    encode(&[("id_token_hint", &id_token)])
+                ))
+            }),
         ),
-        signed_out("a client's sign-out without a browser", Box::new(move || gatepost.get(&without_browser))),
+        signed_out(
+            "a client's sign-out without a browser",
+            Box::new(move || gatepost.get(&without_browser)),
+        ),
         Ending {
             name: "a logout token",
-            send: Box::new(move || gatepost.post("/external/up/logout", &[], &[("logout_token", &logout_token)])),
+            send: Box::new(move || {
+                gatepost.post(
+                    "/external/up/logout",
+                    &[],
+                    &[("logout_token", &logout_token)],
+                )
+            }),
             // It was taken: that is said only once it stays so.
             acknowledged: (400, "invalid_request"),
             is_remembered: true,
@@ -166,7 +308,11 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
 fn for_each(endings: &mut [Ending<'_>], check: impl Fn(&mut Ending<'_>) + Sync) {
     // Fewer than connections: each shall wait for the standby, not for its turn.
     for endings in endings.chunks_mut(5) {
-        scope(|scope| endings.iter_mut().for_each(|ending| drop(scope.spawn(|| check(ending)))));
+        scope(|scope| {
+            endings
+                .iter_mut()
+                .for_each(|ending| drop(scope.spawn(|| check(ending))))
+        });
     }
 }
 
@@ -182,7 +328,12 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     let house = House::start_over(database, registered, &json!({}), &[]);
     let mut endings = endings(&house);
     let gatepost = &house.gatepost;
-    let refused = revocation(gatepost, "what nobody issued", CONF1, &format!("gpr_{}", "A".repeat(60)));
+    let refused = revocation(
+        gatepost,
+        "what nobody issued",
+        CONF1,
+        &format!("gpr_{}", "A".repeat(60)),
+    );
     let signed_in_before = signed_in(gatepost);
     let mut of_fred = house.signed_in("fred", OWN_PASSWORD);
     let of_fred = house.browser(&mut of_fred);
@@ -196,39 +347,85 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
         ("new_password_again", new),
     ];
     let changed_meanwhile = [
-        ("fred", form("a factor", of_fred.clone(), &[("decision", "remove_factor"), ("factor", "totp.")], "")),
-        ("gina", form("a password", house.browser(&mut of_gina).clone(), &change, "")),
+        (
+            "fred",
+            form(
+                "a factor",
+                of_fred.clone(),
+                &[("decision", "remove_factor"), ("factor", "totp.")],
+                "",
+            ),
+        ),
+        (
+            "gina",
+            form(
+                "a password",
+                house.browser(&mut of_gina).clone(),
+                &change,
+                "",
+            ),
+        ),
     ];
     let mut reader = gatepost.browser();
-    let opened = reader.visit(gatepost.run_well(&["user", "reset", "hugo"], "").trim()).action();
+    let opened = reader
+        .visit(gatepost.run_well(&["user", "reset", "hugo"], "").trim())
+        .action();
     let mut stranger = gatepost.browser();
     stranger.cookies.clone_from(&signed_in(gatepost).cookies);
-    stranger.cookies.values_mut().for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
+    stranger
+        .cookies
+        .values_mut()
+        .for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
 
     let _back_at_last = BackAtLast(&cluster);
     cluster.await_a_standby(true);
-    for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent once"));
-    for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent again"));
+    for_each(&mut endings, |ending| {
+        ending.assert_it_waits_in_vain("sent once")
+    });
+    for_each(&mut endings, |ending| {
+        ending.assert_it_waits_in_vain("sent again")
+    });
     for (username, ending) in changed_meanwhile {
         assert_it_waits_in_vain_when_changed_meanwhile(gatepost, username, ending);
     }
     // A refusal waits for nobody, nor does what names nothing of ours, nor who only looks.
     let began = Instant::now();
-    [refused].iter_mut().for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
+    [refused]
+        .iter_mut()
+        .for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
     let named = [("decision", "unlink"), ("identity", "of nobody")];
-    form("a link that never was", signed_in_before, &named, "role=\"alert\"").assert_it_is_acknowledged("standby away");
+    form(
+        "a link that never was",
+        signed_in_before,
+        &named,
+        "role=\"alert\"",
+    )
+    .assert_it_is_acknowledged("standby away");
     let used = "SET synchronous_commit = local; UPDATE users SET epoch = new_epoch() WHERE username = 'hugo'";
     gatepost.database.run(used);
     let over = |answer: Answer| answer.assert_error_page(400, "GP1810", "a link");
     over(reader.get(&opened));
     over(reader.post(&opened.replace("?r=", "?r=A"), &[]));
     over(gatepost.browser().post(&opened, &[]));
-    assert!(stranger.get("/logout").text().contains("You are signed out"));
-    assert!(gatepost.browser().get("/logout").text().contains("You are signed out"));
+    assert!(
+        stranger
+            .get("/logout")
+            .text()
+            .contains("You are signed out")
+    );
+    assert!(
+        gatepost
+            .browser()
+            .get("/logout")
+            .text()
+            .contains("You are signed out")
+    );
     assert!(began.elapsed() < WAITED, "{:?}", began.elapsed());
 
     cluster.await_a_standby(false);
-    for_each(&mut endings, |ending| ending.assert_it_is_acknowledged("standby back"));
+    for_each(&mut endings, |ending| {
+        ending.assert_it_is_acknowledged("standby back")
+    });
     cluster.await_a_standby(true);
     for_each(&mut endings, |ending| match ending.is_remembered {
         true => ending.assert_it_is_acknowledged("confirmed before"),
@@ -236,18 +433,26 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     });
 }
 
-/// Sends it while that user is changed by somebody else, and the change is committed just before the
-/// statement sees it.
-fn assert_it_waits_in_vain_when_changed_meanwhile(gatepost: &Gatepost, username: &str, mut ending: Ending<'_>) {
+/// Sends it while that user is changed by somebody else, and the change is committed just before
+/// the statement sees it.
+fn assert_it_waits_in_vain_when_changed_meanwhile(
+    gatepost: &Gatepost,
+    username: &str,
+    mut ending: Ending<'_>,
+) {
     let mut other = gatepost.database.client();
     let mut change = other.transaction().unwrap();
-    change.batch_execute("SET LOCAL synchronous_commit = local").unwrap();
+    change
+        .batch_execute("SET LOCAL synchronous_commit = local")
+        .unwrap();
     let sql = "UPDATE users SET factors = factors + 1, epoch = new_epoch() WHERE username = $1";
     change.execute(sql, &[&username]).unwrap();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
     scope(|scope| {
         let sent = scope.spawn(|| ending.assert_it_waits_in_vain("changed meanwhile"));
-        await_that("it waits for the change", SOON, || change.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0);
+        await_that("it waits for the change", SOON, || {
+            change.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0
+        });
         change.commit().unwrap();
         sent.join().unwrap();
     });
@@ -255,7 +460,13 @@ fn assert_it_waits_in_vain_when_changed_meanwhile(gatepost: &Gatepost, username:
 
 fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {
     let mut command = gatepost.command();
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 #[test]
@@ -265,13 +476,28 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     gatepost.apply(&offline::document());
     gatepost.serve();
     CONF1.tokens(&gatepost, &mut signed_in(&gatepost), OFFLINE);
-    let listed: Value = serde_json::from_str(&gatepost.run_well(&["grant", "list", "--json"], "")).unwrap();
+    let listed: Value =
+        serde_json::from_str(&gatepost.run_well(&["grant", "list", "--json"], "")).unwrap();
     let (grant, sid) = (text(&listed[0], "grant"), text(&listed[0], "sid"));
-    let ended: [&[&str]; 3] = [&["grant", "revoke", grant], &["session", "end", sid], &["user", "disable", "bob"]];
-    ended.iter().for_each(|command| drop(gatepost.run_well(command, "")));
+    let ended: [&[&str]; 3] = [
+        &["grant", "revoke", grant],
+        &["session", "end", sid],
+        &["user", "disable", "bob"],
+    ];
+    ended
+        .iter()
+        .for_each(|command| drop(gatepost.run_well(command, "")));
     let as_it_is = gatepost.private_file("as-it-is", &gatepost.run_well(&["export"], ""));
     let missing: [&[&str]; 5] = [
-        &["user", "unlink", "alice", "--issuer", "https://elsewhere.example", "--subject", "s"],
+        &[
+            "user",
+            "unlink",
+            "alice",
+            "--issuer",
+            "https://elsewhere.example",
+            "--subject",
+            "s",
+        ],
         &["user", "factors", "alice", "--remove", "totp."],
         &["user", "remove", "nobody", "--yes"],
         &["client", "remove", "nothing", "--yes"],
@@ -282,29 +508,51 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     cluster.await_a_standby(true);
     // A command is more patient than a request: half a minute.
     let commands = [&ended[..2], &missing[..]].concat();
-    let begun_at_once: Vec<_> = commands.into_iter().map(|command| (command, begun(&gatepost, command))).collect();
+    let begun_at_once: Vec<_> = commands
+        .into_iter()
+        .map(|command| (command, begun(&gatepost, command)))
+        .collect();
     for (command, waiting) in begun_at_once {
         let output = waiting.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && said.contains("standby"), "{command:?}: {said}");
+        assert!(
+            !output.status.success() && said.contains("standby"),
+            "{command:?}: {said}"
+        );
     }
     for command in [ended[2], &["apply", as_it_is.to_str().unwrap()]] {
         let mut waiting = begun(&gatepost, command);
         sleep(WAITED);
-        assert!(waiting.try_wait().unwrap().is_none(), "{command:?} does not wait");
+        assert!(
+            waiting.try_wait().unwrap().is_none(),
+            "{command:?} does not wait"
+        );
         cluster.await_a_standby(false);
-        await_that("the command ends", SOON, || waiting.try_wait().unwrap().is_some());
+        await_that("the command ends", SOON, || {
+            waiting.try_wait().unwrap().is_some()
+        });
         let output = waiting.wait_with_output().unwrap();
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         cluster.await_a_standby(true);
     }
     // Whoever ends the wait gets what looks like success.
     let mut waiting = begun(&gatepost, &["user", "enable", "bob"]);
     let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     let mut client = gatepost.database.client();
-    await_that("its wait is ended", SOON, || !client.query(cancel, &[]).unwrap().is_empty());
-    await_that("the command ends", SOON, || waiting.try_wait().unwrap().is_some());
+    await_that("its wait is ended", SOON, || {
+        !client.query(cancel, &[]).unwrap().is_empty()
+    });
+    await_that("the command ends", SOON, || {
+        waiting.try_wait().unwrap().is_some()
+    });
     let output = waiting.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("standby"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("standby"),
+        "{said}"
+    );
 }

@@ -1,4 +1,5 @@
-//! The rooms of the house. Core rooms decide who gets a token: they are what an auditor reads first.
+//! The rooms of the house. Core rooms decide who gets a token: they are what an auditor reads
+//! first.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +15,27 @@ pub struct Room {
 }
 
 const fn room(name: &'static str, paths: &'static str) -> Room {
-    Room { name, core: false, linked: true, paths }
+    Room {
+        name,
+        core: false,
+        linked: true,
+        paths,
+    }
 }
 
 const fn core(name: &'static str, paths: &'static str) -> Room {
-    Room { core: true, ..room(name, paths) }
+    Room {
+        core: true,
+        ..room(name, paths)
+    }
 }
 
 /// What lies in `src`, too, but not in `gatepost`.
 const fn beside(name: &'static str, paths: &'static str) -> Room {
-    Room { linked: false, ..room(name, paths) }
+    Room {
+        linked: false,
+        ..room(name, paths)
+    }
 }
 
 #[rustfmt::skip]
@@ -67,10 +79,21 @@ pub const ROOMS: &[Room] = &[
 /// A file without a room is a failure.
 pub fn room_of(file: &SourceFile) -> &'static Room {
     let path = file.path.strip_suffix(".rs").unwrap();
-    let fits = |part: &str| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let parts = ROOMS.iter().flat_map(|room| room.paths.split(' ').map(move |part| (part, room)));
-    let found = parts.filter(|(part, _)| fits(part)).max_by_key(|(part, _)| part.len());
-    assert!(found.is_some(), "src/{} is in no room: give it one", file.path);
+    let fits = |part: &str| {
+        path.strip_prefix(part)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let parts = ROOMS
+        .iter()
+        .flat_map(|room| room.paths.split(' ').map(move |part| (part, room)));
+    let found = parts
+        .filter(|(part, _)| fits(part))
+        .max_by_key(|(part, _)| part.len());
+    assert!(
+        found.is_some(),
+        "src/{} is in no room: give it one",
+        file.path
+    );
     found.unwrap().1
 }
 

@@ -13,7 +13,8 @@ const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
 pub struct SourceFile {
     /// Relative to `src/`, with slashes.
     pub path: String,
-    /// Its text, in which comments and the insides of literals are blank; lines stay where they are.
+    /// Its text, in which comments and the insides of literals are blank; lines stay where they
+    /// are.
     code: String,
     /// Lines of code, without blank ones, comments and unit tests.
     pub code_lines: usize,
@@ -28,9 +29,14 @@ pub fn sources() -> &'static [SourceFile] {
         let mut files = Vec::new();
         collect(&root, &root, &mut files);
         assert!(files.len() > 10, "the sources were not found");
-        // A module that its parent declares for tests alone, and all below it, is test from end to end.
+        // A module that its parent declares for tests alone, and all below it, is test from end to
+        // end.
         let of_tests: Vec<String> = files.iter().flat_map(SourceFile::test_modules).collect();
-        let is_test = |path: &str| of_tests.iter().any(|module| path.starts_with(module.as_str()));
+        let is_test = |path: &str| {
+            of_tests
+                .iter()
+                .any(|module| path.starts_with(module.as_str()))
+        };
         for file in files.iter_mut().filter(|file| is_test(&file.path)) {
             file.code_lines = 0;
             file.product.clear();
@@ -46,8 +52,16 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
         if path.is_dir() {
             collect(root, &path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-            files.push(SourceFile::new(&relative, &fs::read_to_string(&path).unwrap()));
+            let relative = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            files.push(SourceFile::new(
+                &relative,
+                &fs::read_to_string(&path).unwrap(),
+            ));
         }
     }
 }
@@ -55,8 +69,16 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
         let product = text.find(UNIT_TESTS).map_or(text, |end| &text[..=end]);
-        let code_lines = blank(product, false).lines().filter(|line| !line.trim().is_empty()).count();
-        SourceFile { path: path.to_owned(), code: blank(text, true), code_lines, product: product.to_owned() }
+        let code_lines = blank(product, false)
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .count();
+        SourceFile {
+            path: path.to_owned(),
+            code: blank(text, true),
+            code_lines,
+            product: product.to_owned(),
+        }
     }
 
     /// What a reader reads of it.
@@ -64,13 +86,30 @@ impl SourceFile {
         tokens(&self.product)
     }
 
-    /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`, `pages/tests/`.
+    /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`,
+    /// `pages/tests/`.
     fn test_modules(&self) -> Vec<String> {
         let directory = self.path.strip_suffix("mod.rs").map(str::to_owned);
-        let directory = directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
-        let declared = self.code.split("#[cfg(test)]").skip(1).filter_map(|rest| rest.split_once(';'));
-        let names = declared.filter_map(|(head, _)| head.trim().rsplit_once("mod ").filter(|_| !head.contains('{')));
-        names.flat_map(|(_, name)| [format!("{directory}{name}.rs"), format!("{directory}{name}/")]).collect()
+        let directory =
+            directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
+        let declared = self
+            .code
+            .split("#[cfg(test)]")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(';'));
+        let names = declared.filter_map(|(head, _)| {
+            head.trim()
+                .rsplit_once("mod ")
+                .filter(|_| !head.contains('{'))
+        });
+        names
+            .flat_map(|(_, name)| {
+                [
+                    format!("{directory}{name}.rs"),
+                    format!("{directory}{name}/"),
+                ]
+            })
+            .collect()
     }
 
     /// The row's module this file belongs to: `store` for `store/users.rs`.
@@ -92,13 +131,18 @@ impl SourceFile {
         paths
     }
 
-    /// `use super::` lines at the file's own level that climb as far as the crate root, past every rule about it.
+    /// `use super::` lines at the file's own level that climb as far as the crate root, past every
+    /// rule about it.
     pub fn escapes_through_super(&self) -> impl Iterator<Item = &str> {
         let nested = self.path.matches('/').count();
-        let depth = if self.path.ends_with("/mod.rs") { nested } else { nested + 1 };
-        self.code
-            .lines()
-            .filter(move |line| line.starts_with("use super::") && line.matches("super::").count() >= depth)
+        let depth = if self.path.ends_with("/mod.rs") {
+            nested
+        } else {
+            nested + 1
+        };
+        self.code.lines().filter(move |line| {
+            line.starts_with("use super::") && line.matches("super::").count() >= depth
+        })
     }
 
     /// Whether the name, a word or a path, stands in the code.
@@ -108,7 +152,10 @@ impl SourceFile {
 
     /// The same before the unit tests of the file.
     pub fn product_names(&self, name: &str) -> bool {
-        let product = self.code.find(UNIT_TESTS).map_or(self.code.as_str(), |end| &self.code[..end]);
+        let product = self
+            .code
+            .find(UNIT_TESTS)
+            .map_or(self.code.as_str(), |end| &self.code[..end]);
         !self.product.is_empty() && names(product, name)
     }
 
@@ -132,8 +179,13 @@ fn is_word_byte(byte: Option<u8>) -> bool {
 /// The path or the group of paths that `text` begins with.
 fn paths_at(text: &str) -> Vec<String> {
     let Some(group) = text.strip_prefix('{') else {
-        let end = text.find(|character: char| !(character.is_alphanumeric() || "_:".contains(character)));
-        return vec![text[..end.unwrap_or(text.len())].trim_end_matches(':').to_owned()];
+        let end =
+            text.find(|character: char| !(character.is_alphanumeric() || "_:".contains(character)));
+        return vec![
+            text[..end.unwrap_or(text.len())]
+                .trim_end_matches(':')
+                .to_owned(),
+        ];
     };
     let mut depth = 1;
     let mut members = vec![String::new()];
@@ -149,7 +201,10 @@ fn paths_at(text: &str) -> Vec<String> {
             break;
         }
     }
-    members.into_iter().filter(|member| !member.is_empty()).collect()
+    members
+        .into_iter()
+        .filter(|member| !member.is_empty())
+        .collect()
 }
 
 /// Replaces comments, and what stands in string and character literals if asked to, by blanks.
@@ -162,13 +217,21 @@ fn blank(text: &str, literals: bool) -> String {
             code.push(character);
             rest = &rest[character.len_utf8()..];
         } else {
-            let kept = |character| character == '\n' || !(literals || rest.starts_with("//") || rest.starts_with("/*"));
-            code.extend(rest[..length].chars().map(|character| if kept(character) { character } else { ' ' }));
+            let kept = |character| {
+                character == '\n' || !(literals || rest.starts_with("//") || rest.starts_with("/*"))
+            };
+            code.extend(
+                rest[..length]
+                    .chars()
+                    .map(|character| if kept(character) { character } else { ' ' }),
+            );
             rest = &rest[length..];
         }
         // An identifier that ends in r or b does not begin a literal.
         if character.is_alphanumeric() && length == 0 {
-            let end = rest.find(|next: char| !(next.is_alphanumeric() || next == '_')).unwrap_or(rest.len());
+            let end = rest
+                .find(|next: char| !(next.is_alphanumeric() || next == '_'))
+                .unwrap_or(rest.len());
             code.push_str(&rest[..end]);
             rest = &rest[end..];
         }
@@ -190,7 +253,9 @@ pub fn literal_or_comment(text: &str) -> usize {
             if hashes[count..].starts_with('"') {
                 let end = format!("\"{}", "#".repeat(count));
                 let body = prefix.len() + count + 1;
-                return text[body..].find(&end).map_or(text.len(), |found| body + found + end.len());
+                return text[body..]
+                    .find(&end)
+                    .map_or(text.len(), |found| body + found + end.len());
             }
         }
     }

@@ -1,5 +1,6 @@
-//! What a reader reads: tokens. Lines can be made fewer by writing them denser; tokens cannot. A token is an identifier, a
-//! number, a literal or one punctuation mark (`::` and `=>` are two). Comments, `use` lines and unit tests do not count.
+//! What a reader reads: tokens. Lines can be made fewer by writing them denser; tokens cannot. A
+//! token is an identifier, a number, a literal or one punctuation mark (`::` and `=>` are two).
+//! Comments, `use` lines and unit tests do not count.
 
 use super::source::literal_or_comment;
 
@@ -28,20 +29,25 @@ fn word_or_mark(text: &str) -> usize {
     let first = text.chars().next().unwrap();
     let from = first.len_utf8();
     let next = text[from..].chars().next();
-    let is_lifetime = first == '\'' && next.is_some_and(|next| next.is_ascii_alphabetic() || next == '_');
+    let is_lifetime =
+        first == '\'' && next.is_some_and(|next| next.is_ascii_alphabetic() || next == '_');
     let is_number = first.is_ascii_digit();
     if !is_lifetime && !is_number && !first.is_ascii_alphabetic() && first != '_' {
         return from;
     }
     let belongs = |character: char| is_of_word(character) || (is_number && character == '.');
-    text[from..].find(|character: char| !belongs(character)).map_or(text.len(), |end| from + end)
+    text[from..]
+        .find(|character: char| !belongs(character))
+        .map_or(text.len(), |end| from + end)
 }
 
 fn without_use_lines(tokens: Vec<&str>) -> Vec<&str> {
     let mut kept: Vec<&str> = Vec::new();
     let mut is_in_use = false;
     for token in tokens {
-        let begins = kept.last().is_none_or(|last| [";", "}", ")", "{", "]"].contains(last));
+        let begins = kept
+            .last()
+            .is_none_or(|last| [";", "}", ")", "{", "]"].contains(last));
         is_in_use = is_in_use || (token == "use" && begins);
         if !is_in_use {
             kept.push(token);
@@ -55,7 +61,8 @@ fn without_use_lines(tokens: Vec<&str>) -> Vec<&str> {
 pub fn functions<'a>(tokens: &[&'a str]) -> Vec<(&'a str, usize)> {
     let mut found = Vec::new();
     for (start, pair) in tokens.windows(2).enumerate() {
-        let is_name = pair[1].starts_with(|character: char| character.is_alphabetic() || character == '_');
+        let is_name =
+            pair[1].starts_with(|character: char| character.is_alphabetic() || character == '_');
         if pair[0] != "fn" || !is_name {
             continue;
         }
@@ -110,32 +117,52 @@ fn is_tuple(group: &[&str]) -> bool {
 
 /// How often a tuple of names is given a tuple of expressions: `let (a, b) = (x, y);`.
 pub fn tuple_lets(tokens: &[&str]) -> usize {
-    let starts = tokens.windows(2).enumerate().filter(|(_, pair)| *pair == ["let", "("]);
+    let starts = tokens
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| *pair == ["let", "("]);
     let is_one = |(start, _): (usize, &[&str])| {
         let names = &tokens[start + 1..];
         let after = &names[length_of_group(names)..];
-        let [equals, value @ ..] = after else { return false };
-        let length = if value.first() == Some(&"(") { length_of_group(value) } else { 0 };
-        *equals == "=" && length > 0 && is_tuple(&value[..length]) && value.get(length) == Some(&";")
+        let [equals, value @ ..] = after else {
+            return false;
+        };
+        let length = if value.first() == Some(&"(") {
+            length_of_group(value)
+        } else {
+            0
+        };
+        *equals == "="
+            && length > 0
+            && is_tuple(&value[..length])
+            && value.get(length) == Some(&";")
     };
     starts.filter(|start| is_one(*start)).count()
 }
 
 /// How many parameters of functions are tuples, by pattern or by type.
 pub fn tuple_parameters(tokens: &[&str]) -> usize {
-    let starts = tokens.windows(2).enumerate().filter(|(_, pair)| pair[0] == "fn");
+    let starts = tokens
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| pair[0] == "fn");
     let mut count = 0;
     for (start, _) in starts {
         let signature = &tokens[start..start + end_of_signature(&tokens[start..])];
-        let Some(open) = signature.iter().position(|token| *token == "(") else { continue };
+        let Some(open) = signature.iter().position(|token| *token == "(") else {
+            continue;
+        };
         let parameters = &signature[open..open + length_of_group(&signature[open..])];
         let mut depth = 0;
         for (at, token) in parameters.iter().enumerate() {
-            let begins_pattern = depth == 1 && ["(", ","].contains(&parameters[at.saturating_sub(1)]);
+            let begins_pattern =
+                depth == 1 && ["(", ","].contains(&parameters[at.saturating_sub(1)]);
             let begins_type = depth == 1 && [":", "&"].contains(&parameters[at.saturating_sub(1)]);
-            let is_group = *token == "(" && is_tuple(&parameters[at..at + length_of_group(&parameters[at..])]);
+            let is_group =
+                *token == "(" && is_tuple(&parameters[at..at + length_of_group(&parameters[at..])]);
             // A pattern with a type of its own is one parameter.
-            let is_type_of_pattern = at >= 2 && parameters[at - 1] == ":" && parameters[at - 2] == ")";
+            let is_type_of_pattern =
+                at >= 2 && parameters[at - 1] == ":" && parameters[at - 2] == ")";
             if is_group && (begins_pattern || (begins_type && !is_type_of_pattern)) {
                 count += 1;
             }

@@ -1,4 +1,5 @@
-//! `/account`: what a person sees of their sign-ins and applications, and what they can end. Nobody else can.
+//! `/account`: what a person sees of their sign-ins and applications, and what they can end. Nobody
+//! else can.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,10 @@ const OFFLINE: &str = "openid profile offline_access";
 /// Posts one of the page's forms.
 fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post("/account", &[&[("form_token", token.as_str())], form].concat())
+    browser.post(
+        "/account",
+        &[&[("form_token", token.as_str())], form].concat(),
+    )
 }
 
 fn change_password(browser: &mut Browser, present: &str, new: &str, again: &str) -> Answer {
@@ -30,11 +34,17 @@ fn change_password(browser: &mut Browser, present: &str, new: &str, again: &str)
 /// The values of all hidden fields of that name, in order.
 fn hidden(page: &Answer, name: &str) -> Vec<String> {
     let (text, marker) = (page.text(), format!("name=\"{name}\" value=\""));
-    text.split(&marker).skip(1).map(|rest| rest.split_once('"').unwrap().0.to_owned()).collect()
+    text.split(&marker)
+        .skip(1)
+        .map(|rest| rest.split_once('"').unwrap().0.to_owned())
+        .collect()
 }
 
 fn is_signed_in(browser: &mut Browser) -> bool {
-    browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query().contains_key("code")
+    browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .query()
+        .contains_key("code")
 }
 
 fn is_account(page: &Answer) -> bool {
@@ -51,7 +61,12 @@ fn bob(gatepost: &Gatepost) -> Browser {
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND detail ->> 'by' = 'user'";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -59,14 +74,32 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
     let answer = browser.get("/account");
-    assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
+    assert!(
+        answer.location().starts_with("/login?r="),
+        "{}",
+        answer.location()
+    );
     let page = browser.follow(answer);
-    assert!(page.text().contains("to see your account") && page.text().contains("name=\"password\""));
+    assert!(
+        page.text().contains("to see your account") && page.text().contains("name=\"password\"")
+    );
     // A wrong password shows the page again, a cancellation leads home.
     let wrong = sign_in(&mut browser, &page, "alice", "wrong");
-    assert!(wrong.status == 200 && wrong.text().contains("not correct"), "{}", wrong.text());
+    assert!(
+        wrong.status == 200 && wrong.text().contains("not correct"),
+        "{}",
+        wrong.text()
+    );
     let token = page.fields().remove("form_token").unwrap();
-    assert_eq!(browser.post(&page.action(), &[("form_token", &token), ("decision", "cancel")]).location(), "/");
+    assert_eq!(
+        browser
+            .post(
+                &page.action(),
+                &[("form_token", &token), ("decision", "cancel")]
+            )
+            .location(),
+        "/"
+    );
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert_eq!((answer.status, answer.location()), (303, "/account"));
     assert!(is_account(&browser.follow(answer)));
@@ -74,7 +107,9 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     assert!(is_account(&browser.visit(&page.action())));
     // Its address is good for this page alone, and for an hour.
     let sealed = page.action().replace("/login?", "/consent?");
-    browser.get(&sealed).assert_error_page(400, "GP1504", "consent");
+    browser
+        .get(&sealed)
+        .assert_error_page(400, "GP1504", "consent");
     // A session that came from an application's request will do.
     assert!(is_account(&signed_in(&gatepost).get("/account")));
     // Posting without a session changes nothing, and leads to the sign-in.
@@ -83,7 +118,13 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     assert!(answer.location().starts_with("/login?r="));
     let head = gatepost.connect().send("HEAD", "/account", &[], b"");
     assert_eq!((head.status, head.body.len()), (303, 0));
-    assert_eq!(gatepost.connect().send("PUT", "/account", &[], b"").header("allow"), Some("GET, HEAD, POST"));
+    assert_eq!(
+        gatepost
+            .connect()
+            .send("PUT", "/account", &[], b"")
+            .header("allow"),
+        Some("GET, HEAD, POST")
+    );
 }
 
 #[test]
@@ -94,57 +135,144 @@ fn the_page_shows_who_where_and_which_applications() {
     bob(&gatepost);
     let page = browser.get("/account");
     let text = page.text();
-    assert!(text.contains("Alice Smith") && text.contains("alice") && !text.contains("Bob"), "{text}");
+    assert!(
+        text.contains("Alice Smith") && text.contains("alice") && !text.contains("Bob"),
+        "{text}"
+    );
     assert!(text.contains("No application has lasting access"), "{text}");
     assert_eq!(text.matches("Signed in on ").count(), 2);
-    assert_eq!((text.matches("This browser").count(), hidden(&page, "session").len()), (1, 1));
-    assert_eq!((text.matches("With a password").count(), text.matches(" UTC").count()), (2, 6));
-    // A consent that is remembered, and a grant that lasts without one; what lives for an hour is no lasting access.
+    assert_eq!(
+        (
+            text.matches("This browser").count(),
+            hidden(&page, "session").len()
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        (
+            text.matches("With a password").count(),
+            text.matches(" UTC").count()
+        ),
+        (2, 6)
+    );
+    // A consent that is remembered, and a grant that lasts without one; what lives for an hour is
+    // no lasting access.
     CONF1.tokens(&gatepost, &mut elsewhere, "openid profile");
-    assert_eq!(hidden(&browser.get("/account"), "client_id"), Vec::<String>::new());
+    assert_eq!(
+        hidden(&browser.get("/account"), "client_id"),
+        Vec::<String>::new()
+    );
     CONF1.tokens(&gatepost, &mut elsewhere, OFFLINE);
     let consent = browser.visit(&authorize_path("conf2", RP2, &[]));
     decide(&mut browser, &consent, "allow", &["profile"], true);
     let page = browser.get("/account");
     assert_eq!(hidden(&page, "client_id"), ["conf1", "conf2"]);
     let text = page.text();
-    for words in ["First shop", "Second shop", "See your profile", "Keep access while you are away", "Allowed since"] {
+    for words in [
+        "First shop",
+        "Second shop",
+        "See your profile",
+        "Keep access while you are away",
+        "Allowed since",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // In the language of the browser.
-    browser.headers.push((String::from("Accept-Language"), String::from("de")));
-    assert!(browser.get("/account").text().contains("<h1>Ihr Konto</h1>"));
-    assert!(browser.get("/account?ui_locales=fr").text().contains("<h1>Votre compte</h1>"));
+    browser
+        .headers
+        .push((String::from("Accept-Language"), String::from("de")));
+    assert!(
+        browser
+            .get("/account")
+            .text()
+            .contains("<h1>Ihr Konto</h1>")
+    );
+    assert!(
+        browser
+            .get("/account?ui_locales=fr")
+            .text()
+            .contains("<h1>Votre compte</h1>")
+    );
     let page = gatepost.browser().visit("/account?ui_locales=it");
-    assert!(page.text().contains("per vedere il Suo account"), "{}", page.text());
-    assert_eq!(hidden(&bob(&gatepost).get("/account"), "client_id"), Vec::<String>::new());
+    assert!(
+        page.text().contains("per vedere il Suo account"),
+        "{}",
+        page.text()
+    );
+    assert_eq!(
+        hidden(&bob(&gatepost).get("/account"), "client_id"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn one_sign_in_or_all_others_can_be_ended() {
     let gatepost = Gatepost::start();
-    let (mut here, mut there, mut third) = (signed_in(&gatepost), signed_in(&gatepost), signed_in(&gatepost));
-    let tokens = redeem(&gatepost, &code(&mut there, &authorize_path("conf1", RP1, &[]))).json();
+    let (mut here, mut there, mut third) = (
+        signed_in(&gatepost),
+        signed_in(&gatepost),
+        signed_in(&gatepost),
+    );
+    let tokens = redeem(
+        &gatepost,
+        &code(&mut there, &authorize_path("conf1", RP1, &[])),
+    )
+    .json();
     let page = here.get("/account");
     let others = hidden(&page, "session");
     assert_eq!(others.len(), 2);
     // The latest sign-in stands first, so the first of the others is the third browser.
-    let answer = post(&mut here, &page, &[("decision", "end_session"), ("session", &others[0])]);
-    assert!(is_account(&answer) && answer.text().contains("You are signed out there."), "{}", answer.text());
+    let answer = post(
+        &mut here,
+        &page,
+        &[("decision", "end_session"), ("session", &others[0])],
+    );
+    assert!(
+        is_account(&answer) && answer.text().contains("You are signed out there."),
+        "{}",
+        answer.text()
+    );
     assert!(!is_signed_in(&mut third) && is_signed_in(&mut there) && is_signed_in(&mut here));
     assert_eq!(hidden(&answer, "session"), others[1..]);
-    let again = post(&mut here, &page, &[("decision", "end_session"), ("session", &others[0])]);
-    assert!(again.text().contains("That had ended already"), "{}", again.text());
+    let again = post(
+        &mut here,
+        &page,
+        &[("decision", "end_session"), ("session", &others[0])],
+    );
+    assert!(
+        again.text().contains("That had ended already"),
+        "{}",
+        again.text()
+    );
     let mut fourth = signed_in(&gatepost);
     let answer = post(&mut here, &page, &[("decision", "end_others")]);
-    assert!(answer.text().contains("signed out everywhere else"), "{}", answer.text());
+    assert!(
+        answer.text().contains("signed out everywhere else"),
+        "{}",
+        answer.text()
+    );
     assert!(!is_signed_in(&mut there) && !is_signed_in(&mut fourth) && is_signed_in(&mut here));
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
-    assert_eq!((hidden(&answer, "session").len(), events(&gatepost, "session_ended")), (0, 3));
+    assert_eq!(
+        (
+            hidden(&answer, "session").len(),
+            events(&gatepost, "session_ended")
+        ),
+        (0, 3)
+    );
     // This one ends as ever: by the page that asks.
     let own = "SELECT sid FROM sessions WHERE ended_at IS NULL";
-    let own: String = gatepost.database.client().query_one(own, &[]).unwrap().get(0);
-    let answer = post(&mut here, &page, &[("decision", "end_session"), ("session", &own)]);
+    let own: String = gatepost
+        .database
+        .client()
+        .query_one(own, &[])
+        .unwrap()
+        .get(0);
+    let answer = post(
+        &mut here,
+        &page,
+        &[("decision", "end_session"), ("session", &own)],
+    );
     assert_eq!(answer.location(), "/logout");
     assert!(is_signed_in(&mut here));
 }
@@ -154,23 +282,53 @@ fn nobody_ends_somebody_elses_session_by_naming_it() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let mut alice = signed_in(&gatepost);
     CONF1.tokens(&gatepost, &mut alice, OFFLINE);
-    let sid: String = gatepost.database.client().query_one("SELECT sid FROM sessions", &[]).unwrap().get(0);
+    let sid: String = gatepost
+        .database
+        .client()
+        .query_one("SELECT sid FROM sessions", &[])
+        .unwrap()
+        .get(0);
     let mut mallory = bob(&gatepost);
     let page = mallory.get("/account");
-    for session in [&sid, "", "x", "../..", &"A".repeat(27), &"A".repeat(300), "' OR 1=1 --"] {
-        let answer = post(&mut mallory, &page, &[("decision", "end_session"), ("session", session)]);
-        let harmless = answer.text().contains("That had ended already") || answer.text().contains("GP1505");
+    for session in [
+        &sid,
+        "",
+        "x",
+        "../..",
+        &"A".repeat(27),
+        &"A".repeat(300),
+        "' OR 1=1 --",
+    ] {
+        let answer = post(
+            &mut mallory,
+            &page,
+            &[("decision", "end_session"), ("session", session)],
+        );
+        let harmless =
+            answer.text().contains("That had ended already") || answer.text().contains("GP1505");
         assert!(harmless, "{session}: {}", answer.text());
     }
     post(&mut mallory, &page, &[("decision", "end_others")]);
     // Nor does withdrawing for oneself reach what somebody else allowed.
     for client_id in ["conf1", "nobody", "<script>", "conf1\u{202e}"] {
-        let answer = post(&mut mallory, &page, &[("decision", "withdraw"), ("client_id", client_id)]);
-        assert!(answer.text().contains("That had ended already") && !answer.text().contains("<script>"));
+        let answer = post(
+            &mut mallory,
+            &page,
+            &[("decision", "withdraw"), ("client_id", client_id)],
+        );
+        assert!(
+            answer.text().contains("That had ended already") && !answer.text().contains("<script>")
+        );
     }
     assert!(is_signed_in(&mut alice));
     assert_eq!(hidden(&alice.get("/account"), "client_id"), ["conf1"]);
-    assert_eq!((events(&gatepost, "session_ended"), events(&gatepost, "consent_withdrawn")), (0, 0));
+    assert_eq!(
+        (
+            events(&gatepost, "session_ended"),
+            events(&gatepost, "consent_withdrawn")
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -179,16 +337,33 @@ fn a_post_counts_only_from_the_page_of_this_session() {
     let (mut browser, mut other) = (signed_in(&gatepost), signed_in(&gatepost));
     let page = browser.get("/account");
     let right = page.attribute("name=\"form_token\"", "value").unwrap();
-    let of_other = other.get("/account").attribute("name=\"form_token\"", "value").unwrap();
-    let of_bob = bob(&gatepost).get("/account").attribute("name=\"form_token\"", "value").unwrap();
-    let of_logout = browser.get("/logout").fields().remove("form_token").unwrap();
+    let of_other = other
+        .get("/account")
+        .attribute("name=\"form_token\"", "value")
+        .unwrap();
+    let of_bob = bob(&gatepost)
+        .get("/account")
+        .attribute("name=\"form_token\"", "value")
+        .unwrap();
+    let of_logout = browser
+        .get("/logout")
+        .fields()
+        .remove("form_token")
+        .unwrap();
     for token in ["", "x", &of_other, &of_bob, &of_logout, &right[1..]] {
         for form in [
             &[("decision", "end_others")][..],
-            &[("decision", "change_password"), ("present_password", ALICE_PASSWORD), ("new_password", NEW_PASSWORD)],
+            &[
+                ("decision", "change_password"),
+                ("present_password", ALICE_PASSWORD),
+                ("new_password", NEW_PASSWORD),
+            ],
         ] {
             let answer = browser.post("/account", &[&[("form_token", token)], form].concat());
-            assert!(is_account(&answer) && answer.text().contains("changed while this page was open"), "{token}");
+            assert!(
+                is_account(&answer) && answer.text().contains("changed while this page was open"),
+                "{token}"
+            );
         }
     }
     let form = [("form_token", right.as_str()), ("decision", "end_others")];
@@ -200,19 +375,30 @@ fn a_post_counts_only_from_the_page_of_this_session() {
         [("Sec-Fetch-Site", "cross-site")],
         [("Sec-Fetch-Site", "same-site")],
     ] {
-        browser.post_from("/account", &headers, &form).assert_error_page(403, "GP1009", headers[0].1);
+        browser
+            .post_from("/account", &headers, &form)
+            .assert_error_page(403, "GP1009", headers[0].1);
     }
     browser.get(&format!("/account?form_token={right}&decision=end_others"));
     for decision in ["", "END_OTHERS", "sign_out", "allow"] {
-        let answer = browser.post("/account", &[("form_token", &right), ("decision", decision)]);
+        let answer = browser.post(
+            "/account",
+            &[("form_token", &right), ("decision", decision)],
+        );
         answer.assert_error_page(400, "GP1505", decision);
     }
-    browser.post("/account", &[form[0], form[1], form[1]]).assert_error_page(400, "GP1002", "twice");
+    browser
+        .post("/account", &[form[0], form[1], form[1]])
+        .assert_error_page(400, "GP1002", "twice");
     assert!(is_signed_in(&mut other));
     // What was drawn before this person signed in anew is drawn again.
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
-    assert!(post(&mut browser, &page, &form[1..]).text().contains("changed while this page was open"));
+    assert!(
+        post(&mut browser, &page, &form[1..])
+            .text()
+            .contains("changed while this page was open")
+    );
     assert!(is_signed_in(&mut other));
 }
 
@@ -221,22 +407,42 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let mut browser = signed_in(&gatepost);
     // Long ago: taking something away needs no fresh sign-in.
-    gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '9 hours'");
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '9 hours'");
     let unremembered = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let remembered = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let in_flight = CONF2.code(&mut browser, &[]);
     let page = browser.get("/account");
     assert_eq!(hidden(&page, "client_id"), ["conf1", "conf2"]);
-    let answer = post(&mut browser, &page, &[("decision", "withdraw"), ("client_id", "conf2")]);
-    assert!(is_account(&answer) && answer.text().contains("<bdi>Second shop</bdi></strong> no longer has access"));
+    let answer = post(
+        &mut browser,
+        &page,
+        &[("decision", "withdraw"), ("client_id", "conf2")],
+    );
+    assert!(
+        is_account(&answer)
+            && answer
+                .text()
+                .contains("<bdi>Second shop</bdi></strong> no longer has access")
+    );
     assert_eq!(hidden(&answer, "client_id"), ["conf1"]);
-    assert_eq!(CONF2.redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    assert_eq!(
+        CONF2.redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
     assert_eq!(CONF2.refresh(&gatepost, refresh(&remembered)).status, 400);
     assert_eq!(userinfo(&gatepost, access(&remembered)).status, 401);
     assert_eq!(CONF1.refresh(&gatepost, refresh(&unremembered)).status, 200);
     // Allowing it again, be it at once, counts.
     let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", OFFLINE)]));
-    let answer = decide(&mut browser, &page, "allow", &["profile", "offline_access"], true);
+    let answer = decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "offline_access"],
+        true,
+    );
     let tokens = CONF2.redeem(&gatepost, &answer.query()["code"]);
     assert_eq!(tokens.status, 200, "{}", tokens.text());
     let tokens = tokens.json();
@@ -245,7 +451,11 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     assert!(CONF2.code(&mut browser, &[("prompt", "none")]).len() > 20);
     let page = browser.get("/account");
     for (client_id, name) in [("conf1", "First shop"), ("conf2", "Second shop")] {
-        let answer = post(&mut browser, &page, &[("decision", "withdraw"), ("client_id", client_id)]);
+        let answer = post(
+            &mut browser,
+            &page,
+            &[("decision", "withdraw"), ("client_id", client_id)],
+        );
         assert!(answer.text().contains(name), "{}", answer.text());
     }
     assert_eq!(events(&gatepost, "consent_withdrawn"), 3);
@@ -258,18 +468,38 @@ fn what_is_allowed_anew_after_a_withdrawal_outlives_no_revocation() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let withdraw = |browser: &mut Browser| {
         let page = browser.get("/account");
-        let answer = post(browser, &page, &[("decision", "withdraw"), ("client_id", "conf2")]);
-        assert!(answer.text().contains("no longer has access"), "{}", answer.text());
+        let answer = post(
+            browser,
+            &page,
+            &[("decision", "withdraw"), ("client_id", "conf2")],
+        );
+        assert!(
+            answer.text().contains("no longer has access"),
+            "{}",
+            answer.text()
+        );
     };
-    for revocation in [&["user", "revoke", "alice"][..], &["client", "revoke", "conf2"], &["revoke", "--everything"]] {
+    for revocation in [
+        &["user", "revoke", "alice"][..],
+        &["client", "revoke", "conf2"],
+        &["revoke", "--everything"],
+    ] {
         let mut browser = signed_in(&gatepost);
         CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         withdraw(&mut browser);
         let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
         gatepost.run_well(revocation, "");
-        assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401, "{revocation:?}");
-        assert_eq!(CONF2.refresh(&gatepost, refresh(&tokens)).status, 400, "{revocation:?}");
+        assert_eq!(
+            userinfo(&gatepost, access(&tokens)).status,
+            401,
+            "{revocation:?}"
+        );
+        assert_eq!(
+            CONF2.refresh(&gatepost, refresh(&tokens)).status,
+            400,
+            "{revocation:?}"
+        );
         gatepost.settle();
     }
 }
@@ -284,7 +514,11 @@ fn a_new_password_ends_all_but_this_session() {
     let bobs = CONF1.tokens(&gatepost, &mut bob(&gatepost), OFFLINE);
     let before = here.cookies.clone();
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(is_account(&answer) && answer.text().contains("Your password is changed"), "{}", answer.text());
+    assert!(
+        is_account(&answer) && answer.text().contains("Your password is changed"),
+        "{}",
+        answer.text()
+    );
     assert_eq!(hidden(&answer, "session").len(), 0);
     // This session goes on under a new handle, with its sid and its auth_time.
     assert_ne!(here.cookies, before);
@@ -292,7 +526,8 @@ fn a_new_password_ends_all_but_this_session() {
     thief.cookies = before;
     assert!(!is_signed_in(&mut thief) && !is_signed_in(&mut there));
     let tokens = CONF1.tokens(&gatepost, &mut here, OFFLINE);
-    let claims = |tokens: &Value| crate::support::flow::decode_jwt(tokens["id_token"].as_str().unwrap()).1;
+    let claims =
+        |tokens: &Value| crate::support::flow::decode_jwt(tokens["id_token"].as_str().unwrap()).1;
     for name in ["sid", "sub", "auth_time"] {
         assert_eq!(claims(&tokens)[name], claims(&online)[name], "{name}");
     }
@@ -301,17 +536,36 @@ fn a_new_password_ends_all_but_this_session() {
     // Everything that was there before is over; what is bob's is not.
     assert_eq!(userinfo(&gatepost, access(&online)).status, 401);
     assert_eq!(userinfo(&gatepost, access(&offline)).status, 401);
-    assert_eq!(CONF1.refresh(&gatepost, refresh(&offline)).json()["error"], "invalid_grant");
-    assert_eq!(CONF1.redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    assert_eq!(
+        CONF1.refresh(&gatepost, refresh(&offline)).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        CONF1.redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
     assert_eq!(CONF1.refresh(&gatepost, refresh(&bobs)).status, 200);
     // The page is drawn under the new handle: its forms work.
     let third = change_password(&mut here, NEW_PASSWORD, ALICE_PASSWORD, ALICE_PASSWORD);
-    assert!(third.text().contains("Your password is changed"), "{}", third.text());
-    assert_eq!((events(&gatepost, "password_changed"), events(&gatepost, "session_ended")), (2, 1));
+    assert!(
+        third.text().contains("Your password is changed"),
+        "{}",
+        third.text()
+    );
+    assert_eq!(
+        (
+            events(&gatepost, "password_changed"),
+            events(&gatepost, "session_ended")
+        ),
+        (2, 1)
+    );
     for (password, gets_in) in [(NEW_PASSWORD, false), (ALICE_PASSWORD, true)] {
         let mut browser = gatepost.browser();
         let page = browser.visit("/account");
-        assert_eq!(sign_in(&mut browser, &page, "alice", password).status == 303, gets_in);
+        assert_eq!(
+            sign_in(&mut browser, &page, "alice", password).status == 303,
+            gets_in
+        );
     }
 }
 
@@ -321,29 +575,72 @@ fn a_password_that_will_not_do_changes_nothing() {
     let (mut here, mut there) = (signed_in(&gatepost), signed_in(&gatepost));
     let stored = || -> String {
         let found = "SELECT password_hash FROM users WHERE username = 'alice'";
-        gatepost.database.client().query_one(found, &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one(found, &[])
+            .unwrap()
+            .get(0)
     };
     let before = stored();
     let long = "x".repeat(1_025);
     for (present, new, again, problem) in [
-        ("", NEW_PASSWORD, NEW_PASSWORD, "Enter your present password."),
-        ("wrong", NEW_PASSWORD, NEW_PASSWORD, "The present password is not correct."),
-        (BOB_PASSWORD, NEW_PASSWORD, NEW_PASSWORD, "The present password is not correct."),
+        (
+            "",
+            NEW_PASSWORD,
+            NEW_PASSWORD,
+            "Enter your present password.",
+        ),
+        (
+            "wrong",
+            NEW_PASSWORD,
+            NEW_PASSWORD,
+            "The present password is not correct.",
+        ),
+        (
+            BOB_PASSWORD,
+            NEW_PASSWORD,
+            NEW_PASSWORD,
+            "The present password is not correct.",
+        ),
         (ALICE_PASSWORD, "", "", "at least 8 characters"),
         (ALICE_PASSWORD, "short", "short", "at least 8 characters"),
-        (ALICE_PASSWORD, "Password", "Password", "at least 8 characters"),
+        (
+            ALICE_PASSWORD,
+            "Password",
+            "Password",
+            "at least 8 characters",
+        ),
         (ALICE_PASSWORD, &long, &long, "at least 8 characters"),
-        (ALICE_PASSWORD, NEW_PASSWORD, "another passphrase", "are not the same"),
+        (
+            ALICE_PASSWORD,
+            NEW_PASSWORD,
+            "another passphrase",
+            "are not the same",
+        ),
         (ALICE_PASSWORD, NEW_PASSWORD, "", "are not the same"),
     ] {
         let answer = change_password(&mut here, present, new, again);
-        assert!(is_account(&answer) && answer.text().contains(problem), "{problem}: {}", answer.text());
-        assert!(answer.text().contains("role=\"alert\"") && answer.text().contains("<title>Error: "));
-        assert!(!answer.text().contains(NEW_PASSWORD), "a password is never shown again");
+        assert!(
+            is_account(&answer) && answer.text().contains(problem),
+            "{problem}: {}",
+            answer.text()
+        );
+        assert!(
+            answer.text().contains("role=\"alert\"") && answer.text().contains("<title>Error: ")
+        );
+        assert!(
+            !answer.text().contains(NEW_PASSWORD),
+            "a password is never shown again"
+        );
         assert_eq!(answer.headers_named("set-cookie").len(), 0);
     }
-    change_password(&mut here, &long, NEW_PASSWORD, NEW_PASSWORD).assert_error_page(400, "GP1003", "long");
-    assert_eq!((stored(), events(&gatepost, "password_change_refused")), (before, 2));
+    change_password(&mut here, &long, NEW_PASSWORD, NEW_PASSWORD)
+        .assert_error_page(400, "GP1003", "long");
+    assert_eq!(
+        (stored(), events(&gatepost, "password_change_refused")),
+        (before, 2)
+    );
     assert!(is_signed_in(&mut here) && is_signed_in(&mut there));
     let log = gatepost.log();
     assert!(!log.contains(NEW_PASSWORD) && !log.contains(ALICE_PASSWORD));
@@ -358,80 +655,169 @@ fn wrong_present_passwords_are_counted_with_those_of_the_sign_in() {
     let page = other.visit("/account");
     sign_in(&mut other, &page, "alice", "wrong");
     for _ in 0..2 {
-        assert_eq!(change_password(&mut here, "wrong", NEW_PASSWORD, NEW_PASSWORD).status, 200);
+        assert_eq!(
+            change_password(&mut here, "wrong", NEW_PASSWORD, NEW_PASSWORD).status,
+            200
+        );
     }
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
     assert_eq!(answer.status, 429, "{}", answer.text());
-    assert!(answer.text().contains("too many failed attempts") && answer.header("retry-after").is_some());
-    assert_eq!(sign_in(&mut other, &page, "alice", ALICE_PASSWORD).status, 429);
+    assert!(
+        answer.text().contains("too many failed attempts")
+            && answer.header("retry-after").is_some()
+    );
+    assert_eq!(
+        sign_in(&mut other, &page, "alice", ALICE_PASSWORD).status,
+        429
+    );
     // What she has goes on, and everything but the password can be changed.
     assert!(is_signed_in(&mut here));
     let page = here.get("/account");
-    assert!(post(&mut here, &page, &[("decision", "end_others")]).text().contains("everywhere else"));
+    assert!(
+        post(&mut here, &page, &[("decision", "end_others")])
+            .text()
+            .contains("everywhere else")
+    );
     gatepost.database.run("DELETE FROM sign_in_failures");
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(answer.text().contains("Your password is changed"), "{}", answer.text());
+    assert!(
+        answer.text().contains("Your password is changed"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
 fn who_is_disabled_or_signed_out_sees_and_changes_nothing() {
     let gatepost = Gatepost::start();
     for (end, mend) in [
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
         ("UPDATE sessions SET ended_at = now()", ""),
-        ("UPDATE sessions SET expires_at = now() - interval '1 second'", ""),
+        (
+            "UPDATE sessions SET expires_at = now() - interval '1 second'",
+            "",
+        ),
         ("UPDATE users SET epoch = epoch + 1", ""),
     ] {
         let mut browser = signed_in(&gatepost);
         let page = browser.get("/account");
         assert!(is_account(&page), "{end}");
         gatepost.database.run(end);
-        for answer in [browser.get("/account"), post(&mut browser, &page, &[("decision", "end_others")])] {
-            assert!(answer.location().starts_with("/login?r="), "{end}: {}", answer.text());
+        for answer in [
+            browser.get("/account"),
+            post(&mut browser, &page, &[("decision", "end_others")]),
+        ] {
+            assert!(
+                answer.location().starts_with("/login?r="),
+                "{end}: {}",
+                answer.text()
+            );
         }
         gatepost.database.run(mend);
     }
     // Who signs in elsewhere alone has no password to change.
     let mut browser = signed_in(&gatepost);
     let page = browser.get("/account");
-    gatepost.database.run("UPDATE users SET password_hash = NULL");
-    assert!(!browser.get("/account").text().contains("name=\"present_password\""));
-    let form = [("decision", "change_password"), ("present_password", ALICE_PASSWORD), ("new_password", NEW_PASSWORD)];
-    let answer = post(&mut browser, &page, &[&form[..], &[("new_password_again", NEW_PASSWORD)]].concat());
-    assert!(answer.text().contains("The present password is not correct."), "{}", answer.text());
+    gatepost
+        .database
+        .run("UPDATE users SET password_hash = NULL");
+    assert!(
+        !browser
+            .get("/account")
+            .text()
+            .contains("name=\"present_password\"")
+    );
+    let form = [
+        ("decision", "change_password"),
+        ("present_password", ALICE_PASSWORD),
+        ("new_password", NEW_PASSWORD),
+    ];
+    let answer = post(
+        &mut browser,
+        &page,
+        &[&form[..], &[("new_password_again", NEW_PASSWORD)]].concat(),
+    );
+    assert!(
+        answer
+            .text()
+            .contains("The present password is not correct."),
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
 fn without_a_client_one_signs_in_without_a_tenant_or_within_the_one_named() {
     let mut registered = document();
-    registered["tenants"] = json!([{"name": "acme", "display_name": "ACME <b>Ltd</b>"}, {"name": "globex"}]);
-    let of_acme =
-        json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme", "claims": {"name": "Alice of ACME"}});
+    registered["tenants"] =
+        json!([{"name": "acme", "display_name": "ACME <b>Ltd</b>"}, {"name": "globex"}]);
+    let of_acme = json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme", "claims": {"name": "Alice of ACME"}});
     registered["users"].as_array_mut().unwrap().push(of_acme);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = gatepost.browser();
     for tenant in ["nope", "ACME", "<script>", "acme globex", &"x".repeat(301)] {
         let encoded = crate::support::http::encode(&[("tenant", tenant)]);
         let answer = browser.get(&format!("/account?{encoded}"));
-        assert!(answer.status == 400 && !answer.text().contains("<script>"), "{tenant}: {}", answer.text());
+        assert!(
+            answer.status == 400 && !answer.text().contains("<script>"),
+            "{tenant}: {}",
+            answer.text()
+        );
     }
-    browser.get("/account?tenant=acme&tenant=globex").assert_error_page(400, "GP1002", "twice");
+    browser
+        .get("/account?tenant=acme&tenant=globex")
+        .assert_error_page(400, "GP1002", "twice");
     let page = browser.visit("/account?tenant=acme");
-    assert!(page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"), "{}", page.text());
-    assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 200, "that is another alice");
+    assert!(
+        page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"),
+        "{}",
+        page.text()
+    );
+    assert_eq!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
+        200,
+        "that is another alice"
+    );
     let answer = sign_in(&mut browser, &page, "alice", BOB_PASSWORD);
     let page = browser.follow(answer);
-    assert!(page.text().contains("Alice of ACME") && page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"));
-    assert!(is_account(&browser.get("/account")) && is_account(&browser.get("/account?tenant=acme")));
-    // Another tenant means another sign-in, and the password that is changed is that of this tenant's alice.
-    assert!(browser.visit("/account?tenant=globex").text().contains("name=\"password\""));
+    assert!(
+        page.text().contains("Alice of ACME")
+            && page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;")
+    );
+    assert!(
+        is_account(&browser.get("/account")) && is_account(&browser.get("/account?tenant=acme"))
+    );
+    // Another tenant means another sign-in, and the password that is changed is that of this
+    // tenant's alice.
+    assert!(
+        browser
+            .visit("/account?tenant=globex")
+            .text()
+            .contains("name=\"password\"")
+    );
     let answer = change_password(&mut browser, BOB_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(answer.text().contains("Your password is changed"), "{}", answer.text());
+    assert!(
+        answer.text().contains("Your password is changed"),
+        "{}",
+        answer.text()
+    );
     let mut other = gatepost.browser();
     let page = other.visit("/account");
     assert!(!page.text().contains("ACME"));
-    assert_eq!(sign_in(&mut other, &page, "alice", ALICE_PASSWORD).location(), "/account");
+    assert_eq!(
+        sign_in(&mut other, &page, "alice", ALICE_PASSWORD).location(),
+        "/account"
+    );
     // Where no tenant is registered, names mean nothing.
     let plain = Gatepost::start();
-    assert!(plain.browser().visit("/account?tenant=acme").text().contains("name=\"password\""));
+    assert!(
+        plain
+            .browser()
+            .visit("/account?tenant=acme")
+            .text()
+            .contains("name=\"password\"")
+    );
 }

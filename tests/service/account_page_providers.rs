@@ -1,5 +1,5 @@
-//! Providers that the account page does not offer: no name of them reaches whoever comes without a client, and nobody lets
-//! themselves in through one by linking it there.
+//! Providers that the account page does not offer: no name of them reaches whoever comes without a
+//! client, and nobody lets themselves in through one by linking it there.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ use crate::support::upstream::{Place, SUBJECT};
 
 const UNAVAILABLE: &str = "not available at the moment";
 
-/// `up` is the staff's: closed to new people, kept from the account page, and the only way into the client `staff`.
+/// `up` is the staff's: closed to new people, kept from the account page, and the only way into the
+/// client `staff`.
 fn start() -> House {
     let staff = json!({"identity_providers": ["up"]});
     let closed = json!({"provision": false, "account_page": false});
@@ -24,7 +25,8 @@ impl House {
     /// Registers the provider anew.
     fn register(&self, name: &str, changes: Value) {
         let upstream = if name == "up" { &self.up } else { &self.other };
-        self.gatepost.apply(&json!({"identity_providers": [upstream.registration(name, changes)]}));
+        self.gatepost
+            .apply(&json!({"identity_providers": [upstream.registration(name, changes)]}));
     }
 
     fn visit_staff(&self, person: &mut Traveller) -> Answer {
@@ -41,28 +43,60 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
     let house = start();
     let mut stranger = Traveller::new();
     let page = stranger.visit(&house.address("/account"));
-    assert!(page.text().contains("Sign-in other") && !names_up(&page), "{}", page.text());
+    assert!(
+        page.text().contains("Sign-in other") && !names_up(&page),
+        "{}",
+        page.text()
+    );
     let answer = choose(house.browser(&mut stranger), &page, "up");
     answer.assert_error_page(400, "GP1505", "asked for all the same");
-    assert!(!names_up(&answer) && house.up.visits() == 0, "{}", answer.text());
+    assert!(
+        !names_up(&answer) && house.up.visits() == 0,
+        "{}",
+        answer.text()
+    );
 
-    // Whoever came by it through the client that allows it sees who they are, and is offered it no more than others.
+    // Whoever came by it through the client that allows it sees who they are, and is offered it no
+    // more than others.
     let subject = ["--issuer", house.up.issuer(), "--subject", SUBJECT];
-    house.gatepost.run_well(&[&["user", "link", "alice"], &subject[..]].concat(), "");
+    house
+        .gatepost
+        .run_well(&[&["user", "link", "alice"], &subject[..]].concat(), "");
     let mut alice = Traveller::new();
     let answer = house.visit_staff(&mut alice);
-    let tokens = issued(&redeem_with(&house.gatepost, "staff", &answer.query()["code"], &[]));
+    let tokens = issued(&redeem_with(
+        &house.gatepost,
+        "staff",
+        &answer.query()["code"],
+        &[],
+    ));
     let claims = verified(&house.gatepost, text(&tokens, "id_token")).1;
     assert_eq!(claims["sub"], json!(house.sub("alice")));
     let page = alice.get(&house.address("/account"));
-    assert!(page.status == 200 && page.text().contains("Alice Smith"), "{}", page.text());
+    assert!(
+        page.status == 200 && page.text().contains("Alice Smith"),
+        "{}",
+        page.text()
+    );
     assert!(!page.text().contains("name=\"provider\" value=\"up\""));
-    let listed: Value = serde_json::from_str(&house.gatepost.run_well(&["idp", "list", "--json"], "")).unwrap();
-    let up = listed.as_array().unwrap().iter().find(|one| one["name"] == "up").unwrap();
-    assert_eq!((&up["account_page"], &up["provision"]), (&json!(false), &json!(false)));
+    let listed: Value =
+        serde_json::from_str(&house.gatepost.run_well(&["idp", "list", "--json"], "")).unwrap();
+    let up = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "up")
+        .unwrap();
+    assert_eq!(
+        (&up["account_page"], &up["provision"]),
+        (&json!(false), &json!(false))
+    );
     let exported = house.gatepost.run_well(&["export"], "");
     assert!(exported.contains("account_page"), "{exported}");
-    assert_eq!(house.gatepost.run(&["plan", "-"], &exported).status.code(), Some(0));
+    assert_eq!(
+        house.gatepost.run(&["plan", "-"], &exported).status.code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -70,17 +104,35 @@ fn nobody_lets_themselves_in_by_linking_a_provider_kept_from_the_account_page() 
     let house = start();
     house.register("other", json!({"provision": true}));
     let mut stranger = Traveller::new();
-    assert!(house.visit_staff(&mut stranger).text().contains("There is no account here for you"));
+    assert!(
+        house
+            .visit_staff(&mut stranger)
+            .text()
+            .contains("There is no account here for you")
+    );
     let page = stranger.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut stranger), &page, "other");
     let account = stranger.follow(&house.gatepost.base_url, answer);
-    assert!(account.text().contains("Your account") && !names_up(&account), "{}", account.text());
+    assert!(
+        account.text().contains("Your account") && !names_up(&account),
+        "{}",
+        account.text()
+    );
     assert_eq!(house.links(), 1, "by the open provider");
     let visits = house.up.visits();
     let answer = house.post(&mut stranger, &[("decision", "link"), ("provider", "up")]);
-    assert!(answer.text().contains(UNAVAILABLE) && !names_up(&answer), "{}", answer.text());
+    assert!(
+        answer.text().contains(UNAVAILABLE) && !names_up(&answer),
+        "{}",
+        answer.text()
+    );
     assert_eq!((house.up.visits(), house.links()), (visits, 1));
-    assert!(house.visit_staff(&mut stranger).text().contains("There is no account here for you"));
+    assert!(
+        house
+            .visit_staff(&mut stranger)
+            .text()
+            .contains("There is no account here for you")
+    );
 }
 
 #[test]
@@ -90,21 +142,47 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
     let callback = house.at_the_gate(&mut alice, "up");
     let at_the_question = house.at_the_gate(&mut asked, "up");
     let question = asked.get(&at_the_question);
-    assert!(question.text().contains("confirm_link"), "{}", question.text());
+    assert!(
+        question.text().contains("confirm_link"),
+        "{}",
+        question.text()
+    );
     let page = newcomer.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut newcomer), &page, "up");
     let site = house.gatepost.base_url.clone();
-    let sign_in = newcomer.follow_until(&site, answer, |next| next.contains("/external/")).location().to_owned();
-    let (redeemed, users) = (house.up.received(Place::Token).len(), house.gatepost.database.count("users"));
+    let sign_in = newcomer
+        .follow_until(&site, answer, |next| next.contains("/external/"))
+        .location()
+        .to_owned();
+    let (redeemed, users) = (
+        house.up.received(Place::Token).len(),
+        house.gatepost.database.count("users"),
+    );
 
     house.register("up", json!({"account_page": false}));
     for answer in [alice.get(&callback), house.confirm(&mut asked, &question)] {
-        assert!(answer.text().contains(UNAVAILABLE) && !answer.text().contains("confirm_link"), "{}", answer.text());
+        assert!(
+            answer.text().contains(UNAVAILABLE) && !answer.text().contains("confirm_link"),
+            "{}",
+            answer.text()
+        );
     }
     let answer = newcomer.get(&sign_in);
-    assert_eq!((answer.status, answer.header("location")), (200, None), "{}", answer.text());
-    assert_eq!((house.links(), house.gatepost.database.count("users")), (0, users));
-    assert_eq!(house.up.received(Place::Token).len(), redeemed, "no code was redeemed");
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (200, None),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        (house.links(), house.gatepost.database.count("users")),
+        (0, users)
+    );
+    assert_eq!(
+        house.up.received(Place::Token).len(),
+        redeemed,
+        "no code was redeemed"
+    );
 }
 
 #[test]
@@ -119,11 +197,23 @@ fn a_provider_that_no_enabled_client_allows_is_not_offered_for_the_account() {
     };
     let house = House::start_with(with_staff(false), &json!({}), &[]);
     let page = Traveller::new().visit(&house.address("/account"));
-    assert!(page.text().contains("Sign-in other") && !names_up(&page), "{}", page.text());
+    assert!(
+        page.text().contains("Sign-in other") && !names_up(&page),
+        "{}",
+        page.text()
+    );
     let mut alice = house.alice();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(answer.text().contains(UNAVAILABLE) && !names_up(&answer), "{}", answer.text());
+    assert!(
+        answer.text().contains(UNAVAILABLE) && !names_up(&answer),
+        "{}",
+        answer.text()
+    );
 
-    house.gatepost.apply(&json!({"clients": with_staff(true)["clients"]}));
-    assert!(names_up(&Traveller::new().visit(&house.address("/account"))));
+    house
+        .gatepost
+        .apply(&json!({"clients": with_staff(true)["clients"]}));
+    assert!(names_up(
+        &Traveller::new().visit(&house.address("/account"))
+    ));
 }

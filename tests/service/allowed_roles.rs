@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, issued, redeem_with, sign_in, text, userinfo, with_clients,
+    assert_refused, authorize_path, basic, code, issued, redeem_with, sign_in, text, userinfo,
+    with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::introspect_as;
 
@@ -43,7 +46,11 @@ fn start() -> Gatepost {
 fn signed_in_as(gatepost: &Gatepost, username: &str, password: &str) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(sign_in(&mut browser, &page, username, password).location().starts_with(RP1));
+    assert!(
+        sign_in(&mut browser, &page, username, password)
+            .location()
+            .starts_with(RP1)
+    );
     browser
 }
 
@@ -52,14 +59,34 @@ fn give_role(gatepost: &Gatepost, username: &str, role: &str) {
 }
 
 fn refresh(gatepost: &Gatepost, tokens: &Value) -> Answer {
-    let form = [("grant_type", "refresh_token"), ("refresh_token", text(tokens, "refresh_token"))];
-    gatepost.post("/connect/token", &[("Authorization", &basic("staff", CONF1_SECRET))], &form)
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(tokens, "refresh_token")),
+    ];
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("staff", CONF1_SECRET))],
+        &form,
+    )
 }
 
 fn is_the_closed_page(page: &Answer, name: &str) {
-    assert_eq!((page.status, page.header("location")), (403, None), "{}", page.text());
-    assert!(page.text().contains("not open to your account"), "{}", page.text());
-    assert!(page.text().contains(name) && !page.text().contains("value=\"continue\""), "{}", page.text());
+    assert_eq!(
+        (page.status, page.header("location")),
+        (403, None),
+        "{}",
+        page.text()
+    );
+    assert!(
+        page.text().contains("not open to your account"),
+        "{}",
+        page.text()
+    );
+    assert!(
+        page.text().contains(name) && !page.text().contains("value=\"continue\""),
+        "{}",
+        page.text()
+    );
 }
 
 #[test]
@@ -72,7 +99,13 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     assert!(page.text().contains("First shop"), "{}", page.text());
     is_the_closed_page(&device::decide(&mut bob, &page, "continue", &[]), "Bob");
     let refused = device::decide(&mut bob, &page, "cancel", &[]);
-    assert!(refused.location().starts_with(&format!("{RP1}?error=access_denied&")), "{}", refused.location());
+    assert!(
+        refused
+            .location()
+            .starts_with(&format!("{RP1}?error=access_denied&")),
+        "{}",
+        refused.location()
+    );
     let silent = bob.get(&authorize_path("staff", RP1, &[("prompt", "none")]));
     assert_eq!(silent.query()["error"], "access_denied");
     gatepost.await_log("the reason", |log| log.contains("GP1139"));
@@ -80,7 +113,11 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     let form = device::decide(&mut bob, &page, "another", &[]);
     assert!(form.text().contains("name=\"password\""), "{}", form.text());
     let answer = sign_in(&mut bob, &form, "alice", ALICE_PASSWORD);
-    assert!(answer.location().starts_with(&format!("{RP1}?code=")), "{}", answer.location());
+    assert!(
+        answer.location().starts_with(&format!("{RP1}?code=")),
+        "{}",
+        answer.location()
+    );
     // Everybody else's application is open to bob as before.
     signed_in_as(&gatepost, "bob", BOB_PASSWORD);
 }
@@ -88,15 +125,28 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
 #[test]
 fn who_signs_in_for_it_is_told_at_once_and_a_role_given_since_counts() {
     let gatepost = start();
-    for prompt in [&[][..], &[("prompt", "login")], &[("prompt", "consent")], &[("prompt", "select_account")]] {
+    for prompt in [
+        &[][..],
+        &[("prompt", "login")],
+        &[("prompt", "consent")],
+        &[("prompt", "select_account")],
+    ] {
         let mut browser = gatepost.browser();
         let page = browser.visit(&authorize_path("staff", RP1, prompt));
         is_the_closed_page(&sign_in(&mut browser, &page, "bob", BOB_PASSWORD), "Bob");
     }
     let mut browser = signed_in_as(&gatepost, "bob", BOB_PASSWORD);
     give_role(&gatepost, "bob", r#"["user", "staff"]"#);
-    let tokens = issued(&redeem_with(&gatepost, "staff", &code(&mut browser, &authorize_path("staff", RP1, &[])), &[]));
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+    let tokens = issued(&redeem_with(
+        &gatepost,
+        "staff",
+        &code(&mut browser, &authorize_path("staff", RP1, &[])),
+        &[],
+    ));
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        200
+    );
     for role in ["Staff", "sta", r#"["user", 7]"#, "null", r#"{"staff": 1}"#] {
         gatepost
             .database
@@ -115,18 +165,41 @@ fn a_role_taken_away_ends_codes_and_refreshes_until_it_is_given_back() {
     let gatepost = start();
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let path = authorize_path("staff", RP1, &[("scope", "openid offline_access")]);
-    let tokens = issued(&redeem_with(&gatepost, "staff", &code(&mut alice, &path), &[]));
+    let tokens = issued(&redeem_with(
+        &gatepost,
+        "staff",
+        &code(&mut alice, &path),
+        &[],
+    ));
     let late = code(&mut alice, &path);
     give_role(&gatepost, "alice", "user");
-    assert_refused(&redeem_with(&gatepost, "staff", &late, &[]), 400, "invalid_grant", "code");
+    assert_refused(
+        &redeem_with(&gatepost, "staff", &late, &[]),
+        400,
+        "invalid_grant",
+        "code",
+    );
     for _ in 0..2 {
-        assert_refused(&refresh(&gatepost, &tokens), 400, "invalid_grant", "refresh");
+        assert_refused(
+            &refresh(&gatepost, &tokens),
+            400,
+            "invalid_grant",
+            "refresh",
+        );
     }
     give_role(&gatepost, "alice", "staff");
     // What was refused has moved nothing; the code was spent.
     let refreshed = issued(&refresh(&gatepost, &tokens));
-    assert_eq!(userinfo(&gatepost, text(&refreshed, "access_token")).status, 200);
-    assert_refused(&redeem_with(&gatepost, "staff", &late, &[]), 400, "invalid_grant", "code once more");
+    assert_eq!(
+        userinfo(&gatepost, text(&refreshed, "access_token")).status,
+        200
+    );
+    assert_refused(
+        &redeem_with(&gatepost, "staff", &late, &[]),
+        400,
+        "invalid_grant",
+        "code once more",
+    );
 }
 
 /// What UserInfo and introspection say of an access token of that client.
@@ -134,7 +207,10 @@ fn is_alive(gatepost: &Gatepost, client_id: &str, token: &str) -> bool {
     let answer = userinfo(gatepost, token);
     let told = introspect_as(gatepost, (client_id, CONF1_SECRET), token);
     match answer.status {
-        200 => assert!(answer.json()["sub"] == told["sub"] && told["active"] == true, "{told}"),
+        200 => assert!(
+            answer.json()["sub"] == told["sub"] && told["active"] == true,
+            "{told}"
+        ),
         _ => {
             assert_refused(&answer, 401, "invalid_token", client_id);
             assert_eq!(told, json!({"active": false}), "{client_id}");
@@ -145,8 +221,16 @@ fn is_alive(gatepost: &Gatepost, client_id: &str, token: &str) -> bool {
 
 fn exchange(gatepost: &Gatepost, client_id: &str, token: &str) -> Answer {
     let kind = "urn:ietf:params:oauth:token-type:access_token";
-    let form = [("grant_type", EXCHANGE), ("subject_token", token), ("subject_token_type", kind)];
-    gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form)
+    let form = [
+        ("grant_type", EXCHANGE),
+        ("subject_token", token),
+        ("subject_token_type", kind),
+    ];
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic(client_id, CONF1_SECRET))],
+        &form,
+    )
 }
 
 #[test]
@@ -155,25 +239,45 @@ fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let mut token_of = |client_id: &str| {
         let path = authorize_path(client_id, RP1, &[("scope", "openid orders.read")]);
-        let tokens = issued(&redeem_with(&gatepost, client_id, &code(&mut alice, &path), &[]));
+        let tokens = issued(&redeem_with(
+            &gatepost,
+            client_id,
+            &code(&mut alice, &path),
+            &[],
+        ));
         text(&tokens, "access_token").to_owned()
     };
     let (staff, everybody) = (token_of("staff"), token_of("everybody"));
-    let exchanged =
-        |client_id: &str, token: &str| text(&issued(&exchange(&gatepost, client_id, token)), "access_token").to_owned();
+    let exchanged = |client_id: &str, token: &str| {
+        text(
+            &issued(&exchange(&gatepost, client_id, token)),
+            "access_token",
+        )
+        .to_owned()
+    };
     // One of a client that asks for a role, and one that was made from a token of such a client.
     let (gateway, relay) = (exchanged("gateway", &everybody), exchanged("relay", &staff));
-    let is_active =
-        |client_id, token: &str| introspect_as(&gatepost, (client_id, CONF1_SECRET), token)["active"] == true;
+    let is_active = |client_id, token: &str| {
+        introspect_as(&gatepost, (client_id, CONF1_SECRET), token)["active"] == true
+    };
     let all = || {
-        let exchanged =
-            [("gateway", &gateway), ("relay", &relay)].map(|(client_id, token)| is_active(client_id, token));
-        (is_alive(&gatepost, "staff", &staff), exchanged, is_alive(&gatepost, "everybody", &everybody))
+        let exchanged = [("gateway", &gateway), ("relay", &relay)]
+            .map(|(client_id, token)| is_active(client_id, token));
+        (
+            is_alive(&gatepost, "staff", &staff),
+            exchanged,
+            is_alive(&gatepost, "everybody", &everybody),
+        )
     };
     assert_eq!(all(), (true, [true, true], true));
     give_role(&gatepost, "alice", "user");
     assert_eq!(all(), (false, [false, false], true));
-    assert_refused(&exchange(&gatepost, "relay", &staff), 400, "invalid_request", "a subject token that is over");
+    assert_refused(
+        &exchange(&gatepost, "relay", &staff),
+        400,
+        "invalid_request",
+        "a subject token that is over",
+    );
     give_role(&gatepost, "alice", "staff");
     assert_eq!(all(), (true, [true, true], true));
     gatepost.run_well(&["user", "set", "alice", "role="], "");
@@ -183,17 +287,31 @@ fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
 #[test]
 fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowered() {
     let mut document = with_clients(document(), &[("plain", json!({})), ("raised", json!({}))]);
-    let raised = document["clients"].as_array().unwrap().iter().position(|client| client["client_id"] == "raised");
+    let raised = document["clients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|client| client["client_id"] == "raised");
     let mut gatepost = Gatepost::start_with(&document, &[]);
     let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
     let [of_plain, of_raised] = ["plain", "raised"].map(|client_id| {
-        let tokens = redeem_with(&gatepost, client_id, &code(&mut alice, &authorize_path(client_id, RP1, &[])), &[]);
+        let tokens = redeem_with(
+            &gatepost,
+            client_id,
+            &code(&mut alice, &authorize_path(client_id, RP1, &[])),
+            &[],
+        );
         text(&issued(&tokens), "access_token").to_owned()
     });
     let own = [("grant_type", "client_credentials")];
-    let own = issued(&gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own));
+    let own = issued(&gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", CONF1_SECRET))],
+        &own,
+    ));
     let alive = |gatepost: &Gatepost| {
-        [("plain", &of_plain), ("raised", &of_raised)].map(|(client_id, token)| is_alive(gatepost, client_id, token))
+        [("plain", &of_plain), ("raised", &of_raised)]
+            .map(|(client_id, token)| is_alive(gatepost, client_id, token))
     };
     for (minimum_acr, of_raised_lives) in [("1", true), ("2", false), ("phr", false), ("1", true)] {
         document["clients"][raised.unwrap()]["minimum_acr"] = json!(minimum_acr);
@@ -205,47 +323,107 @@ fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowere
     gatepost.set("GATEPOST_MINIMUM_ACR", "2");
     gatepost.serve();
     assert_eq!(alive(&gatepost), [false, false]);
-    assert_eq!(introspect_as(&gatepost, ("conf1", CONF1_SECRET), text(&own, "access_token"))["active"], true);
+    assert_eq!(
+        introspect_as(
+            &gatepost,
+            ("conf1", CONF1_SECRET),
+            text(&own, "access_token")
+        )["active"],
+        true
+    );
 }
 
 #[test]
 fn no_other_grant_is_a_way_around() {
     let gatepost = start();
     let ask = |client_id: &str, form: &[(&str, &str)]| {
-        gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], form)
+        gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic(client_id, CONF1_SECRET))],
+            form,
+        )
     };
     let password = |username, password| {
-        ask("direct", &[("grant_type", "password"), ("username", username), ("password", password)])
+        ask(
+            "direct",
+            &[
+                ("grant_type", "password"),
+                ("username", username),
+                ("password", password),
+            ],
+        )
     };
     assert_eq!(password("alice", ALICE_PASSWORD).status, 200);
-    assert_refused(&password("bob", BOB_PASSWORD), 400, "invalid_grant", "password");
+    assert_refused(
+        &password("bob", BOB_PASSWORD),
+        400,
+        "invalid_grant",
+        "password",
+    );
     let exchanged = |username, password| {
         let mut browser = signed_in_as(&gatepost, username, password);
         let path = authorize_path("everybody", RP1, &[("scope", "openid orders.read")]);
-        let tokens = issued(&redeem_with(&gatepost, "everybody", &code(&mut browser, &path), &[]));
+        let tokens = issued(&redeem_with(
+            &gatepost,
+            "everybody",
+            &code(&mut browser, &path),
+            &[],
+        ));
         exchange(&gatepost, "gateway", text(&tokens, "access_token"))
     };
     assert_eq!(exchanged("alice", ALICE_PASSWORD).status, 200);
-    assert_refused(&exchanged("bob", BOB_PASSWORD), 400, "invalid_request", "exchange");
+    assert_refused(
+        &exchanged("bob", BOB_PASSWORD),
+        400,
+        "invalid_request",
+        "exchange",
+    );
     let told = "SELECT count(*) FROM audit_events WHERE event = 'password_granted'";
-    assert_eq!(gatepost.database.client().query_one(told, &[]).unwrap().get::<_, i64>(0), 1);
+    assert_eq!(
+        gatepost
+            .database
+            .client()
+            .query_one(told, &[])
+            .unwrap()
+            .get::<_, i64>(0),
+        1
+    );
 }
 
 #[test]
 fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
     let mut registered = device::document();
     let clients = registered["clients"].as_array_mut().unwrap();
-    clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()["allowed_roles"] = json!(["admin"]);
+    clients
+        .iter_mut()
+        .find(|client| client["client_id"] == TV)
+        .unwrap()["allowed_roles"] = json!(["admin"]);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let asked = device::ask(&gatepost, TV, &[]).json();
     device::allow(&mut gatepost.browser(), &asked);
     give_role(&gatepost, "alice", "user");
-    assert_refused(&device::poll(&gatepost, TV, &asked), 400, "invalid_grant", DEVICE_CODE);
+    assert_refused(
+        &device::poll(&gatepost, TV, &asked),
+        400,
+        "invalid_grant",
+        DEVICE_CODE,
+    );
     let told = gatepost.run_well(&["audit", "list", "--event", "grant_refused"], "");
-    assert!(told.contains(TV) && !gatepost.run_well(&["grant", "list"], "").contains(TV), "{told}");
+    assert!(
+        told.contains(TV) && !gatepost.run_well(&["grant", "list"], "").contains(TV),
+        "{told}"
+    );
 
     let asked = device::ask(&gatepost, TV, &[]).json();
     let mut alice = gatepost.browser();
-    is_the_closed_page(&device::reach_decision(&mut alice, device::user_code(&asked)), "Alice Smith");
-    assert_refused(&device::poll(&gatepost, TV, &asked), 400, "authorization_pending", "nobody has decided");
+    is_the_closed_page(
+        &device::reach_decision(&mut alice, device::user_code(&asked)),
+        "Alice Smith",
+    );
+    assert_refused(
+        &device::poll(&gatepost, TV, &asked),
+        400,
+        "authorization_pending",
+        "nobody has decided",
+    );
 }

@@ -11,18 +11,28 @@ use gatepost::store::audit_events;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    VERIFIER, authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in, signed_in,
+    VERIFIER, authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in,
+    signed_in,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
+};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::until_served;
 
 /// Exit code and what was printed.
 fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
-    let arguments: &[&str] = if heads.is_some() { &["audit", "verify", "--heads", "-"] } else { &["audit", "verify"] };
+    let arguments: &[&str] = if heads.is_some() {
+        &["audit", "verify", "--heads", "-"]
+    } else {
+        &["audit", "verify"]
+    };
     let output = gatepost.run(arguments, heads.unwrap_or_default());
     let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(said).unwrap(),
+    )
 }
 
 fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
@@ -32,22 +42,35 @@ fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
 
 fn count(gatepost: &Gatepost, condition: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM audit_events WHERE {condition}");
-    gatepost.database.client().query_one(&sql, &[]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(&sql, &[])
+        .unwrap()
+        .get(0)
 }
 
 fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while count(gatepost, condition) < least {
-        assert!(Instant::now() < deadline, "{condition}: {} rows", count(gatepost, condition));
+        assert!(
+            Instant::now() < deadline,
+            "{condition}: {} rows",
+            count(gatepost, condition)
+        );
         thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Failures that were only counted.
 fn more_failures(gatepost: &Gatepost) -> i64 {
-    let sql =
-        "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
-    gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
+    let sql = "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
+    gatepost
+        .database
+        .client()
+        .query_one(sql, &[])
+        .unwrap()
+        .get(0)
 }
 
 fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
@@ -56,7 +79,10 @@ fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
 }
 
 fn names(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["event"].as_str().unwrap()).collect()
+    events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect()
 }
 
 /// Signs in, redeems codes, and redeems one by several hands at once.
@@ -75,26 +101,60 @@ fn load(gatepost: &Gatepost) {
 /// Secrets of a whole day; none may be in the log.
 fn day(gatepost: &Gatepost) -> Vec<String> {
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    let page = browser.visit(&authorize_path(
+        "conf2",
+        RP2,
+        &[("scope", "openid profile")],
+    ));
     sign_in(&mut browser, &page, "MistypedName", "MistypedPassword");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
-    assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+    assert_eq!(
+        decide(&mut browser, &page, "allow", &["profile"], true).status,
+        303
+    );
     let secret = code(&mut browser, &authorize_path("conf2", RP2, &[]));
     let tokens = redeem_as(gatepost, ("conf2", CONF2_SECRET), RP2, &secret).json();
     let token = |name: &str| tokens[name].as_str().unwrap().to_owned();
     let authorization = [("Authorization", basic("conf2", CONF2_SECRET))];
-    let authorization: Vec<(&str, &str)> = authorization.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let answer = gatepost.post("/connect/revocation", &authorization, &[("token", &token("access_token"))]);
+    let authorization: Vec<(&str, &str)> = authorization
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let answer = gatepost.post(
+        "/connect/revocation",
+        &authorization,
+        &[("token", &token("access_token"))],
+    );
     assert_eq!(answer.status, 200);
     let wrong = basic("conf1", "WrongSecret");
     let form = [("grant_type", "client_credentials")];
-    assert_eq!(gatepost.post("/connect/token", &[("Authorization", &wrong)], &form).status, 401);
-    let made = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
+    assert_eq!(
+        gatepost
+            .post("/connect/token", &[("Authorization", &wrong)], &form)
+            .status,
+        401
+    );
+    let made = gatepost
+        .run_well(&["client", "secret", "conf1"], "")
+        .trim()
+        .to_owned();
     gatepost.run_well(&["user", "disable", "bob"], "");
-    let fixed = ["MistypedName", "MistypedPassword", ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, "WrongSecret"];
-    let fixed = fixed.into_iter().chain(["the-state", "the-nonce", crate::support::flow::VERIFIER]).map(str::to_owned);
-    fixed.chain([secret, token("access_token"), token("id_token"), made]).collect()
+    let fixed = [
+        "MistypedName",
+        "MistypedPassword",
+        ALICE_PASSWORD,
+        CONF1_SECRET,
+        CONF2_SECRET,
+        "WrongSecret",
+    ];
+    let fixed = fixed
+        .into_iter()
+        .chain(["the-state", "the-nonce", crate::support::flow::VERIFIER])
+        .map(str::to_owned);
+    fixed
+        .chain([secret, token("access_token"), token("id_token"), made])
+        .collect()
 }
 
 #[test]
@@ -108,27 +168,58 @@ fn a_busy_day_of_several_processes_is_told_whole_and_without_secrets() {
             scope.spawn(|| load(gatepost));
         }
     });
-    await_count(&first, "event IN ('sign_in_failed', 'client_authentication_failed')", 2);
+    await_count(
+        &first,
+        "event IN ('sign_in_failed', 'client_authentication_failed')",
+        2,
+    );
     assert_whole(&first, None);
     // Each code gave one grant, and each further redemption is told as what it was.
     assert_eq!(count(&first, "event = 'code_redeemed'"), 21);
-    // The second ended what the first gave; the third had nothing left to end, and counts among the failures.
-    assert_eq!(count(&first, "event = 'code_replayed' AND detail ->> 'reason' IS NULL"), 20);
-    for event in ["signed_in", "consent_given", "access_token_revoked", "client_secret_made", "user_changed"] {
+    // The second ended what the first gave; the third had nothing left to end, and counts among the
+    // failures.
+    assert_eq!(
+        count(
+            &first,
+            "event = 'code_replayed' AND detail ->> 'reason' IS NULL"
+        ),
+        20
+    );
+    for event in [
+        "signed_in",
+        "consent_given",
+        "access_token_revoked",
+        "client_secret_made",
+        "user_changed",
+    ] {
         assert!(count(&first, &format!("event = '{event}'")) > 0, "{event}");
     }
     let opened = "event = 'chain_opened' AND seq = 0 AND detail ->> 'version' IS NOT NULL";
     assert!(count(&first, opened) >= 5);
-    assert_eq!(count(&first, "event = 'chain_opened'"), count(&first, opened));
-    let rows = first.database.client().query("SELECT row_to_json(a)::text FROM audit_events a", &[]).unwrap();
+    assert_eq!(
+        count(&first, "event = 'chain_opened'"),
+        count(&first, opened)
+    );
+    let rows = first
+        .database
+        .client()
+        .query("SELECT row_to_json(a)::text FROM audit_events a", &[])
+        .unwrap();
     let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let logs = [first.log(), second.log()].concat();
     for secret in &secrets {
-        assert!(!logs.contains(secret.as_str()) && !rows.iter().any(|row| row.contains(secret.as_str())), "{secret}");
+        assert!(
+            !logs.contains(secret.as_str())
+                && !rows.iter().any(|row| row.contains(secret.as_str())),
+            "{secret}"
+        );
     }
 
-    // Enough rows for one chain to be tampered with at several places, however they were spread over the connections.
-    (0..20).take_while(|_| longest(&first).1 < 6).for_each(|_| load(&first));
+    // Enough rows for one chain to be tampered with at several places, however they were spread
+    // over the connections.
+    (0..20)
+        .take_while(|_| longest(&first).1 < 6)
+        .for_each(|_| load(&first));
     first.stop();
     second.stop();
     let heads = [first.log(), second.log()].concat();
@@ -140,17 +231,19 @@ fn a_busy_day_of_several_processes_is_told_whole_and_without_secrets() {
 
 /// The longest chain of a server and its last place.
 fn longest(gatepost: &Gatepost) -> (String, i64) {
-    let sql =
-        "SELECT chain, max(seq) FROM audit_events WHERE chain NOT LIKE '%command%' GROUP BY 1 ORDER BY 2 DESC LIMIT 1";
+    let sql = "SELECT chain, max(seq) FROM audit_events WHERE chain NOT LIKE '%command%' GROUP BY 1 ORDER BY 2 DESC LIMIT 1";
     let row = gatepost.database.client().query_one(sql, &[]).unwrap();
     (row.get(0), row.get(1))
 }
 
 fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
-    gatepost.database.run("CREATE TABLE kept AS SELECT * FROM audit_events");
+    gatepost
+        .database
+        .run("CREATE TABLE kept AS SELECT * FROM audit_events");
     let (chain, last) = longest(gatepost);
     assert!(last >= 6, "{last}");
-    let change = |set: &str| format!("UPDATE audit_events SET {set} WHERE chain = '{chain}' AND seq = 2");
+    let change =
+        |set: &str| format!("UPDATE audit_events SET {set} WHERE chain = '{chain}' AND seq = 2");
     let copy = |seq: i64| {
         format!(
             "CREATE TEMP TABLE t AS SELECT * FROM audit_events WHERE chain = '{chain}' AND seq = 2;
@@ -162,7 +255,9 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
          DELETE FROM audit_events WHERE chain = '{chain}' AND seq IN (2, 3);
          UPDATE t SET seq = 5 - seq; INSERT INTO audit_events SELECT * FROM t"
     );
-    let delete = |condition: &str| format!("DELETE FROM audit_events WHERE chain = '{chain}' AND {condition}");
+    let delete = |condition: &str| {
+        format!("DELETE FROM audit_events WHERE chain = '{chain}' AND {condition}")
+    };
     let appended = format!("row {} is not", last + 1);
     let found = [
         (change("sub = 'mallory'"), "row 2 is not"),
@@ -185,23 +280,42 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
     for (sql, expected) in &found {
         let (exit_code, said) = tampered(gatepost, sql, None);
         assert_eq!(exit_code, 1, "{sql}: {said}");
-        assert!(said.contains(&format!("chain {chain}: {expected}")), "{sql}: {said}");
+        assert!(
+            said.contains(&format!("chain {chain}: {expected}")),
+            "{sql}: {said}"
+        );
     }
     // An end that was cut off, and a chain taken out whole, are missed by whoever kept the heads.
     let tail = format!("rows {} to {last} were removed", last - 1);
-    for (sql, expected) in
-        [(delete(&format!("seq >= {}", last - 1)), tail.as_str()), (delete("true"), "the whole chain was removed")]
-    {
+    for (sql, expected) in [
+        (delete(&format!("seq >= {}", last - 1)), tail.as_str()),
+        (delete("true"), "the whole chain was removed"),
+    ] {
         assert_eq!(tampered(gatepost, &sql, None).0, 0, "{sql}");
         let (exit_code, said) = tampered(gatepost, &sql, Some(heads));
         assert_eq!(exit_code, 1, "{sql}: {said}");
-        assert!(said.contains(&format!("chain {chain}: {expected}")), "{sql}: {said}");
+        assert!(
+            said.contains(&format!("chain {chain}: {expected}")),
+            "{sql}: {said}"
+        );
     }
     // The server tells of commands, too, which have no log.
     let command = "SELECT chain FROM audit_events WHERE event = 'user_changed'";
-    let command: String = gatepost.database.client().query_one(command, &[]).unwrap().get(0);
-    let (_, said) = tampered(gatepost, &format!("DELETE FROM audit_events WHERE chain = '{command}'"), Some(heads));
-    assert!(said.contains(&format!("chain {command}: the whole chain was removed")), "{said}");
+    let command: String = gatepost
+        .database
+        .client()
+        .query_one(command, &[])
+        .unwrap()
+        .get(0);
+    let (_, said) = tampered(
+        gatepost,
+        &format!("DELETE FROM audit_events WHERE chain = '{command}'"),
+        Some(heads),
+    );
+    assert!(
+        said.contains(&format!("chain {command}: the whole chain was removed")),
+        "{said}"
+    );
     assert_whole(gatepost, Some(heads));
 }
 
@@ -209,7 +323,9 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
 fn tampered(gatepost: &Gatepost, sql: &str, heads: Option<&str>) -> (i32, String) {
     gatepost.database.run(sql);
     let verdict = verify(gatepost, heads);
-    gatepost.database.run("DELETE FROM audit_events; INSERT INTO audit_events SELECT * FROM kept");
+    gatepost
+        .database
+        .run("DELETE FROM audit_events; INSERT INTO audit_events SELECT * FROM kept");
     verdict
 }
 
@@ -217,29 +333,66 @@ fn tampered(gatepost: &Gatepost, sql: &str, heads: Option<&str>) -> (i32, String
 fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    let page = browser.visit(&authorize_path(
+        "conf2",
+        RP2,
+        &[("scope", "openid profile")],
+    ));
     sign_in(&mut browser, &page, "alice", "wrong");
     await_count(&gatepost, "event = 'sign_in_failed'", 1);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
     decide(&mut browser, &page, "allow", &["profile"], true);
-    let second = code(&mut browser, &authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    let second = code(
+        &mut browser,
+        &authorize_path("conf2", RP2, &[("scope", "openid profile")]),
+    );
     let first = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).status, 200);
-    assert_eq!(redeem_with(&gatepost, "conf1", &first, &[("code_verifier", &"x".repeat(43))]).status, 400);
+    assert_eq!(
+        redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).status,
+        200
+    );
+    assert_eq!(
+        redeem_with(
+            &gatepost,
+            "conf1",
+            &first,
+            &[("code_verifier", &"x".repeat(43))]
+        )
+        .status,
+        400
+    );
     let page = browser.get("/logout");
     let token = page.fields().remove("form_token").unwrap();
-    browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+    browser.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
 
     // What opens a chain is told to whoever asks for it.
     let opened = list(&gatepost, &["--event", "chain_opened"]);
-    assert!(opened.len() > 1 && opened.iter().all(|event| event["event"] == "chain_opened"), "{opened:?}");
+    assert!(
+        opened.len() > 1 && opened.iter().all(|event| event["event"] == "chain_opened"),
+        "{opened:?}"
+    );
     let events = list(&gatepost, &[]);
-    assert!(!events.is_empty() && !events.iter().any(|event| event["event"] == "chain_opened"), "{events:?}");
+    assert!(
+        !events.is_empty() && !events.iter().any(|event| event["event"] == "chain_opened"),
+        "{events:?}"
+    );
     // The newest comes last.
-    let events: Vec<Value> = events.into_iter().filter(|event| !event["request_id"].is_null()).collect();
-    let sub = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sub"];
-    let sid = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sid"];
+    let events: Vec<Value> = events
+        .into_iter()
+        .filter(|event| !event["request_id"].is_null())
+        .collect();
+    let sub = &events
+        .iter()
+        .find(|event| event["event"] == "signed_in")
+        .unwrap()["sub"];
+    let sid = &events
+        .iter()
+        .find(|event| event["event"] == "signed_in")
+        .unwrap()["sid"];
     assert!(sub.is_string() && sid.is_string());
     let told = |event: &Value| {
         let is = |name: &str, value: &Value| {
@@ -252,7 +405,12 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
             }
         };
         let words = |name: &str| event[name].as_str().unwrap_or("none").to_owned();
-        (words("event"), words("client_id"), is("sub", sub), is("sid", sid))
+        (
+            words("event"),
+            words("client_id"),
+            is("sub", sub),
+            is("sid", sid),
+        )
     };
     let expected = [
         ("sign_in_failed", "conf2", "hers", "nobody"),
@@ -268,10 +426,18 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
         expected.map(|(event, client, sub, sid)| (event.to_owned(), client.to_owned(), sub, sid)),
         "{events:?}"
     );
-    assert!(events.iter().all(|event| event["source"] == json!("127.0.0.1")), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .all(|event| event["source"] == json!("127.0.0.1")),
+        "{events:?}"
+    );
     let log = gatepost.log();
     for event in &events {
-        assert!(log.contains(&format!("id={}", event["request_id"].as_str().unwrap())), "{event}");
+        assert!(
+            log.contains(&format!("id={}", event["request_id"].as_str().unwrap())),
+            "{event}"
+        );
     }
 }
 
@@ -284,12 +450,16 @@ fn what_a_killed_process_leaves_behind_verifies() {
             .map(|_| {
                 scope.spawn(|| {
                     // Requests that are cut short are expected.
-                    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost)));
+                    let _ =
+                        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost)));
                 })
             })
             .collect();
         await_count(&gatepost, "event = 'code_redeemed'", 3);
-        let killed = Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
+        let killed = Command::new("kill")
+            .args(["-9", &process.to_string()])
+            .status()
+            .unwrap();
         assert!(killed.success());
         loads.into_iter().for_each(|load| load.join().unwrap());
     });
@@ -305,7 +475,10 @@ fn connections_lost_in_mid_statement_leave_chains_whole_and_one_event_for_each_d
         let loads: Vec<_> = (0..3)
             .map(|_| {
                 // Requests that are cut short are expected.
-                scope.spawn(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost))).is_ok())
+                scope.spawn(|| {
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost)))
+                        .is_ok()
+                })
             })
             .collect();
         while loads.iter().any(|load| !load.is_finished()) {
@@ -320,18 +493,35 @@ fn connections_lost_in_mid_statement_leave_chains_whole_and_one_event_for_each_d
     });
     gatepost.stop();
     let grants = gatepost.database.count("grants");
-    assert_eq!(count(&gatepost, "event IN ('code_redeemed', 'grant_refused', 'code_refused')"), grants);
+    assert_eq!(
+        count(
+            &gatepost,
+            "event IN ('code_redeemed', 'grant_refused', 'code_refused')"
+        ),
+        grants
+    );
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
 #[test]
 fn failures_are_told_ten_at_a_time_and_counted_beyond() {
-    let mut gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "1000")]);
+    let mut gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "1000")],
+    );
     let wrong = basic("conf1", "wrong");
     let unknown = basic("a-secret-in-the-wrong-field", "wrong");
-    for authorization in [wrong.as_str(); 30].into_iter().chain([unknown.as_str(); 3]) {
+    for authorization in [wrong.as_str(); 30]
+        .into_iter()
+        .chain([unknown.as_str(); 3])
+    {
         let form = [("grant_type", "client_credentials")];
-        assert_eq!(gatepost.post("/connect/token", &[("Authorization", authorization)], &form).status, 401);
+        assert_eq!(
+            gatepost
+                .post("/connect/token", &[("Authorization", authorization)], &form)
+                .status,
+            401
+        );
     }
     gatepost.get(&authorize_path("conf1", RP1, &[]));
     gatepost.stop();
@@ -340,10 +530,16 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
     assert!((10..=20).contains(&told), "{told}");
     assert_eq!(told + more_failures(&gatepost), 33);
     assert_eq!(
-        count(&gatepost, "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)"),
+        count(
+            &gatepost,
+            "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)"
+        ),
         0
     );
-    assert_eq!(count(&gatepost, "client_id = 'a-secret-in-the-wrong-field'"), 0);
+    assert_eq!(
+        count(&gatepost, "client_id = 'a-secret-in-the-wrong-field'"),
+        0
+    );
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
@@ -358,35 +554,83 @@ fn failures_from_everywhere_are_few_rows_and_hide_no_account_and_no_client() {
     let fail = |number: usize, client_id: &str| {
         let headers = [
             ("Authorization", basic(client_id, "wrong")),
-            ("X-Forwarded-For", format!("10.1.{}.{}", number / 250, number % 250)),
+            (
+                "X-Forwarded-For",
+                format!("10.1.{}.{}", number / 250, number % 250),
+            ),
         ];
-        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
-        let answer = gatepost.post("/connect/token", &headers, &[("grant_type", "client_credentials")]);
+        let headers = headers
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        let answer = gatepost.post(
+            "/connect/token",
+            &headers,
+            &[("grant_type", "client_credentials")],
+        );
         assert_eq!(answer.status, 401);
     };
     thread::scope(|scope| {
         for part in 0..4 {
-            scope.spawn(move || (0..200).for_each(|number| fail(part * 200 + number, "a-secret-in-the-wrong-field")));
+            scope.spawn(move || {
+                (0..200).for_each(|number| fail(part * 200 + number, "a-secret-in-the-wrong-field"))
+            });
         }
     });
     (0..3).for_each(|number| fail(1_000 + number, "conf1"));
     for number in 0..3 {
         let mut browser = gatepost.browser();
-        browser.headers.push((String::from("X-Forwarded-For"), format!("10.2.0.{number}")));
+        browser
+            .headers
+            .push((String::from("X-Forwarded-For"), format!("10.2.0.{number}")));
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
     }
     gatepost.stop();
-    assert_eq!(count(&gatepost, "event = 'client_authentication_failed' AND client_id IS NULL"), 500);
-    assert_eq!(count(&gatepost, "event = 'client_authentication_failed' AND client_id = 'conf1'"), 1);
-    let alice = "event = 'sign_in_failed' AND sub = (SELECT sub FROM users WHERE username = 'alice')";
-    assert_eq!((count(&gatepost, alice), count(&gatepost, "event = 'sign_in_failed'")), (1, 1));
+    assert_eq!(
+        count(
+            &gatepost,
+            "event = 'client_authentication_failed' AND client_id IS NULL"
+        ),
+        500
+    );
+    assert_eq!(
+        count(
+            &gatepost,
+            "event = 'client_authentication_failed' AND client_id = 'conf1'"
+        ),
+        1
+    );
+    let alice =
+        "event = 'sign_in_failed' AND sub = (SELECT sub FROM users WHERE username = 'alice')";
+    assert_eq!(
+        (
+            count(&gatepost, alice),
+            count(&gatepost, "event = 'sign_in_failed'")
+        ),
+        (1, 1)
+    );
     let not_told = |event: &str, number: i64| {
-        let detail = format!("detail ->> 'event' = '{event}' AND (detail ->> 'count')::int8 = {number}");
-        count(&gatepost, &format!("event = 'failures_not_told' AND {detail} AND source IS NULL"))
+        let detail =
+            format!("detail ->> 'event' = '{event}' AND (detail ->> 'count')::int8 = {number}");
+        count(
+            &gatepost,
+            &format!("event = 'failures_not_told' AND {detail} AND source IS NULL"),
+        )
     };
-    assert_eq!((not_told("client_authentication_failed", 302), not_told("sign_in_failed", 2)), (1, 1));
-    assert_eq!((count(&gatepost, "event = 'failures_not_told'"), more_failures(&gatepost)), (2, 0));
+    assert_eq!(
+        (
+            not_told("client_authentication_failed", 302),
+            not_told("sign_in_failed", 2)
+        ),
+        (1, 1)
+    );
+    assert_eq!(
+        (
+            count(&gatepost, "event = 'failures_not_told'"),
+            more_failures(&gatepost)
+        ),
+        (2, 0)
+    );
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
@@ -396,14 +640,27 @@ fn a_spent_code_that_comes_again_and_again_fills_no_log() {
     let mut gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let redeem = |code: &str, verifier: &str| {
-        let form = [("grant_type", "authorization_code"), ("client_id", "pub1"), ("redirect_uri", RPS)];
-        gatepost.post("/connect/token", &[], &[&form[..], &[("code", code), ("code_verifier", verifier)]].concat())
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("client_id", "pub1"),
+            ("redirect_uri", RPS),
+        ];
+        gatepost.post(
+            "/connect/token",
+            &[],
+            &[&form[..], &[("code", code), ("code_verifier", verifier)]].concat(),
+        )
     };
     let (used, burnt) = (VERIFIER, "x".repeat(43));
     let codes = [used, &burnt].map(|verifier| {
         let code = code(&mut browser, &authorize_path("pub1", RPS, &[]));
         let first = redeem(&code, verifier);
-        assert_eq!(first.status, if verifier == used { 200 } else { 400 }, "{}", first.text());
+        assert_eq!(
+            first.status,
+            if verifier == used { 200 } else { 400 },
+            "{}",
+            first.text()
+        );
         code
     });
     for _ in 0..40 {
@@ -412,10 +669,17 @@ fn a_spent_code_that_comes_again_and_again_fills_no_log() {
     }
     gatepost.stop();
     // What ended something is told with the deed; of the rest ten a minute, in two minutes at most.
-    assert_eq!(count(&gatepost, "event = 'code_replayed' AND sub IS NOT NULL"), 1);
-    let told = count(&gatepost, "event = 'code_replayed' AND sub IS NULL AND client_id = 'pub1'");
+    assert_eq!(
+        count(&gatepost, "event = 'code_replayed' AND sub IS NOT NULL"),
+        1
+    );
+    let told = count(
+        &gatepost,
+        "event = 'code_replayed' AND sub IS NULL AND client_id = 'pub1'",
+    );
     assert!((10..=20).contains(&told), "{told}");
-    let named = "event = 'code_replayed' AND detail ->> 'grant' IS NOT NULL AND request_id IS NOT NULL";
+    let named =
+        "event = 'code_replayed' AND detail ->> 'grant' IS NOT NULL AND request_id IS NOT NULL";
     assert_eq!(count(&gatepost, named), told + 1);
     assert_eq!(told + more_failures(&gatepost), 79);
     assert_whole(&gatepost, Some(&gatepost.log()));
@@ -423,9 +687,15 @@ fn a_spent_code_that_comes_again_and_again_fills_no_log() {
 
 #[test]
 fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
-    let settings = [("off", "text", false), ("error", "json", true), ("error", "text", true), ("off", "json", false)];
+    let settings = [
+        ("off", "text", false),
+        ("error", "json", true),
+        ("error", "text", true),
+        ("off", "json", false),
+    ];
     for (level, format, is_journal) in settings {
-        let mut gatepost = Gatepost::prepare(&[("GATEPOST_LOG", level), ("GATEPOST_LOG_FORMAT", format)]);
+        let mut gatepost =
+            Gatepost::prepare(&[("GATEPOST_LOG", level), ("GATEPOST_LOG_FORMAT", format)]);
         gatepost.apply(&document());
         let log = std::fs::metadata(gatepost.private_file("log", "")).unwrap();
         // systemd names the stream that is the journal.
@@ -442,18 +712,34 @@ fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
             (_, false) => r#"{"level":"info","message":"audit heads: "#,
         };
         let told = |line: &str| match (format, is_journal) {
-            ("text", false) => {
-                line.split_once("Z ").is_some_and(|(time, rest)| time.len() == 23 && rest.starts_with(begin))
+            ("text", false) => line
+                .split_once("Z ")
+                .is_some_and(|(time, rest)| time.len() == 23 && rest.starts_with(begin)),
+            _ => {
+                line.starts_with(begin)
+                    && line.contains(r#","time":"2"#) == (format == "json" && !is_journal)
             }
-            _ => line.starts_with(begin) && line.contains(r#","time":"2"#) == (format == "json" && !is_journal),
         };
-        assert!(!log.is_empty() && log.lines().all(told), "{level} {format}: {log}");
+        assert!(
+            !log.is_empty() && log.lines().all(told),
+            "{level} {format}: {log}"
+        );
         assert_whole(&gatepost, Some(&log));
         let signed_in = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
-        let chain: String = gatepost.database.client().query_one(signed_in, &[]).unwrap().get(0);
-        gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'"));
+        let chain: String = gatepost
+            .database
+            .client()
+            .query_one(signed_in, &[])
+            .unwrap()
+            .get(0);
+        gatepost.database.run(&format!(
+            "DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'"
+        ));
         let (exit_code, said) = verify(&gatepost, Some(&log));
-        assert!(exit_code == 1 && said.contains(&format!("chain {chain}: row ")), "{level} {format}: {said}");
+        assert!(
+            exit_code == 1 && said.contains(&format!("chain {chain}: row ")),
+            "{level} {format}: {said}"
+        );
     }
 }
 
@@ -477,21 +763,35 @@ fn midnight_ends_chains_and_the_next_ones_name_their_ends() {
     }
     assert_whole(&gatepost, Some(&gatepost.log()));
     // The end of yesterday's chain is held without any heads.
-    gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{old}' AND seq = {seq}"));
+    gatepost.database.run(&format!(
+        "DELETE FROM audit_events WHERE chain = '{old}' AND seq = {seq}"
+    ));
     let (exit_code, said) = verify(&gatepost, None);
     assert_eq!(exit_code, 1, "{said}");
-    assert!(said.contains(&format!("chain {old}: row {seq} was removed")), "{said}");
+    assert!(
+        said.contains(&format!("chain {old}: row {seq} was removed")),
+        "{said}"
+    );
     // Gone altogether it is missed, unless it was kept long enough.
-    gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{old}'"));
+    gatepost
+        .database
+        .run(&format!("DELETE FROM audit_events WHERE chain = '{old}'"));
     assert_eq!(verify(&gatepost, None).0, 1);
     gatepost.database.travel(86_400 * 402);
     assert_eq!(verify(&gatepost, None).0, 0);
     // Nothing at all is not the same as nothing wrong.
     gatepost.database.run("DELETE FROM audit_events");
     let (exit_code, said) = verify(&gatepost, None);
-    assert!(exit_code == 0 && said.contains("the audit log is empty: it was emptied, or"), "{said}");
+    assert!(
+        exit_code == 0 && said.contains("the audit log is empty: it was emptied, or"),
+        "{said}"
+    );
     let (exit_code, said) = verify(&gatepost, Some("nothing of the kind"));
-    assert!(exit_code == 1 && said.contains("no line of standard input tells audit heads: give --heads"), "{said}");
+    assert!(
+        exit_code == 1
+            && said.contains("no line of standard input tells audit heads: give --heads"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -504,35 +804,61 @@ fn events_are_listed_by_what_is_asked_and_followed_as_they_come() {
     let sub = signed[0]["sub"].as_str().unwrap();
     assert_eq!(signed[0]["source"], json!("127.0.0.1"));
     let of_alice = list(&gatepost, &["--sub", sub, "--client", "conf1"]);
-    assert!(of_alice.iter().all(|event| event["sub"] == json!(sub)) && names(&of_alice).contains(&"code_replayed"));
+    assert!(
+        of_alice.iter().all(|event| event["sub"] == json!(sub))
+            && names(&of_alice).contains(&"code_replayed")
+    );
     let change = list(&gatepost, &["--limit", "1"]);
     assert_eq!(names(&change), ["user_changed"]);
-    assert_eq!(change[0]["detail"], json!({"old": {"enabled": true}, "new": {"enabled": false}}));
+    assert_eq!(
+        change[0]["detail"],
+        json!({"old": {"enabled": true}, "new": {"enabled": false}})
+    );
     let at = change[0]["at"].as_str().unwrap();
     assert!(list(&gatepost, &["--since", "2200-01-01"]).is_empty());
     assert!(list(&gatepost, &["--until", "2020-01-01T00:00:00Z"]).is_empty());
     assert!(list(&gatepost, &["--since", at, "--event", "user_changed"]).len() == 1);
-    assert_eq!(list(&gatepost, &["--user", "ALICE", "--client", "conf1"]), of_alice);
+    assert_eq!(
+        list(&gatepost, &["--user", "ALICE", "--client", "conf1"]),
+        of_alice
+    );
     for (wrong, told) in [
         (&["--since", "yesterday"][..], "--since must be a time"),
         (&["--limit", "0"], "--limit must be a number from 1"),
         (&["--limit", "many"], "--limit must be a number from 1"),
-        (&["--event", "signed-in"], "is no name of an event; the nearest is \"signed_in\""),
+        (
+            &["--event", "signed-in"],
+            "is no name of an event; the nearest is \"signed_in\"",
+        ),
         (&["--event", ""], "--event is empty"),
         (&["--client", ""], "--client is empty"),
-        (&["--since", "2030-01-01", "--until", "2030-01-01"], "--since must be before --until"),
+        (
+            &["--since", "2030-01-01", "--until", "2030-01-01"],
+            "--since must be before --until",
+        ),
         (&["--user", "alice", "--sub", sub], "--user and --sub"),
         (&["--limits", "1"], "the nearest is --limit"),
-        (&["--day", "2027-01-31"], "\"--day\" is not a flag; try --help"),
+        (
+            &["--day", "2027-01-31"],
+            "\"--day\" is not a flag; try --help",
+        ),
     ] {
         let output = gatepost.run(&[&["audit", "list"], wrong].concat(), "");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && said.contains(told), "{wrong:?}: {said}");
+        assert!(
+            output.status.code() == Some(2) && said.contains(told),
+            "{wrong:?}: {said}"
+        );
     }
     let nobody = gatepost.run(&["audit", "list", "--user", "nobody"], "");
     assert_eq!(nobody.status.code(), Some(1));
     let mistyped = gatepost.run(&["audit", "list", "--event", "sign_in"], "");
-    assert!(mistyped.status.code() == Some(2) && String::from_utf8(mistyped.stderr).unwrap().contains("signed_in"));
+    assert!(
+        mistyped.status.code() == Some(2)
+            && String::from_utf8(mistyped.stderr)
+                .unwrap()
+                .contains("signed_in")
+    );
 
     let mut follower = Follower::start(&gatepost, &["--event", "user_changed"]);
     assert_eq!(follower.next()["detail"]["new"]["enabled"], json!(false));
@@ -546,24 +872,42 @@ fn what_nobody_could_have_asked_for_is_refused_with_what_is_near() {
     signed_in(&gatepost);
     let refused = |arguments: &[&str]| {
         let output = gatepost.run(&[&["audit", "list"], arguments].concat(), "");
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (exit_code, said) = refused(&["--event", "signed-in"]);
     assert!(
-        exit_code == Some(2) && said.contains("the nearest is \"signed_in\"") && said.contains("user_removed"),
+        exit_code == Some(2)
+            && said.contains("the nearest is \"signed_in\"")
+            && said.contains("user_removed"),
         "{said}"
     );
     let (exit_code, said) = refused(&["--sub", "nobody-of-that-name"]);
-    assert!(exit_code == Some(1) && said.contains("nobody-of-that-name"), "{said}");
+    assert!(
+        exit_code == Some(1) && said.contains("nobody-of-that-name"),
+        "{said}"
+    );
     // The subject of somebody who is gone is still one.
     let signed = list(&gatepost, &["--user", "alice", "--event", "signed_in"]);
     let sub = signed[0]["sub"].as_str().unwrap().to_owned();
     gatepost.run_well(&["user", "remove", "alice"], "");
-    assert_eq!(names(&list(&gatepost, &["--sub", &sub, "--event", "user_removed"])), ["user_removed"]);
+    assert_eq!(
+        names(&list(
+            &gatepost,
+            &["--sub", &sub, "--event", "user_removed"]
+        )),
+        ["user_removed"]
+    );
     assert!(list(&gatepost, &["--sub", &sub, "--event", "keys_reset"]).is_empty());
     // Every event of the reference, and so of this database, can be asked for.
-    let rows = include_str!("../../docs/reference/audit.md").lines().filter_map(|line| line.strip_prefix("| `"));
-    let told: Vec<&str> = rows.filter_map(|row| Some(row.split_once('`')?.0)).collect();
+    let rows = include_str!("../../docs/reference/audit.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let told: Vec<&str> = rows
+        .filter_map(|row| Some(row.split_once('`')?.0))
+        .collect();
     assert!(told.len() > 40, "{told:?}");
     for event in told {
         assert_eq!(refused(&["--event", event]).0, Some(0), "{event}");
@@ -579,8 +923,14 @@ struct Follower {
 impl Follower {
     fn start(gatepost: &Gatepost, arguments: &[&str]) -> Follower {
         let mut command = gatepost.command();
-        command.args(["audit", "list", "--follow", "--json"]).args(arguments);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command
+            .args(["audit", "list", "--follow", "--json"])
+            .args(arguments);
+        let mut process = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         Follower { process, lines }
     }
@@ -593,7 +943,12 @@ impl Follower {
     fn end(mut self) -> String {
         self.process.kill().unwrap();
         let mut said = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.process
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         said
     }
 }
@@ -618,18 +973,27 @@ fn events_of_a_long_transaction_are_followed_when_it_is_done_and_each_comes_once
     let gatepost = Gatepost::start();
     let mut client = gatepost.database.client();
     for number in 0..12 {
-        gatepost.database.run(&row("user_changed", &format!("before-{number}")));
+        gatepost
+            .database
+            .run(&row("user_changed", &format!("before-{number}")));
     }
     let mut follower = Follower::start(&gatepost, &["--event", "user_changed", "--limit", "1"]);
     // What is there and beyond the limit does not come later.
     assert_eq!(follower.next()["detail"]["by"], "before-11");
     let mut transaction = client.transaction().unwrap();
-    transaction.batch_execute(&row("user_changed", "long")).unwrap();
+    transaction
+        .batch_execute(&row("user_changed", "long"))
+        .unwrap();
     // Beyond what an event may come late without a transaction that shows.
     for number in 0..9 {
         thread::sleep(Duration::from_secs(2));
-        gatepost.database.run(&row("user_changed", &format!("meanwhile-{number}")));
-        assert_eq!(follower.next()["detail"]["by"], format!("meanwhile-{number}"));
+        gatepost
+            .database
+            .run(&row("user_changed", &format!("meanwhile-{number}")));
+        assert_eq!(
+            follower.next()["detail"]["by"],
+            format!("meanwhile-{number}")
+        );
     }
     transaction.commit().unwrap();
     assert_eq!(follower.next()["detail"]["by"], "long");
@@ -653,7 +1017,10 @@ fn a_follower_outlives_the_database_and_misses_nothing() {
     gatepost.database.run(&row("user_changed", "after"));
     assert_eq!(follower.next()["detail"]["by"], "after");
     let said = follower.end();
-    assert!(said.contains("trying again") && said.contains("the database answers again"), "{said}");
+    assert!(
+        said.contains("trying again") && said.contains("the database answers again"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -662,7 +1029,12 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         let mut gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LOG_FORMAT", format)]);
         signed_in(&gatepost);
         let chain = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
-        let chain: String = gatepost.database.client().query_one(chain, &[]).unwrap().get(0);
+        let chain: String = gatepost
+            .database
+            .client()
+            .query_one(chain, &[])
+            .unwrap()
+            .get(0);
         let hash = "0".repeat(64);
         for forged in [
             format!("audit heads: {chain}:1:0:{hash}"),
@@ -671,22 +1043,34 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         ] {
             gatepost.get(&authorize_path("conf1", RP1, &[("resource", &forged)]));
             gatepost.get(&format!("/{}", forged.replace(' ', "%20")));
-            gatepost.post("/connect/token", &[("User-Agent", &forged)], &[("grant_type", &forged)]);
+            gatepost.post(
+                "/connect/token",
+                &[("User-Agent", &forged)],
+                &[("grant_type", &forged)],
+            );
             let path = "/connect/endsession?post_logout_redirect_uri=";
             gatepost.get(&format!("{path}{}", forged.replace(' ', "%20")));
         }
         gatepost.stop();
         let log = gatepost.log();
-        assert!(log.contains(&format!("audit heads: {chain}:1:0:{hash}")), "{log}");
+        assert!(
+            log.contains(&format!("audit heads: {chain}:1:0:{hash}")),
+            "{log}"
+        );
         assert_whole(&gatepost, Some(&log));
-        let journal: Vec<String> =
-            log.lines().map(|line| format!("Nov 22 00:59:15 host gatepost[12]: {line}\n")).collect();
+        let journal: Vec<String> = log
+            .lines()
+            .map(|line| format!("Nov 22 00:59:15 host gatepost[12]: {line}\n"))
+            .collect();
         assert_whole(&gatepost, Some(&journal.concat()));
         // Two that differ are one too many, whichever came first.
         let line = format!("INFO  audit heads: {chain}:0:0:{hash}\n");
         for log in [format!("{log}{line}"), format!("{line}{log}")] {
             let (exit_code, said) = verify(&gatepost, Some(&log));
-            assert!(exit_code == 1 && said.contains("heads contradict one another"), "{said}");
+            assert!(
+                exit_code == 1 && said.contains("heads contradict one another"),
+                "{said}"
+            );
         }
     }
 }
@@ -696,8 +1080,14 @@ fn a_head_is_told_once_for_as_long_as_its_chain_stands_still() {
     let gatepost = Gatepost::start_with_a_clock_of_its_own();
     signed_in(&gatepost);
     let chain_of = |event: &str| -> String {
-        let chain = format!("SELECT chain FROM audit_events WHERE event = '{event}' ORDER BY at LIMIT 1");
-        gatepost.database.client().query_one(&chain, &[]).unwrap().get(0)
+        let chain =
+            format!("SELECT chain FROM audit_events WHERE event = '{event}' ORDER BY at LIMIT 1");
+        gatepost
+            .database
+            .client()
+            .query_one(&chain, &[])
+            .unwrap()
+            .get(0)
     };
     let told = |log: &str, chain: &str| log.matches(&format!(" {chain}:")).count();
     let own = chain_of("signed_in");
@@ -731,9 +1121,18 @@ fn commands_of_long_before_the_first_server_are_told() {
     let chains = gatepost.database.client().query(chains, &[]).unwrap();
     assert!(chains.len() >= 3, "{}", chains.len());
     for chain in chains.iter().map(|row| row.get::<_, String>(0)) {
-        gatepost.database.run("CREATE TABLE kept AS SELECT * FROM audit_events");
-        let (_, said) = tampered(&gatepost, &format!("DELETE FROM audit_events WHERE chain = '{chain}'"), Some(&heads));
-        assert!(said.contains(&format!("chain {chain}: the whole chain was removed")), "{said}");
+        gatepost
+            .database
+            .run("CREATE TABLE kept AS SELECT * FROM audit_events");
+        let (_, said) = tampered(
+            &gatepost,
+            &format!("DELETE FROM audit_events WHERE chain = '{chain}'"),
+            Some(&heads),
+        );
+        assert!(
+            said.contains(&format!("chain {chain}: the whole chain was removed")),
+            "{said}"
+        );
         gatepost.database.run("DROP TABLE kept");
     }
 }
@@ -743,8 +1142,13 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
     let mut gatepost = Gatepost::start();
     let wrong = basic("conf1", "wrong");
     let form = [("grant_type", "client_credentials")];
-    let statuses: Vec<u16> =
-        (0..35).map(|_| gatepost.post("/connect/token", &[("Authorization", &wrong)], &form).status).collect();
+    let statuses: Vec<u16> = (0..35)
+        .map(|_| {
+            gatepost
+                .post("/connect/token", &[("Authorization", &wrong)], &form)
+                .status
+        })
+        .collect();
     let turned_away = statuses.iter().filter(|status| **status == 429).count();
     assert!(turned_away > 0, "{statuses:?}");
     gatepost.stop();
@@ -752,10 +1156,20 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
         let sum = format!(
             "SELECT coalesce(sum((detail ->> '{member}')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'"
         );
-        gatepost.database.client().query_one(&sum, &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one(&sum, &[])
+            .unwrap()
+            .get(0)
     };
     assert_eq!(sum("turned_away"), turned_away as i64);
-    assert_eq!(count(&gatepost, "event = 'client_authentication_failed'") + sum("count") + sum("turned_away"), 35);
+    assert_eq!(
+        count(&gatepost, "event = 'client_authentication_failed'")
+            + sum("count")
+            + sum("turned_away"),
+        35
+    );
 }
 
 #[test]
@@ -766,13 +1180,25 @@ fn events_go_on_the_day_after_their_last() {
     signed_in(&gatepost);
     gatepost.stop();
     let all = count(&gatepost, "true");
-    let last: i32 = gatepost.database.client().query_one("SELECT max(day) FROM audit_events", &[]).unwrap().get(0);
+    let last: i32 = gatepost
+        .database
+        .client()
+        .query_one("SELECT max(day) FROM audit_events", &[])
+        .unwrap()
+        .get(0);
     assert!((399..=400).contains(&(last - gatepost.database.today().0)));
     let store = gatepost.database.store();
-    let first =
-        gatepost.database.client().query_one("SELECT min(day) FROM audit_events", &[]).unwrap().get::<_, i32>(0);
+    let first = gatepost
+        .database
+        .client()
+        .query_one("SELECT min(day) FROM audit_events", &[])
+        .unwrap()
+        .get::<_, i32>(0);
     assert_eq!(audit_events::remove_expired(&store, Day(first)).unwrap(), 0);
-    assert_eq!(audit_events::remove_expired(&store, Day(last + 1)).unwrap(), u64::try_from(all).unwrap());
+    assert_eq!(
+        audit_events::remove_expired(&store, Day(last + 1)).unwrap(),
+        u64::try_from(all).unwrap()
+    );
     assert_eq!(count(&gatepost, "true"), 0);
 }
 
@@ -780,7 +1206,10 @@ fn events_go_on_the_day_after_their_last() {
 fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who_somebody_is() {
     let gatepost = Gatepost::start();
     let claims = r#"{"role":["admin"],"email":"carol@example.com","name":"Carol Kay"}"#;
-    gatepost.run_well(&["user", "add", "carol", "--claims", claims, "--no-password"], "");
+    gatepost.run_well(
+        &["user", "add", "carol", "--claims", claims, "--no-password"],
+        "",
+    );
     gatepost.run_well(&["user", "remove", "carol"], "");
     let dave = |role: &str, email: &str| {
         let user = json!({"username": "dave", "claims": {"role": role, "email": email}});
@@ -794,28 +1223,62 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
     });
     let of = |event: &str| list(&gatepost, &["--event", event]).pop().unwrap()["detail"].clone();
     let added = list(&gatepost, &["--event", "user_added"]);
-    let carol = added.iter().find(|event| event["detail"]["username"] == "carol").unwrap();
+    let carol = added
+        .iter()
+        .find(|event| event["detail"]["username"] == "carol")
+        .unwrap();
     assert_eq!(carol["detail"], json!({"username": "carol", "new": held}));
-    assert_eq!(of("user_removed"), json!({"username": "carol", "old": held}));
-    assert_eq!(of("user_added")["new"]["claims"], json!({"role": "editor", "email": "(withheld)"}));
+    assert_eq!(
+        of("user_removed"),
+        json!({"username": "carol", "old": held})
+    );
+    assert_eq!(
+        of("user_added")["new"]["claims"],
+        json!({"role": "editor", "email": "(withheld)"})
+    );
     let fields = json!([
         {"key": "claims.email", "old": "(withheld)", "new": "(withheld)"},
         {"key": "claims.role", "old": "editor", "new": "auditor"},
     ]);
     assert_eq!(of("user_changed")["fields"], fields);
     for personal in ["carol@", "Carol Kay", "dave@"] {
-        assert_eq!(count(&gatepost, &format!("detail::text LIKE '%{personal}%'")), 0);
+        assert_eq!(
+            count(&gatepost, &format!("detail::text LIKE '%{personal}%'")),
+            0
+        );
     }
-    gatepost.run_well(&["client", "secret", "conf1", "--replace", "--description", "second"], "");
+    gatepost.run_well(
+        &[
+            "client",
+            "secret",
+            "conf1",
+            "--replace",
+            "--description",
+            "second",
+        ],
+        "",
+    );
     let secret = of("client_secret_made");
-    assert_eq!(secret["new"], json!({"description": "second", "expires_at": null}));
+    assert_eq!(
+        secret["new"],
+        json!({"description": "second", "expires_at": null})
+    );
     assert!(!secret["old"].as_array().unwrap().is_empty());
     gatepost.run_well(&["key", "rotate", "--now"], "");
     let rotated = of("signing_key_rotated");
-    assert!(rotated["new"]["activates_at"].is_string() && rotated["replaced"]["erased"] == json!(true), "{rotated}");
-    assert_ne!(rotated["replaced"]["old"]["retires_at"], rotated["replaced"]["new"]["retires_at"]);
+    assert!(
+        rotated["new"]["activates_at"].is_string() && rotated["replaced"]["erased"] == json!(true),
+        "{rotated}"
+    );
+    assert_ne!(
+        rotated["replaced"]["old"]["retires_at"],
+        rotated["replaced"]["new"]["retires_at"]
+    );
     let kid = rotated["kid"].as_str().unwrap();
     gatepost.run_well(&["key", "retire", kid], "");
     // Another took over before it went.
-    assert_eq!(of("signing_key_retired")["old"], of("signing_key_rotated")["replaced"]["new"]);
+    assert_eq!(
+        of("signing_key_retired")["old"],
+        of("signing_key_rotated")["replaced"]["new"]
+    );
 }

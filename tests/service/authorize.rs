@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::support::flow::{authorize_path, code, decode_jwt, redeem, redeem_as, sign_in, signed_in};
+use crate::support::flow::{
+    authorize_path, code, decode_jwt, redeem, redeem_as, sign_in, signed_in,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, RPS, document};
 use crate::support::http::{Answer, encode};
 
@@ -19,7 +21,11 @@ fn nasty(length: usize) -> String {
 fn parameters(answer: &Answer, mode: &str) -> BTreeMap<String, String> {
     let (went, parameters) = answer.response_to(RP1);
     assert_eq!(went, mode);
-    assert_eq!(usize::from(parameters.contains_key("code")) + usize::from(parameters.contains_key("error")), 1);
+    assert_eq!(
+        usize::from(parameters.contains_key("code"))
+            + usize::from(parameters.contains_key("error")),
+        1
+    );
     parameters
 }
 
@@ -27,26 +33,66 @@ fn parameters(answer: &Answer, mode: &str) -> BTreeMap<String, String> {
 fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let states = [nasty(2_000), "~".repeat(4_096), "%".repeat(4_096), String::from(" "), String::from("+")];
+    let states = [
+        nasty(2_000),
+        "~".repeat(4_096),
+        "%".repeat(4_096),
+        String::from(" "),
+        String::from("+"),
+    ];
     for mode in ["query", "fragment", "form_post"] {
         for state in &states {
-            let answer = browser.get(&authorize_path("conf1", RP1, &[("response_mode", mode), ("state", state)]));
+            let answer = browser.get(&authorize_path(
+                "conf1",
+                RP1,
+                &[("response_mode", mode), ("state", state)],
+            ));
             let got = parameters(&answer, mode);
-            assert_eq!(got.keys().collect::<Vec<_>>(), ["code", "iss", "session_state", "state"], "{mode}");
-            assert_eq!((&got["state"], &got["iss"]), (state, &gatepost.base_url), "{mode}");
+            assert_eq!(
+                got.keys().collect::<Vec<_>>(),
+                ["code", "iss", "session_state", "state"],
+                "{mode}"
+            );
+            assert_eq!(
+                (&got["state"], &got["iss"]),
+                (state, &gatepost.base_url),
+                "{mode}"
+            );
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-            assert!(got["code"].len() >= 43 && got["code"].bytes().all(allowed), "{}", got["code"]);
+            assert!(
+                got["code"].len() >= 43 && got["code"].bytes().all(allowed),
+                "{}",
+                got["code"]
+            );
 
-            let refused = [("response_mode", mode), ("state", state), ("scope", "openid nope")];
+            let refused = [
+                ("response_mode", mode),
+                ("state", state),
+                ("scope", "openid nope"),
+            ];
             let got = parameters(&browser.get(&authorize_path("conf1", RP1, &refused)), mode);
-            assert_eq!(got.keys().collect::<Vec<_>>(), ["error", "error_description", "iss", "state"], "{mode}");
-            assert_eq!((got["error"].as_str(), &got["state"]), ("invalid_scope", state), "{mode}");
+            assert_eq!(
+                got.keys().collect::<Vec<_>>(),
+                ["error", "error_description", "iss", "state"],
+                "{mode}"
+            );
+            assert_eq!(
+                (got["error"].as_str(), &got["state"]),
+                ("invalid_scope", state),
+                "{mode}"
+            );
             assert_eq!(got["iss"], gatepost.base_url);
         }
     }
     // By default a code comes in the query; a state that was not sent does not come back.
-    let got = parameters(&browser.get(&authorize_path("conf1", RP1, &[("state", "")])), "query");
-    assert_eq!(got.keys().collect::<Vec<_>>(), ["code", "iss", "session_state"]);
+    let got = parameters(
+        &browser.get(&authorize_path("conf1", RP1, &[("state", "")])),
+        "query",
+    );
+    assert_eq!(
+        got.keys().collect::<Vec<_>>(),
+        ["code", "iss", "session_state"]
+    );
 }
 
 #[test]
@@ -54,16 +100,31 @@ fn a_request_survives_the_pages_whole() {
     let gatepost = Gatepost::start();
     let (state, nonce) = (nasty(2_000), nasty(500));
     let mut browser = gatepost.browser();
-    let path = authorize_path("conf1", RP1, &[("state", &state), ("nonce", &nonce), ("prompt", "login consent")]);
+    let path = authorize_path(
+        "conf1",
+        RP1,
+        &[
+            ("state", &state),
+            ("nonce", &nonce),
+            ("prompt", "login consent"),
+        ],
+    );
     let page = browser.visit(&path);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
-    assert!(consent.text().contains("asks for access"), "{}", consent.text());
+    assert!(
+        consent.text().contains("asks for access"),
+        "{}",
+        consent.text()
+    );
     let answer = crate::support::flow::decide(&mut browser, &consent, "allow", &["profile"], false);
     let got = parameters(&answer, "query");
     assert_eq!(got["state"], state);
     let tokens = redeem(&gatepost, &got["code"]).json();
-    assert_eq!(decode_jwt(tokens["id_token"].as_str().unwrap()).1["nonce"], nonce.as_str());
+    assert_eq!(
+        decode_jwt(tokens["id_token"].as_str().unwrap()).1["nonce"],
+        nonce.as_str()
+    );
 }
 
 #[test]
@@ -76,9 +137,14 @@ fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
         ("scope", "openid"),
         ("state", &"é".repeat(4_096)),
     ]);
-    let answer = gatepost.connect().post_raw("/connect/authorize", &[], body.as_bytes());
+    let answer = gatepost
+        .connect()
+        .post_raw("/connect/authorize", &[], body.as_bytes());
     let got = answer.query();
-    assert_eq!((got["error"].as_str(), got["state"].chars().count()), ("invalid_request", 4_096));
+    assert_eq!(
+        (got["error"].as_str(), got["state"].chars().count()),
+        ("invalid_request", 4_096)
+    );
 }
 
 #[test]
@@ -103,8 +169,14 @@ fn order_and_unknown_parameters_do_not_matter() {
     let (_, query) = path.split_once('?').unwrap();
     let mut pairs: Vec<&str> = query.split('&').collect();
     pairs.reverse();
-    code(&mut browser, &format!("/connect/authorize?{}", pairs.join("&")));
-    code(&mut browser, &authorize_path("conf1", RP1, &[("scope", "profile  openid openid")]));
+    code(
+        &mut browser,
+        &format!("/connect/authorize?{}", pairs.join("&")),
+    );
+    code(
+        &mut browser,
+        &authorize_path("conf1", RP1, &[("scope", "profile  openid openid")]),
+    );
 }
 
 #[test]
@@ -113,22 +185,46 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[("state", "posted")]);
     let (_, form) = path.split_once('?').unwrap();
-    let foreign = [("Origin", "https://rp1.example"), ("Sec-Fetch-Site", "cross-site")];
-    let types = ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded;charset=UTF-8"];
+    let foreign = [
+        ("Origin", "https://rp1.example"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ];
+    let types = [
+        "application/x-www-form-urlencoded",
+        "application/x-www-form-urlencoded;charset=UTF-8",
+    ];
     for content_type in types {
         let headers = [foreign[0], foreign[1], ("Content-Type", content_type)];
         // As browsers post from elsewhere: without Lax cookies. What the query says does not count.
         let address = "/connect/authorize?client_id=conf2&state=other";
-        let answer = gatepost.connect().send("POST", address, &headers, form.as_bytes());
-        assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
+        let answer = gatepost
+            .connect()
+            .send("POST", address, &headers, form.as_bytes());
+        assert!(
+            answer.location().starts_with("/login?r="),
+            "{}",
+            answer.location()
+        );
         let answer = browser.visit(answer.location());
         assert_eq!(answer.query()["state"], "posted");
         assert!(answer.query().contains_key("code"));
     }
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
-    let answer = gatepost.connect().post_raw("/connect/authorize", &[], silent.split_once('?').unwrap().1.as_bytes());
-    assert_eq!(gatepost.browser().visit(answer.location()).query()["error"], "login_required");
-    assert!(browser.visit(answer.location()).query().contains_key("code"));
+    let answer = gatepost.connect().post_raw(
+        "/connect/authorize",
+        &[],
+        silent.split_once('?').unwrap().1.as_bytes(),
+    );
+    assert_eq!(
+        gatepost.browser().visit(answer.location()).query()["error"],
+        "login_required"
+    );
+    assert!(
+        browser
+            .visit(answer.location())
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
@@ -137,23 +233,47 @@ fn other_methods_and_types_are_refused() {
     let path = authorize_path("conf1", RP1, &[]);
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         let answer = gatepost.connect().send(method, &path, &[], b"");
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST")), "{method}");
-        assert_eq!((answer.header("location"), answer.header("access-control-allow-origin")), (None, None));
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some("GET, POST")),
+            "{method}"
+        );
+        assert_eq!(
+            (
+                answer.header("location"),
+                answer.header("access-control-allow-origin")
+            ),
+            (None, None)
+        );
     }
-    for content_type in ["application/json", "text/plain", "multipart/form-data; boundary=x", ""] {
+    for content_type in [
+        "application/json",
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "",
+    ] {
         let (_, form) = path.split_once('?').unwrap();
         let headers = [("Content-Type", content_type)];
-        let answer = gatepost.connect().send("POST", "/connect/authorize", &headers, form.as_bytes());
+        let answer =
+            gatepost
+                .connect()
+                .send("POST", "/connect/authorize", &headers, form.as_bytes());
         answer.assert_error_page(415, "GP1005", content_type);
     }
-    let foreign = gatepost.connect().send("GET", &path, &[("Origin", "https://rp1.example")], b"");
+    let foreign = gatepost
+        .connect()
+        .send("GET", &path, &[("Origin", "https://rp1.example")], b"");
     assert_eq!(foreign.header("access-control-allow-origin"), None);
 }
 
 #[test]
 fn the_query_of_a_registered_uri_stays_as_it_is() {
     let mut registered = document();
-    let odd = ["https://rp1.example/other?a=b", "https://rp1.example/bare?", "https://rp1.example/x?code=1&q=a+b%20c"];
+    let odd = [
+        "https://rp1.example/other?a=b",
+        "https://rp1.example/bare?",
+        "https://rp1.example/x?code=1&q=a+b%20c",
+    ];
     registered["clients"][0]["redirect_uris"] = json!([RP1, odd[0], odd[1], odd[2]]);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
@@ -163,34 +283,76 @@ fn the_query_of_a_registered_uri_stays_as_it_is() {
         (odd[2], "https://rp1.example/x?code=1&q=a+b%20c&code=gpc_"),
     ] {
         let answer = browser.get(&authorize_path("conf1", uri, &[]));
-        assert!(answer.location().starts_with(expected), "{}", answer.location());
-        let answer = browser.get(&authorize_path("conf1", uri, &[("response_mode", "fragment")]));
-        assert!(answer.location().starts_with(&format!("{uri}#code=gpc_")), "{}", answer.location());
-        let answer = browser.get(&authorize_path("conf1", uri, &[("response_mode", "form_post")]));
+        assert!(
+            answer.location().starts_with(expected),
+            "{}",
+            answer.location()
+        );
+        let answer = browser.get(&authorize_path(
+            "conf1",
+            uri,
+            &[("response_mode", "fragment")],
+        ));
+        assert!(
+            answer.location().starts_with(&format!("{uri}#code=gpc_")),
+            "{}",
+            answer.location()
+        );
+        let answer = browser.get(&authorize_path(
+            "conf1",
+            uri,
+            &[("response_mode", "form_post")],
+        ));
         assert_eq!(answer.action(), uri);
     }
     let answer = browser.get(&authorize_path("conf1", odd[0], &[]));
     let conf1 = ("conf1", CONF1_SECRET);
-    assert_eq!(redeem_as(&gatepost, conf1, odd[0], &answer.query()["code"]).status, 200);
+    assert_eq!(
+        redeem_as(&gatepost, conf1, odd[0], &answer.query()["code"]).status,
+        200
+    );
 }
 
 #[test]
 fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let payload = "\"><script>alert(1)</script><form action=https://evil.example><input name='x' value=\"";
+    let payload =
+        "\"><script>alert(1)</script><form action=https://evil.example><input name='x' value=\"";
     let changes = [("response_mode", "form_post"), ("state", payload)];
     for scope in ["openid", "openid nope"] {
-        let answer = browser.get(&authorize_path("conf1", RP1, &[&changes[..], &[("scope", scope)]].concat()));
+        let answer = browser.get(&authorize_path(
+            "conf1",
+            RP1,
+            &[&changes[..], &[("scope", scope)]].concat(),
+        ));
         let text = answer.text();
         assert_eq!(text.matches("<form").count(), 1, "{text}");
-        assert!(text.contains(&format!("<form method=\"post\" action=\"{RP1}\">")), "{text}");
-        assert_eq!((text.matches("<script").count(), text.matches("</script>").count()), (1, 1), "{text}");
-        assert!(text.contains("<script src=\"/static/form-post.js"), "{text}");
+        assert!(
+            text.contains(&format!("<form method=\"post\" action=\"{RP1}\">")),
+            "{text}"
+        );
+        assert_eq!(
+            (
+                text.matches("<script").count(),
+                text.matches("</script>").count()
+            ),
+            (1, 1),
+            "{text}"
+        );
+        assert!(
+            text.contains("<script src=\"/static/form-post.js"),
+            "{text}"
+        );
         assert!(text.contains("<button"), "{text}");
         assert_eq!(answer.fields()["state"], payload);
         assert_eq!(answer.header("x-frame-options"), Some("DENY"));
-        assert!(answer.header("content-security-policy").unwrap().contains("frame-ancestors 'none'"));
+        assert!(
+            answer
+                .header("content-security-policy")
+                .unwrap()
+                .contains("frame-ancestors 'none'")
+        );
         assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
     }
     // Only a client that renews silently awaits its answer in a frame, and only that client may.
@@ -199,7 +361,10 @@ fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
         let answer = browser.get(&authorize_path("conf1", RP1, &silent));
         assert_eq!(answer.header("x-frame-options"), None);
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(policy.ends_with("frame-ancestors https://rp1.example"), "{policy}");
+        assert!(
+            policy.ends_with("frame-ancestors https://rp1.example"),
+            "{policy}"
+        );
     }
 }
 
@@ -211,7 +376,10 @@ fn a_clients_default_mode_applies_unless_the_request_says_otherwise() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("pub1", RPS, &[]));
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(parameters(&browser.get(&authorize_path("conf1", RP1, &[])), "fragment").contains_key("code"));
+    assert!(
+        parameters(&browser.get(&authorize_path("conf1", RP1, &[])), "fragment")
+            .contains_key("code")
+    );
     let refused = browser.get(&authorize_path("conf1", RP1, &[("scope", "nope")]));
     assert_eq!(parameters(&refused, "fragment")["error"], "invalid_scope");
     let asked = browser.get(&authorize_path("conf1", RP1, &[("response_mode", "query")]));

@@ -1,4 +1,5 @@
-//! Whatever an authorization request holds: a standard error, a page or an answer to a registered URI; nothing else.
+//! Whatever an authorization request holds: a standard error, a page or an answer to a registered
+//! URI; nothing else.
 
 use serde_json::json;
 
@@ -71,7 +72,9 @@ fn gatepost() -> Gatepost {
 fn assert_harmless(answer: &Answer, case: &str) {
     let location = answer.header("location").unwrap_or_default();
     let ours = location.starts_with("/login?r=") || location.starts_with("/consent?r=");
-    let theirs = location.strip_prefix(RP1).is_some_and(|rest| rest.starts_with(['?', '#']));
+    let theirs = location
+        .strip_prefix(RP1)
+        .is_some_and(|rest| rest.starts_with(['?', '#']));
     match answer.status {
         303 => assert!(ours || theirs, "{case}: {location}"),
         200 if answer.text().contains("form-post.js") => assert_eq!(answer.action(), RP1, "{case}"),
@@ -79,16 +82,28 @@ fn assert_harmless(answer: &Answer, case: &str) {
         other => panic!("{case}: {other}"),
     }
     let text = answer.text();
-    assert!(!text.contains("<script>") && !text.contains("\n<html>"), "{case}: {text}");
-    assert!(answer.headers.iter().all(|(_, value)| value.is_ascii() && !value.contains("evil=1")), "{case}");
+    assert!(
+        !text.contains("<script>") && !text.contains("\n<html>"),
+        "{case}: {text}"
+    );
+    assert!(
+        answer
+            .headers
+            .iter()
+            .all(|(_, value)| value.is_ascii() && !value.contains("evil=1")),
+        "{case}"
+    );
 }
 
-/// Sends it as a stranger, as somebody signed in, and as a post; each page that follows is looked at as well.
+/// Sends it as a stranger, as somebody signed in, and as a post; each page that follows is looked
+/// at as well.
 fn send(gatepost: &Gatepost, person: &mut Browser, path: &str, case: &str) -> Answer {
     let mut stranger = gatepost.browser();
     let first = stranger.get(path);
     let (_, form) = path.split_once('?').unwrap();
-    let posted = gatepost.connect().post_raw("/connect/authorize", &[], form.as_bytes());
+    let posted = gatepost
+        .connect()
+        .post_raw("/connect/authorize", &[], form.as_bytes());
     for answer in [first.clone(), posted] {
         assert_harmless(&answer, case);
         assert_harmless(&stranger.follow(answer), case);
@@ -107,12 +122,26 @@ fn no_text_in_any_parameter_leads_astray() {
         for name in PARAMETERS {
             for text in TEXTS {
                 let usual = [("response_type", response_type), ("response_mode", mode)];
-                let changes =
-                    [&usual.into_iter().filter(|(other, _)| *other != name).collect::<Vec<_>>()[..], &[(name, text)]];
+                let changes = [
+                    &usual
+                        .into_iter()
+                        .filter(|(other, _)| *other != name)
+                        .collect::<Vec<_>>()[..],
+                    &[(name, text)],
+                ];
                 let case = format!("{response_type}: {name}={text:?}");
-                let answer = send(&gatepost, &mut person, &authorize_path("every", RP1, &changes.concat()), &case);
+                let answer = send(
+                    &gatepost,
+                    &mut person,
+                    &authorize_path("every", RP1, &changes.concat()),
+                    &case,
+                );
                 if name == "client_id" || name == "redirect_uri" {
-                    assert_eq!((answer.status, answer.header("location")), (400, None), "{case}");
+                    assert_eq!(
+                        (answer.status, answer.header("location")),
+                        (400, None),
+                        "{case}"
+                    );
                 }
             }
         }
@@ -124,12 +153,20 @@ fn a_text_that_went_through_the_pages_comes_back_as_it_was() {
     let gatepost = gatepost();
     for text in TEXTS {
         let mut browser = gatepost.browser();
-        let hinted = [("login_hint", text), ("state", text), ("nonce", text), ("response_type", "id_token token")];
+        let hinted = [
+            ("login_hint", text),
+            ("state", text),
+            ("nonce", text),
+            ("response_type", "id_token token"),
+        ];
         let page = browser.visit(&authorize_path("every", RP1, &hinted));
         assert_harmless(&page, text);
         let got = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
         assert_eq!(got["state"], text);
-        assert_eq!(crate::support::flow::decode_jwt(&got["id_token"]).1["nonce"], text);
+        assert_eq!(
+            crate::support::flow::decode_jwt(&got["id_token"]).1["nonce"],
+            text
+        );
     }
 }
 
@@ -138,20 +175,64 @@ fn what_is_of_the_wrong_type_is_named_an_invalid_request() {
     let gatepost = gatepost();
     let told = |name: &str, value: &str| {
         let answer = gatepost.get(&authorize_path("every", RP1, &[(name, value)]));
-        let got = if answer.location().starts_with('/') { None } else { answer.query().remove("error") };
+        let got = if answer.location().starts_with('/') {
+            None
+        } else {
+            answer.query().remove("error")
+        };
         got.unwrap_or_default()
     };
     for (name, wrong) in [
         (
             "max_age",
-            &["-1", "+1", "1.5", "1e9", " 1", "1 ", "0x10", "\u{663}", "1000000000000000000", "null", "true"][..],
+            &[
+                "-1",
+                "+1",
+                "1.5",
+                "1e9",
+                " 1",
+                "1 ",
+                "0x10",
+                "\u{663}",
+                "1000000000000000000",
+                "null",
+                "true",
+            ][..],
         ),
-        ("claims", &["null", "[]", "1", "\"x\"", "{", "{\"userinfo\":[]}", "{\"id_token\":{\"name\":5}}", "{}{}"]),
-        ("prompt", &["None", "none,login", "none none login", "create", "1", "login\u{a0}consent"]),
+        (
+            "claims",
+            &[
+                "null",
+                "[]",
+                "1",
+                "\"x\"",
+                "{",
+                "{\"userinfo\":[]}",
+                "{\"id_token\":{\"name\":5}}",
+                "{}{}",
+            ],
+        ),
+        (
+            "prompt",
+            &[
+                "None",
+                "none,login",
+                "none none login",
+                "create",
+                "1",
+                "login\u{a0}consent",
+            ],
+        ),
         ("code_challenge_method", &["s256", "S512", "1", "null"]),
         ("code_challenge", &["short", "[]", "\u{e9}"]),
-        ("response_mode", &["Query", "query.jwt", "web_message", "1", "[]"]),
-        ("id_token_hint", &["x", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "null"]),
+        (
+            "response_mode",
+            &["Query", "query.jwt", "web_message", "1", "[]"],
+        ),
+        (
+            "id_token_hint",
+            &["x", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "null"],
+        ),
     ] {
         for value in wrong {
             assert_eq!(told(name, value), "invalid_request", "{name}={value:?}");
@@ -194,13 +275,24 @@ fn a_missing_parameter_and_an_empty_one_are_the_same() {
         ("request_uri", ""),
         ("code_challenge", ""),
     ] {
-        let response_type =
-            if name == "response_type" { ("response_type", "") } else { ("response_type", "id_token token") };
+        let response_type = if name == "response_type" {
+            ("response_type", "")
+        } else {
+            ("response_type", "id_token token")
+        };
         let missing = authorize_path("every", RP1, &[response_type, (name, "")]);
-        for path in [missing.clone(), format!("{missing}&{name}="), format!("{missing}&{name}")] {
+        for path in [
+            missing.clone(),
+            format!("{missing}&{name}="),
+            format!("{missing}&{name}"),
+        ] {
             let answer = gatepost.get(&path);
             match expected {
-                "" => assert!(answer.location().starts_with("/login?r="), "{path}: {}", answer.location()),
+                "" => assert!(
+                    answer.location().starts_with("/login?r="),
+                    "{path}: {}",
+                    answer.location()
+                ),
                 page if page.starts_with("GP") => answer.assert_error_page(400, page, &path),
                 error => assert_eq!(answer.response_to(RP1).1["error"], error, "{path}"),
             }
@@ -215,13 +307,30 @@ fn thirty_two_kibibytes_of_query_are_read_and_not_one_more() {
     let before = usual.split_once('?').unwrap().1.len() + "&x=".len();
     for (filler, status) in [("a", 303), ("%", 400)] {
         let full = filler.repeat(32 * 1_024 - before);
-        let answer = gatepost.connect().try_send("GET", &format!("{usual}&x={full}"), &[], b"").unwrap();
+        let answer = gatepost
+            .connect()
+            .try_send("GET", &format!("{usual}&x={full}"), &[], b"")
+            .unwrap();
         assert_eq!(answer.status, status, "{filler}");
-        let over = gatepost.connect().try_send("GET", &format!("{usual}&x={full}{filler}"), &[], b"").unwrap();
-        assert_eq!((over.status, over.header("location")), (414, None), "{filler}");
+        let over = gatepost
+            .connect()
+            .try_send("GET", &format!("{usual}&x={full}{filler}"), &[], b"")
+            .unwrap();
+        assert_eq!(
+            (over.status, over.header("location")),
+            (414, None),
+            "{filler}"
+        );
     }
     // Many small ones, and known ones among them.
-    for piece in ["&a=b", "&", "&=", "&state", "&scope=openid", "&resource=https%3A%2F%2Forders.example"] {
+    for piece in [
+        "&a=b",
+        "&",
+        "&=",
+        "&state",
+        "&scope=openid",
+        "&resource=https%3A%2F%2Forders.example",
+    ] {
         let many = piece.repeat((32 * 1_024 - before) / piece.len());
         assert_harmless(&gatepost.get(&format!("{usual}{many}")), piece);
     }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::authorize_bad_input::PARAMETERS;
 use crate::support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with, signed_in, text,
-    with_clients,
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with,
+    signed_in, text, with_clients,
 };
 use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::encode;
@@ -18,7 +18,11 @@ use crate::support::jwt::verified;
 /// The error that a request gets by redirect, signed in or not.
 fn refused(gatepost: &Gatepost, path: &str) -> BTreeMap<String, String> {
     let answer = gatepost.get(path);
-    assert!(answer.location().starts_with(&format!("{RP1}?error=")), "{path}: {}", answer.location());
+    assert!(
+        answer.location().starts_with(&format!("{RP1}?error=")),
+        "{path}: {}",
+        answer.location()
+    );
     let got = answer.query();
     assert_eq!(got["iss"], gatepost.base_url);
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
@@ -28,7 +32,11 @@ fn refused(gatepost: &Gatepost, path: &str) -> BTreeMap<String, String> {
 
 fn error(gatepost: &Gatepost, changes: &[(&str, &str)]) -> String {
     let got = refused(gatepost, &authorize_path("conf1", RP1, changes));
-    assert_eq!(got.get("state").map(String::as_str), Some("the-state"), "{changes:?}");
+    assert_eq!(
+        got.get("state").map(String::as_str),
+        Some("the-state"),
+        "{changes:?}"
+    );
     got["error"].clone()
 }
 
@@ -46,7 +54,11 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
         ("client_id", "conf1", ""),
     ] {
         let path = authorize_path("conf1", RP1, &[(name, first), (name, second)]);
-        let path = if second.is_empty() { format!("{usual}&{name}=") } else { path };
+        let path = if second.is_empty() {
+            format!("{usual}&{name}=")
+        } else {
+            path
+        };
         gatepost.get(&path).assert_error_page(400, "GP1002", name);
     }
     for name in [
@@ -65,13 +77,23 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
         "response_type",
         "response_mode",
     ] {
-        let path = format!("{}&{name}=&{name}=a", authorize_path("conf1", RP1, &[(name, "")]));
+        let path = format!(
+            "{}&{name}=&{name}=a",
+            authorize_path("conf1", RP1, &[(name, "")])
+        );
         let got = refused(&gatepost, &path);
-        assert_eq!((got["error"].as_str(), got["state"].as_str()), ("invalid_request", "the-state"), "{name}");
+        assert_eq!(
+            (got["error"].as_str(), got["state"].as_str()),
+            ("invalid_request", "the-state"),
+            "{name}"
+        );
     }
     for second in ["the-state", "other", ""] {
         let got = refused(&gatepost, &format!("{usual}&state={second}"));
-        assert_eq!((got["error"].as_str(), got.get("state")), ("invalid_request", None));
+        assert_eq!(
+            (got["error"].as_str(), got.get("state")),
+            ("invalid_request", None)
+        );
     }
     // A mode that is said twice is not believed.
     for path in [
@@ -86,13 +108,33 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
 fn malformed_encoding_is_a_bad_request_in_every_parameter() {
     let gatepost = Gatepost::start();
     for name in PARAMETERS.into_iter().chain(["unknown", "%FF"]) {
-        for value in ["%FF", "%00", "a%00b", "%C3%28", "%ED%A0%80", "%", "%4", "%zz", "%u0041", "%F5%80%80%80"] {
-            let path = format!("{}&{name}={value}", authorize_path("conf1", RP1, &[(name, "")]));
+        for value in [
+            "%FF",
+            "%00",
+            "a%00b",
+            "%C3%28",
+            "%ED%A0%80",
+            "%",
+            "%4",
+            "%zz",
+            "%u0041",
+            "%F5%80%80%80",
+        ] {
+            let path = format!(
+                "{}&{name}={value}",
+                authorize_path("conf1", RP1, &[(name, "")])
+            );
             gatepost.get(&path).assert_error_page(400, "GP1001", &path);
         }
     }
-    let body = [encode(&[("client_id", "conf1"), ("redirect_uri", RP1)]).as_bytes(), b"&state=\xff\xfe"].concat();
-    let answer = gatepost.connect().post_raw("/connect/authorize", &[], &body);
+    let body = [
+        encode(&[("client_id", "conf1"), ("redirect_uri", RP1)]).as_bytes(),
+        b"&state=\xff\xfe",
+    ]
+    .concat();
+    let answer = gatepost
+        .connect()
+        .post_raw("/connect/authorize", &[], &body);
     answer.assert_error_page(400, "GP1001", "raw bytes");
 }
 
@@ -117,15 +159,39 @@ fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
         ("resource", 2_000),
     ] {
         for length in [most + 1, 20_000] {
-            assert_eq!(error(&gatepost, &[(name, &"x".repeat(length))]), "invalid_request", "{name} {length}");
+            assert_eq!(
+                error(&gatepost, &[(name, &"x".repeat(length))]),
+                "invalid_request",
+                "{name} {length}"
+            );
         }
     }
-    for fine in [("login_hint", 256), ("ui_locales", 300), ("acr_values", 300), ("nonce", 1_024), ("display", 300)] {
-        let answer = gatepost.get(&authorize_path("conf1", RP1, &[(fine.0, &"x".repeat(fine.1))]));
-        assert!(answer.location().starts_with("/login?r="), "{fine:?} {}", answer.location());
+    for fine in [
+        ("login_hint", 256),
+        ("ui_locales", 300),
+        ("acr_values", 300),
+        ("nonce", 1_024),
+        ("display", 300),
+    ] {
+        let answer = gatepost.get(&authorize_path(
+            "conf1",
+            RP1,
+            &[(fine.0, &"x".repeat(fine.1))],
+        ));
+        assert!(
+            answer.location().starts_with("/login?r="),
+            "{fine:?} {}",
+            answer.location()
+        );
     }
-    let got = refused(&gatepost, &authorize_path("conf1", RP1, &[("state", &"s".repeat(4_097))]));
-    assert_eq!((got["error"].as_str(), got.get("state")), ("invalid_request", None));
+    let got = refused(
+        &gatepost,
+        &authorize_path("conf1", RP1, &[("state", &"s".repeat(4_097))]),
+    );
+    assert_eq!(
+        (got["error"].as_str(), got.get("state")),
+        ("invalid_request", None)
+    );
 
     for length in [33 * 1_024, 60_000] {
         let path = authorize_path("conf1", RP1, &[("unknown", &"x".repeat(length))]);
@@ -149,11 +215,27 @@ fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
 fn line_breaks_and_bidi_marks_stay_inside_their_parameter() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    for state in ["a\r\nSet-Cookie: x=y\r\n\r\n<html>", "\n", "\u{202e}\u{2066}abc", "\u{feff}", "\u{7f}\u{1b}[31m"] {
+    for state in [
+        "a\r\nSet-Cookie: x=y\r\n\r\n<html>",
+        "\n",
+        "\u{202e}\u{2066}abc",
+        "\u{feff}",
+        "\u{7f}\u{1b}[31m",
+    ] {
         let answer = browser.get(&authorize_path("conf1", RP1, &[("state", state)]));
-        assert_eq!((answer.query()["state"].as_str(), answer.headers_named("set-cookie").len()), (state, 0));
+        assert_eq!(
+            (
+                answer.query()["state"].as_str(),
+                answer.headers_named("set-cookie").len()
+            ),
+            (state, 0)
+        );
         assert!(answer.location().is_ascii());
-        let answer = browser.get(&authorize_path("conf1", RP1, &[("state", state), ("response_mode", "fragment")]));
+        let answer = browser.get(&authorize_path(
+            "conf1",
+            RP1,
+            &[("state", state), ("response_mode", "fragment")],
+        ));
         assert_eq!(answer.fragment()["state"], state);
     }
 }
@@ -178,7 +260,10 @@ fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply(
         ("code", "Query", "invalid_request", "?"),
         ("code", "query.jwt", "invalid_request", "?"),
     ] {
-        let changes = [("response_type", response_type), ("response_mode", response_mode)];
+        let changes = [
+            ("response_type", response_type),
+            ("response_mode", response_mode),
+        ];
         let answer = gatepost.get(&authorize_path("conf1", RP1, &changes));
         let got = match place {
             "?" => answer.query(),
@@ -186,14 +271,25 @@ fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply(
             _ => answer.fields(),
         };
         assert_eq!(got["error"], expected, "{changes:?}");
-        assert_eq!((got["state"].as_str(), &got["iss"]), ("the-state", &gatepost.base_url), "{changes:?}");
+        assert_eq!(
+            (got["state"].as_str(), &got["iss"]),
+            ("the-state", &gatepost.base_url),
+            "{changes:?}"
+        );
     }
     // A type that is not the client's own does not get as far as a page.
     for response_type in ["id_token", "token", "code id_token"] {
-        let answer = gatepost.get(&authorize_path("conf1", RP1, &[("response_type", response_type)]));
+        let answer = gatepost.get(&authorize_path(
+            "conf1",
+            RP1,
+            &[("response_type", response_type)],
+        ));
         let got = answer.fragment();
         let expected = ["unauthorized_client", "unsupported_response_type"];
-        assert!(expected.contains(&got["error"].as_str()), "{response_type}: {got:?}");
+        assert!(
+            expected.contains(&got["error"].as_str()),
+            "{response_type}: {got:?}"
+        );
     }
 }
 
@@ -217,13 +313,29 @@ fn scopes_must_be_registered_allowed_and_of_the_right_kind() {
         "openid <script>",
         "openid\nprofile",
     ] {
-        assert_eq!(error(&gatepost, &[("scope", scope)]), "invalid_scope", "{scope:?}");
+        assert_eq!(
+            error(&gatepost, &[("scope", scope)]),
+            "invalid_scope",
+            "{scope:?}"
+        );
     }
-    let answer = gatepost.get(&authorize_path("conf2", RP2, &[("scope", "openid orders.read")]));
+    let answer = gatepost.get(&authorize_path(
+        "conf2",
+        RP2,
+        &[("scope", "openid orders.read")],
+    ));
     assert_eq!(answer.query()["error"], "invalid_scope");
     let mut browser = signed_in(&gatepost);
-    for scope in ["openid", "orders.read", "orders.read stock.read", "openid roles orders.read"] {
-        code(&mut browser, &authorize_path("conf1", RP1, &[("scope", scope)]));
+    for scope in [
+        "openid",
+        "orders.read",
+        "orders.read stock.read",
+        "openid roles orders.read",
+    ] {
+        code(
+            &mut browser,
+            &authorize_path("conf1", RP1, &[("scope", scope)]),
+        );
     }
 }
 
@@ -232,11 +344,20 @@ fn pkce_is_required_and_checked() {
     let gatepost = Gatepost::start();
     let (overlong, short) = ("a".repeat(129), "a".repeat(42));
     let odd = |end: &str| format!("{}{end}", "a".repeat(42));
-    let (plus, kelvin, newline, dot, equals) = (odd("+"), odd("\u{212a}"), odd("\n"), odd("."), odd("="));
+    let (plus, kelvin, newline, dot, equals) =
+        (odd("+"), odd("\u{212a}"), odd("\n"), odd("."), odd("="));
     let s256 = ("code_challenge_method", "S256");
     for changes in [
-        vec![("code_challenge", ""), ("code_challenge_method", ""), ("nonce", "")],
-        vec![("code_challenge", ""), ("code_challenge_method", ""), ("scope", "orders.read")],
+        vec![
+            ("code_challenge", ""),
+            ("code_challenge_method", ""),
+            ("nonce", ""),
+        ],
+        vec![
+            ("code_challenge", ""),
+            ("code_challenge_method", ""),
+            ("scope", "orders.read"),
+        ],
         vec![("code_challenge", ""), s256],
         vec![("code_challenge_method", "")],
         vec![("code_challenge_method", "plain")],
@@ -251,28 +372,50 @@ fn pkce_is_required_and_checked() {
         vec![("code_challenge", &equals), s256],
     ] {
         assert_eq!(error(&gatepost, &changes), "invalid_request", "{changes:?}");
-        let of_public: Vec<_> = changes.into_iter().filter(|(name, _)| *name != "scope" && *name != "nonce").collect();
+        let of_public: Vec<_> = changes
+            .into_iter()
+            .filter(|(name, _)| *name != "scope" && *name != "nonce")
+            .collect();
         let answer = gatepost.get(&authorize_path("pub1", RPS, &of_public));
         assert_eq!(answer.query()["error"], "invalid_request", "{of_public:?}");
     }
     // Sent empty is not the same as not sent.
-    let empty = format!("{}&code_challenge=", authorize_path("conf1", RP1, &[("code_challenge", "")]));
+    let empty = format!(
+        "{}&code_challenge=",
+        authorize_path("conf1", RP1, &[("code_challenge", "")])
+    );
     assert_eq!(refused(&gatepost, &empty)["error"], "invalid_request");
 }
 
 #[test]
 fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
-    let (strict, relaxed) = (json!({"require_pkce": true}), json!({"require_pkce": false}));
-    let gatepost = Gatepost::start_with(&with_clients(document(), &[("strict", strict), ("relaxed", relaxed)]), &[]);
+    let (strict, relaxed) = (
+        json!({"require_pkce": true}),
+        json!({"require_pkce": false}),
+    );
+    let gatepost = Gatepost::start_with(
+        &with_clients(document(), &[("strict", strict), ("relaxed", relaxed)]),
+        &[],
+    );
     let mut browser = signed_in(&gatepost);
     let no_challenge = [("code_challenge", ""), ("code_challenge_method", "")];
     let with_nonce = |client_id: &str| authorize_path(client_id, RP1, &no_challenge);
-    let bare = |client_id: &str| authorize_path(client_id, RP1, &[&no_challenge[..], &[("nonce", "")]].concat());
+    let bare = |client_id: &str| {
+        authorize_path(
+            client_id,
+            RP1,
+            &[&no_challenge[..], &[("nonce", "")]].concat(),
+        )
+    };
     let redeem = |client_id: &str, code: &str, verifier: &str| {
         redeem_with(&gatepost, client_id, code, &[("code_verifier", verifier)])
     };
     for path in [with_nonce("conf1"), with_nonce("relaxed"), bare("relaxed")] {
-        let client_id = if path.contains("relaxed") { "relaxed" } else { "conf1" };
+        let client_id = if path.contains("relaxed") {
+            "relaxed"
+        } else {
+            "conf1"
+        };
         let tokens = issued(&redeem(client_id, &code(&mut browser, &path), LEFT_OUT));
         let (_, claims) = verified(&gatepost, text(&tokens, "id_token"));
         assert_eq!(
@@ -281,20 +424,33 @@ fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
             "{path}"
         );
         // A verifier nobody asked for is a challenge that somebody took away.
-        assert_refused(&redeem(client_id, &code(&mut browser, &path), VERIFIER), 400, "invalid_grant", &path);
+        assert_refused(
+            &redeem(client_id, &code(&mut browser, &path), VERIFIER),
+            400,
+            "invalid_grant",
+            &path,
+        );
     }
     for path in [bare("conf1"), bare("strict"), with_nonce("strict")] {
         let answer = browser.get(&path);
         let description = "The parameter code_challenge is missing.";
         assert_eq!(
-            (&*answer.query()["error"], &*answer.query()["error_description"]),
+            (
+                &*answer.query()["error"],
+                &*answer.query()["error_description"]
+            ),
             ("invalid_request", description)
         );
     }
     // A challenge that was sent counts, nonce or not.
     for client_id in ["conf1", "relaxed"] {
         let code = code(&mut browser, &authorize_path(client_id, RP1, &[]));
-        assert_refused(&redeem(client_id, &code, LEFT_OUT), 400, "invalid_grant", client_id);
+        assert_refused(
+            &redeem(client_id, &code, LEFT_OUT),
+            400,
+            "invalid_grant",
+            client_id,
+        );
     }
 }
 
@@ -305,18 +461,44 @@ fn a_client_that_is_registered_without_pkce_is_held_to_it_once_it_tries() {
     registered["clients"][0]["allow_plain_pkce"] = json!(true);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
-    let bare = authorize_path("conf1", RP1, &[("code_challenge", ""), ("code_challenge_method", "")]);
+    let bare = authorize_path(
+        "conf1",
+        RP1,
+        &[("code_challenge", ""), ("code_challenge_method", "")],
+    );
     code(&mut browser, &bare);
-    assert_eq!(browser.get(&format!("{bare}&code_challenge=")).query()["error"], "invalid_request");
-    assert_eq!(browser.get(&format!("{bare}&code_challenge_method=S256")).query()["error"], "invalid_request");
+    assert_eq!(
+        browser.get(&format!("{bare}&code_challenge=")).query()["error"],
+        "invalid_request"
+    );
+    assert_eq!(
+        browser
+            .get(&format!("{bare}&code_challenge_method=S256"))
+            .query()["error"],
+        "invalid_request"
+    );
     let plain = "p".repeat(128);
     code(
         &mut browser,
-        &authorize_path("conf1", RP1, &[("code_challenge", &plain), ("code_challenge_method", "plain")]),
+        &authorize_path(
+            "conf1",
+            RP1,
+            &[
+                ("code_challenge", &plain),
+                ("code_challenge_method", "plain"),
+            ],
+        ),
     );
     code(
         &mut browser,
-        &authorize_path("conf1", RP1, &[("code_challenge", &challenge()), ("code_challenge_method", "")]),
+        &authorize_path(
+            "conf1",
+            RP1,
+            &[
+                ("code_challenge", &challenge()),
+                ("code_challenge_method", ""),
+            ],
+        ),
     );
 }
 
@@ -324,15 +506,45 @@ fn a_client_that_is_registered_without_pkce_is_held_to_it_once_it_tries() {
 fn request_objects_are_refused_before_anything_else_but_the_way_back() {
     let gatepost = Gatepost::start();
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
-    let payload = r#"{"state":"inside","response_mode":"fragment","redirect_uri":"https://evil.example/"}"#;
+    let payload =
+        r#"{"state":"inside","response_mode":"fragment","redirect_uri":"https://evil.example/"}"#;
     let object = format!("{}.{}.", part(r#"{"alg":"none"}"#), part(payload));
-    assert_eq!(error(&gatepost, &[("request", "x"), ("scope", "nope")]), "request_not_supported");
-    assert_eq!(error(&gatepost, &[("request_uri", "https://rp1.example/r")]), "request_uri_not_supported");
-    assert_eq!(error(&gatepost, &[("request", &object), ("response_mode", "query")]), "request_not_supported");
-    let bare = [("request", object.as_str()), ("state", ""), ("response_type", ""), ("scope", "")];
+    assert_eq!(
+        error(&gatepost, &[("request", "x"), ("scope", "nope")]),
+        "request_not_supported"
+    );
+    assert_eq!(
+        error(&gatepost, &[("request_uri", "https://rp1.example/r")]),
+        "request_uri_not_supported"
+    );
+    assert_eq!(
+        error(
+            &gatepost,
+            &[("request", &object), ("response_mode", "query")]
+        ),
+        "request_not_supported"
+    );
+    let bare = [
+        ("request", object.as_str()),
+        ("state", ""),
+        ("response_type", ""),
+        ("scope", ""),
+    ];
     let answer = gatepost.get(&authorize_path("conf1", RP1, &bare));
-    assert!(answer.location().starts_with(&format!("{RP1}#error=request_not_supported")), "{}", answer.location());
+    assert!(
+        answer
+            .location()
+            .starts_with(&format!("{RP1}#error=request_not_supported")),
+        "{}",
+        answer.location()
+    );
     assert_eq!(answer.fragment()["state"], "inside");
     let elsewhere = [("request", object.as_str())];
-    gatepost.get(&authorize_path("conf1", "https://evil.example/", &elsewhere)).assert_error_page(400, "GP1105", "");
+    gatepost
+        .get(&authorize_path(
+            "conf1",
+            "https://evil.example/",
+            &elsewhere,
+        ))
+        .assert_error_page(400, "GP1105", "");
 }

@@ -28,10 +28,18 @@ fn faults_of_client_and_redirect_uri_end_on_a_page() {
     ] {
         for mode in ["query", "fragment", "form_post", "nonsense"] {
             for prompt in ["", "none"] {
-                let changes = [("response_mode", mode), ("prompt", prompt), ("scope", "nope"), ("request", "x")];
+                let changes = [
+                    ("response_mode", mode),
+                    ("prompt", prompt),
+                    ("scope", "nope"),
+                    ("request", "x"),
+                ];
                 let answer = gatepost.get(&authorize_path(client_id, redirect_uri, &changes));
                 answer.assert_error_page(400, reason, client_id);
-                assert!(!answer.text().contains("<script") && !answer.text().contains('\u{202e}'), "{client_id}");
+                assert!(
+                    !answer.text().contains("<script") && !answer.text().contains('\u{202e}'),
+                    "{client_id}"
+                );
             }
         }
     }
@@ -98,16 +106,31 @@ fn nothing_is_ever_sent_to_an_unregistered_uri() {
             browser.get(&path).assert_error_page(400, reason, uri);
         }
         let page = gatepost.get(&authorize_path("conf1", uri, &[]));
-        assert!(!page.text().contains("evil") && !page.text().contains("alert(1)"), "{}", page.text());
+        assert!(
+            !page.text().contains("evil") && !page.text().contains("alert(1)"),
+            "{}",
+            page.text()
+        );
     }
 }
 
 #[test]
 fn only_the_port_of_a_loopback_address_is_free() {
     let gatepost = Gatepost::start();
-    for uri in ["http://127.0.0.1/cb", "http://127.0.0.1:54321/cb", "http://127.0.0.1:1/cb", "com.example.app:/cb"] {
+    for uri in [
+        "http://127.0.0.1/cb",
+        "http://127.0.0.1:54321/cb",
+        "http://127.0.0.1:1/cb",
+        "com.example.app:/cb",
+    ] {
         let answer = gatepost.get(&authorize_path("native", uri, &[("prompt", "none")]));
-        assert!(answer.location().starts_with(&format!("{uri}?error=login_required&")), "{}", answer.location());
+        assert!(
+            answer
+                .location()
+                .starts_with(&format!("{uri}?error=login_required&")),
+            "{}",
+            answer.location()
+        );
     }
     for uri in [
         "http://127.0.0.1:1/other",
@@ -137,19 +160,34 @@ fn only_the_port_of_a_loopback_address_is_free() {
         "com.example.app2:/cb",
         "COM.example.app:/cb",
     ] {
-        gatepost.get(&authorize_path("native", uri, &[])).assert_error_page(400, "GP1105", uri);
+        gatepost
+            .get(&authorize_path("native", uri, &[]))
+            .assert_error_page(400, "GP1105", uri);
     }
     // Nobody posts a form to an application.
-    let custom = authorize_path("native", "com.example.app:/cb", &[("response_mode", "form_post")]);
+    let custom = authorize_path(
+        "native",
+        "com.example.app:/cb",
+        &[("response_mode", "form_post")],
+    );
     assert_eq!(gatepost.get(&custom).query()["error"], "invalid_request");
-    let loopback = authorize_path("native", NATIVE, &[("response_mode", "form_post"), ("prompt", "none")]);
+    let loopback = authorize_path(
+        "native",
+        NATIVE,
+        &[("response_mode", "form_post"), ("prompt", "none")],
+    );
     assert_eq!(gatepost.get(&loopback).fields()["error"], "login_required");
 }
 
 #[test]
 fn a_dangerous_redirect_uri_put_into_the_database_by_hand_is_not_used() {
     let gatepost = Gatepost::start();
-    for uri in ["javascript:alert(1)", "data:text/html,x", "http://rp1.example/cb", "https://rp1.example/*"] {
+    for uri in [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://rp1.example/cb",
+        "https://rp1.example/*",
+    ] {
         gatepost.database.run(&format!(
             "UPDATE clients SET metadata = jsonb_set(metadata, '{{redirect_uris}}', '[\"{uri}\"]') WHERE client_id = 'conf1';
              UPDATE installation SET registry_version = registry_version + 1"
@@ -157,8 +195,15 @@ fn a_dangerous_redirect_uri_put_into_the_database_by_hand_is_not_used() {
         gatepost.settle();
         for mode in ["query", "fragment", "form_post"] {
             let answer = gatepost.get(&authorize_path("conf1", uri, &[("response_mode", mode)]));
-            assert_eq!((answer.status, answer.header("location")), (400, None), "{uri}");
-            assert!(!answer.text().contains("<form") && !answer.text().contains("alert"), "{uri}");
+            assert_eq!(
+                (answer.status, answer.header("location")),
+                (400, None),
+                "{uri}"
+            );
+            assert!(
+                !answer.text().contains("<form") && !answer.text().contains("alert"),
+                "{uri}"
+            );
         }
     }
 }

@@ -13,10 +13,26 @@ const TYPES: [(&str, &str, &[&str]); 7] = [
     ("code", "openid profile orders.read", &["code"]),
     ("id_token", "openid profile", &["id_token"]),
     ("token", "orders.read", &["access_token"]),
-    ("id_token token", "openid profile orders.read", &["id_token", "access_token"]),
-    ("code id_token", "openid profile orders.read", &["code", "id_token"]),
-    ("code token", "openid profile orders.read", &["code", "access_token"]),
-    ("code id_token token", "openid profile orders.read", &["code", "id_token", "access_token"]),
+    (
+        "id_token token",
+        "openid profile orders.read",
+        &["id_token", "access_token"],
+    ),
+    (
+        "code id_token",
+        "openid profile orders.read",
+        &["code", "id_token"],
+    ),
+    (
+        "code token",
+        "openid profile orders.read",
+        &["code", "access_token"],
+    ),
+    (
+        "code id_token token",
+        "openid profile orders.read",
+        &["code", "id_token", "access_token"],
+    ),
 ];
 /// `""` leaves the mode to the default.
 const MODES: [&str; 4] = ["", "query", "fragment", "form_post"];
@@ -41,7 +57,10 @@ fn registered() -> Value {
             ("all", all.clone()),
             ("asks", with("require_consent", json!(true))),
             ("posts", with("default_response_mode", json!("form_post"))),
-            ("quiet", with("authorization_response_iss_on_error", json!(false))),
+            (
+                "quiet",
+                with("authorization_response_iss_on_error", json!(false)),
+            ),
             ("queries", with("default_response_mode", json!("query"))),
         ],
     );
@@ -50,7 +69,10 @@ fn registered() -> Value {
 }
 
 fn type_named(response_type: &str) -> (&'static str, &'static str, &'static [&'static str]) {
-    TYPES.into_iter().find(|(name, _, _)| *name == response_type).unwrap()
+    TYPES
+        .into_iter()
+        .find(|(name, _, _)| *name == response_type)
+        .unwrap()
 }
 
 fn request(client_id: &str, response_type: &str, mode: &str, changes: &[(&str, &str)]) -> String {
@@ -95,22 +117,49 @@ fn assert_success(
 ) {
     let (arrived, got) = answer.response_to(RP1);
     assert_eq!(arrived, went, "{case}: {got:?}");
-    assert_eq!(got.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected_names(scope, brings), "{case}");
-    assert_eq!((got["state"].as_str(), &got["iss"]), (STATE, &gatepost.base_url), "{case}");
+    assert_eq!(
+        got.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        expected_names(scope, brings),
+        "{case}"
+    );
+    assert_eq!(
+        (got["state"].as_str(), &got["iss"]),
+        (STATE, &gatepost.base_url),
+        "{case}"
+    );
     if let Some(token_type) = got.get("token_type") {
-        assert_eq!((token_type.as_str(), got["expires_in"].as_str()), ("Bearer", "3600"), "{case}");
+        assert_eq!(
+            (token_type.as_str(), got["expires_in"].as_str()),
+            ("Bearer", "3600"),
+            "{case}"
+        );
         assert_eq!(got["scope"], scope, "{case}");
     }
 }
 
 fn assert_error(gatepost: &Gatepost, answer: &Answer, went: &str, error: &str, case: &str) {
     let (arrived, got) = answer.response_to(RP1);
-    assert_eq!((arrived, got.get("error").map(String::as_str)), (went, Some(error)), "{case}: {got:?}");
+    assert_eq!(
+        (arrived, got.get("error").map(String::as_str)),
+        (went, Some(error)),
+        "{case}: {got:?}"
+    );
     let names: Vec<&str> = got.keys().map(String::as_str).collect();
-    assert_eq!(names, ["error", "error_description", "iss", "state"], "{case}");
-    assert_eq!((got["state"].as_str(), &got["iss"]), (STATE, &gatepost.base_url), "{case}");
+    assert_eq!(
+        names,
+        ["error", "error_description", "iss", "state"],
+        "{case}"
+    );
+    assert_eq!(
+        (got["state"].as_str(), &got["iss"]),
+        (STATE, &gatepost.base_url),
+        "{case}"
+    );
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
-    assert!(!got["error_description"].is_empty() && got["error_description"].bytes().all(plain), "{case}");
+    assert!(
+        !got["error_description"].is_empty() && got["error_description"].bytes().all(plain),
+        "{case}"
+    );
 }
 
 #[test]
@@ -132,10 +181,17 @@ fn every_type_answers_in_every_mode_that_may_carry_it() {
     }
     // A registered query stays in front.
     let uri = "https://rp1.example/other?a=b";
-    for (mode, went) in [("query", "query"), ("fragment", "fragment"), ("form_post", "form_post")] {
+    for (mode, went) in [
+        ("query", "query"),
+        ("fragment", "fragment"),
+        ("form_post", "form_post"),
+    ] {
         let path = request("all", "code", mode, &[("redirect_uri", uri)]);
         assert_eq!(
-            browser.get(&path.replace("redirect_uri=https%3A%2F%2Frp1.example%2Fcb&", "")).response_to(uri).0,
+            browser
+                .get(&path.replace("redirect_uri=https%3A%2F%2Frp1.example%2Fcb&", ""))
+                .response_to(uri)
+                .0,
             went
         );
     }
@@ -162,13 +218,37 @@ fn words_come_in_any_order_and_a_client_gets_its_own_types_alone() {
     for (response_type, _, _) in TYPES.into_iter().skip(1) {
         for mode in ["", "fragment", "form_post"] {
             let answer = browser.get(&request("conf1", response_type, mode, &[]));
-            assert_error(&gatepost, &answer, place(response_type, mode).unwrap(), "unauthorized_client", response_type);
+            assert_error(
+                &gatepost,
+                &answer,
+                place(response_type, mode).unwrap(),
+                "unauthorized_client",
+                response_type,
+            );
         }
     }
-    for unknown in ["none", "token token", "code  token", "id_token,token", "Token", "token none", "device_code"] {
-        let went = if unknown.split(' ').any(|word| word == "token") { "fragment" } else { "query" };
+    for unknown in [
+        "none",
+        "token token",
+        "code  token",
+        "id_token,token",
+        "Token",
+        "token none",
+        "device_code",
+    ] {
+        let went = if unknown.split(' ').any(|word| word == "token") {
+            "fragment"
+        } else {
+            "query"
+        };
         let answer = browser.get(&request("all", "code", "", &[("response_type", unknown)]));
-        assert_error(&gatepost, &answer, went, "unsupported_response_type", unknown);
+        assert_error(
+            &gatepost,
+            &answer,
+            went,
+            "unsupported_response_type",
+            unknown,
+        );
     }
 }
 
@@ -178,13 +258,34 @@ fn a_clients_own_default_mode_counts_where_it_may_carry_the_type() {
     let mut browser = signed_in(&gatepost);
     for (response_type, scope, brings) in TYPES {
         let answer = browser.get(&request("posts", response_type, "", &[]));
-        assert_success(&gatepost, &answer, ("form_post", scope, brings), response_type);
+        assert_success(
+            &gatepost,
+            &answer,
+            ("form_post", scope, brings),
+            response_type,
+        );
         let answer = browser.get(&request("posts", response_type, "", &[("scope", "nope")]));
-        assert_error(&gatepost, &answer, "form_post", "invalid_scope", response_type);
+        assert_error(
+            &gatepost,
+            &answer,
+            "form_post",
+            "invalid_scope",
+            response_type,
+        );
         let answer = browser.get(&request("queries", response_type, "", &[]));
-        assert_success(&gatepost, &answer, (place(response_type, "").unwrap(), scope, brings), response_type);
+        assert_success(
+            &gatepost,
+            &answer,
+            (place(response_type, "").unwrap(), scope, brings),
+            response_type,
+        );
         let answer = browser.get(&request("posts", response_type, "fragment", &[]));
-        assert_success(&gatepost, &answer, ("fragment", scope, brings), response_type);
+        assert_success(
+            &gatepost,
+            &answer,
+            ("fragment", scope, brings),
+            response_type,
+        );
     }
 }
 
@@ -203,33 +304,84 @@ fn refusals() -> Vec<(Vec<(&'static str, &'static str)>, Expected)> {
         (vec![("scope", "openid nope")], |_| "invalid_scope"),
         (vec![("scope", "openid address")], |_| "invalid_scope"),
         (vec![("scope", "profile")], |_| "invalid_scope"),
-        (vec![("scope", "openid profile")], |kind| if kind == "token" { "invalid_scope" } else { "" }),
-        (vec![("scope", "orders.read")], |kind| if kind == "token" || kind == "code" { "" } else { "invalid_scope" }),
+        (vec![("scope", "openid profile")], |kind| {
+            if kind == "token" { "invalid_scope" } else { "" }
+        }),
+        (vec![("scope", "orders.read")], |kind| {
+            if kind == "token" || kind == "code" {
+                ""
+            } else {
+                "invalid_scope"
+            }
+        }),
         (vec![("scope", "openid orders.read")], |kind| match kind {
             "token" | "id_token" => "invalid_scope",
             _ => "",
         }),
-        (vec![("nonce", "")], |kind| if has(kind, "id_token") { "invalid_request" } else { "" }),
-        (vec![("code_challenge", ""), ("code_challenge_method", "")], |kind| {
-            if has(kind, "code") { "invalid_request" } else { "" }
+        (vec![("nonce", "")], |kind| {
+            if has(kind, "id_token") {
+                "invalid_request"
+            } else {
+                ""
+            }
         }),
+        (
+            vec![("code_challenge", ""), ("code_challenge_method", "")],
+            |kind| {
+                if has(kind, "code") {
+                    "invalid_request"
+                } else {
+                    ""
+                }
+            },
+        ),
         (vec![("prompt", "bogus")], |_| "invalid_request"),
         (vec![("prompt", "none login")], |_| "invalid_request"),
         (vec![("max_age", "-1")], |_| "invalid_request"),
         (vec![("max_age", "0")], |_| "login_required"),
         (vec![("claims", "[]")], |_| "invalid_request"),
-        (vec![("claims", acr)], |kind| if kind == "token" { "" } else { "unmet_authentication_requirements" }),
-        (vec![("claims", sub)], |kind| if kind == "token" { "" } else { "login_required" }),
-        (vec![("acr_values", "tenant:nowhere")], |_| "invalid_request"),
-        (vec![("acr_values", "tenant:acme tenant:other")], |_| "invalid_request"),
+        (vec![("claims", acr)], |kind| {
+            if kind == "token" {
+                ""
+            } else {
+                "unmet_authentication_requirements"
+            }
+        }),
+        (vec![("claims", sub)], |kind| {
+            if kind == "token" {
+                ""
+            } else {
+                "login_required"
+            }
+        }),
+        (
+            vec![("acr_values", "tenant:nowhere")],
+            |_| "invalid_request",
+        ),
+        (
+            vec![("acr_values", "tenant:acme tenant:other")],
+            |_| "invalid_request",
+        ),
         (vec![("acr_values", "tenant:acme")], |_| "login_required"),
         (vec![("acr_values", "idp:nowhere")], |_| ""),
         (vec![("id_token_hint", "x")], |_| "invalid_request"),
-        (vec![("resource", "https://nowhere.example")], |_| "invalid_target"),
-        (vec![("resource", "https://stock.example")], |_| "invalid_target"),
+        (
+            vec![("resource", "https://nowhere.example")],
+            |_| "invalid_target",
+        ),
+        (
+            vec![("resource", "https://stock.example")],
+            |_| "invalid_target",
+        ),
         (vec![("request", "x")], |_| "request_not_supported"),
-        (vec![("request_uri", "https://rp1.example/r")], |_| "request_uri_not_supported"),
-        (vec![("scope", "nope"), ("prompt", "login")], |_| "invalid_scope"),
+        (
+            vec![("request_uri", "https://rp1.example/r")],
+            |_| "request_uri_not_supported",
+        ),
+        (
+            vec![("scope", "nope"), ("prompt", "login")],
+            |_| "invalid_scope",
+        ),
     ]
 }
 
@@ -263,11 +415,21 @@ fn every_error_travels_as_the_success_would() {
             assert_error(&gatepost, &nobody, went, "login_required", &case);
             let unasked = browser.get(&request("asks", response_type, mode, &[]));
             assert_error(&gatepost, &unasked, went, "consent_required", &case);
-            let overlong = browser.get(&request("all", response_type, mode, &[("state", &"s".repeat(4_097))]));
+            let overlong = browser.get(&request(
+                "all",
+                response_type,
+                mode,
+                &[("state", &"s".repeat(4_097))],
+            ));
             let (arrived, got) = overlong.response_to(RP1);
-            assert_eq!((arrived, got["error"].as_str(), got.get("state")), (went, "invalid_request", None), "{case}");
+            assert_eq!(
+                (arrived, got["error"].as_str(), got.get("state")),
+                (went, "invalid_request", None),
+                "{case}"
+            );
             // An unregistered URI is never answered, whatever mode was asked for.
-            let path = request("all", response_type, mode, &[]).replace("rp1.example%2Fcb", "rp1.example%2Fcb2");
+            let path = request("all", response_type, mode, &[])
+                .replace("rp1.example%2Fcb", "rp1.example%2Fcb2");
             browser.get(&path).assert_error_page(400, "GP1105", &case);
         }
     }
@@ -279,7 +441,11 @@ fn consent_page(gatepost: &Gatepost, response_type: &str, mode: &str) -> (Browse
     let login = browser.visit(&request("asks", response_type, mode, &[("prompt", "")]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
-    assert!(consent.text().contains("asks for access"), "{}", consent.text());
+    assert!(
+        consent.text().contains("asks for access"),
+        "{}",
+        consent.text()
+    );
     (browser, consent)
 }
 
@@ -299,7 +465,10 @@ fn what_the_person_decides_arrives_in_the_same_place() {
             let mut other = gatepost.browser();
             let page = other.visit(&request("all", response_type, mode, &[("prompt", "")]));
             let token = page.fields().remove("form_token").unwrap();
-            let cancelled = other.post(&page.action(), &[("form_token", &token), ("decision", "cancel")]);
+            let cancelled = other.post(
+                &page.action(),
+                &[("form_token", &token), ("decision", "cancel")],
+            );
             assert_error(&gatepost, &cancelled, went, "access_denied", &case);
         }
     }
@@ -317,7 +486,10 @@ fn what_the_person_unticks_is_not_in_the_browsers_tokens() {
     let (_, claims) = crate::support::flow::decode_jwt(&narrowed["access_token"]);
     assert_eq!(
         (&claims["scope"], &claims["aud"]),
-        (&json!("openid profile"), &json!(format!("{}/resources", gatepost.base_url)))
+        (
+            &json!("openid profile"),
+            &json!(format!("{}/resources", gatepost.base_url))
+        )
     );
     let (_, claims) = crate::support::flow::decode_jwt(&ticked("id_token", &[])["id_token"]);
     assert!(claims.get("name").is_none(), "{claims}");
@@ -330,18 +502,30 @@ fn a_client_that_takes_iss_for_something_else_gets_none_with_errors() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for mode in ["query", "fragment", "form_post"] {
-        let ask = |changes: (&'static str, &'static str)| request("quiet", "code", mode, &[changes]);
+        let ask =
+            |changes: (&'static str, &'static str)| request("quiet", "code", mode, &[changes]);
         let page = browser.visit(&ask(("prompt", "consent")));
         for (refused, answer) in [
             ("at once", browser.get(&ask(("scope", "nope")))),
             ("in the end", gatepost.get(&ask(("prompt", "none")))),
-            ("by the person", decide(&mut browser, &page, "deny", &[], false)),
+            (
+                "by the person",
+                decide(&mut browser, &page, "deny", &[], false),
+            ),
         ] {
             let (_, got) = answer.response_to(RP1);
             let names: Vec<&str> = got.keys().map(String::as_str).collect();
-            assert_eq!(names, ["error", "error_description", "state"], "{mode} {refused}");
+            assert_eq!(
+                names,
+                ["error", "error_description", "state"],
+                "{mode} {refused}"
+            );
         }
         let (_, got) = browser.get(&ask(("prompt", "none"))).response_to(RP1);
-        assert_eq!((got.contains_key("code"), &got["iss"]), (true, &gatepost.base_url), "{mode}");
+        assert_eq!(
+            (got.contains_key("code"), &got["iss"]),
+            (true, &gatepost.base_url),
+            "{mode}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Who must sign in, and when: `prompt`, `max_age`, `acr_values`, `claims`, `id_token_hint`, `login_hint`, `ui_locales`.
+//! Who must sign in, and when: `prompt`, `max_age`, `acr_values`, `claims`, `id_token_hint`,
+//! `login_hint`, `ui_locales`.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -7,7 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in, userinfo};
+use crate::support::flow::{
+    authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 
@@ -20,7 +23,11 @@ fn asks_to_sign_in(page: &Answer) -> bool {
 }
 
 fn error(browser: &mut Browser, changes: &[(&str, &str)]) -> String {
-    browser.visit(&path(changes)).query().remove("error").unwrap()
+    browser
+        .visit(&path(changes))
+        .query()
+        .remove("error")
+        .unwrap()
 }
 
 /// Claims of the ID token that a code is good for.
@@ -30,13 +37,19 @@ fn id_token(gatepost: &Gatepost, code: &str) -> Value {
 
 fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("decision", decision)],
+    )
 }
 
 #[test]
 fn prompt_none_never_shows_a_page() {
     let gatepost = Gatepost::start();
-    assert_eq!(error(&mut gatepost.browser(), &[("prompt", "none")]), "login_required");
+    assert_eq!(
+        error(&mut gatepost.browser(), &[("prompt", "none")]),
+        "login_required"
+    );
     let mut browser = signed_in(&gatepost);
     let first = id_token(&gatepost, &code(&mut browser, &path(&[])));
     sleep(Duration::from_millis(1_100));
@@ -45,8 +58,20 @@ fn prompt_none_never_shows_a_page() {
         assert_eq!(silent[name], first[name], "{name}");
     }
     assert!(silent["iat"].as_i64() > first["iat"].as_i64());
-    for prompt in ["none login", "consent none", "create", "Login", "NONE", "login,consent", "none\u{a0}"] {
-        assert_eq!(error(&mut browser, &[("prompt", prompt)]), "invalid_request", "{prompt}");
+    for prompt in [
+        "none login",
+        "consent none",
+        "create",
+        "Login",
+        "NONE",
+        "login,consent",
+        "none\u{a0}",
+    ] {
+        assert_eq!(
+            error(&mut browser, &[("prompt", prompt)]),
+            "invalid_request",
+            "{prompt}"
+        );
     }
 }
 
@@ -56,26 +81,51 @@ fn a_session_that_no_longer_stands_means_login_required() {
     for (end, mend) in [
         ("UPDATE sessions SET ended_at = now()", ""),
         // A server tells the time to a few milliseconds.
-        ("UPDATE sessions SET expires_at = now() - interval '1 second'", ""),
+        (
+            "UPDATE sessions SET expires_at = now() - interval '1 second'",
+            "",
+        ),
         ("DELETE FROM sessions", ""),
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
         ("UPDATE users SET epoch = epoch + 1", ""),
-        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
+        (
+            "UPDATE installation SET epoch = epoch + 1",
+            "UPDATE installation SET epoch = epoch - 1",
+        ),
     ] {
         let mut browser = signed_in(&gatepost);
         code(&mut browser, &path(&[("prompt", "none")]));
         gatepost.database.run(end);
-        assert_eq!(error(&mut browser, &[("prompt", "none")]), "login_required", "{end}");
+        assert_eq!(
+            error(&mut browser, &[("prompt", "none")]),
+            "login_required",
+            "{end}"
+        );
         assert!(asks_to_sign_in(&browser.visit(&path(&[]))), "{end}");
         gatepost.database.run(mend);
     }
     // A cookie that somebody made up is none.
     let mut browser = signed_in(&gatepost);
-    for value in ["", "x", "AAAA", &"A".repeat(48), &"A".repeat(5_000), "%00", "\"quoted\""] {
+    for value in [
+        "",
+        "x",
+        "AAAA",
+        &"A".repeat(48),
+        &"A".repeat(5_000),
+        "%00",
+        "\"quoted\"",
+    ] {
         for cookie in browser.cookies.values_mut() {
             value.clone_into(cookie);
         }
-        assert_eq!(error(&mut browser, &[("prompt", "none")]), "login_required", "{value}");
+        assert_eq!(
+            error(&mut browser, &[("prompt", "none")]),
+            "login_required",
+            "{value}"
+        );
     }
 }
 
@@ -90,41 +140,78 @@ fn prompt_login_asks_again_and_moves_auth_time() {
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let after = id_token(&gatepost, &answer.query()["code"]);
     assert!(after["auth_time"].as_i64() > before["auth_time"].as_i64());
-    assert_eq!((&after["sid"], &after["sub"]), (&before["sid"], &before["sub"]));
+    assert_eq!(
+        (&after["sid"], &after["sub"]),
+        (&before["sid"], &before["sub"])
+    );
     // What was sent once signs nobody in again: the way back leads to a page.
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&again), "{} {}", again.status, again.text());
     // Asked for anew, it asks anew.
-    assert!(asks_to_sign_in(&browser.visit(&path(&[("prompt", "login")]))));
+    assert!(asks_to_sign_in(
+        &browser.visit(&path(&[("prompt", "login")]))
+    ));
 }
 
 #[test]
 fn max_age_is_held_and_never_loops() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let fresh = id_token(&gatepost, &code(&mut browser, &path(&[("max_age", "2147483648")])));
-    gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
-    let aged = id_token(&gatepost, &code(&mut browser, &path(&[("max_age", "1000")])));
-    assert_eq!(aged["auth_time"].as_i64().unwrap() + 120, fresh["auth_time"].as_i64().unwrap());
+    let fresh = id_token(
+        &gatepost,
+        &code(&mut browser, &path(&[("max_age", "2147483648")])),
+    );
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+    let aged = id_token(
+        &gatepost,
+        &code(&mut browser, &path(&[("max_age", "1000")])),
+    );
+    assert_eq!(
+        aged["auth_time"].as_i64().unwrap() + 120,
+        fresh["auth_time"].as_i64().unwrap()
+    );
     for max_age in ["60", "119", "1", "0"] {
-        assert_eq!(error(&mut browser, &[("max_age", max_age), ("prompt", "none")]), "login_required");
-        assert!(asks_to_sign_in(&browser.visit(&path(&[("max_age", max_age)]))), "{max_age}");
+        assert_eq!(
+            error(&mut browser, &[("max_age", max_age), ("prompt", "none")]),
+            "login_required"
+        );
+        assert!(
+            asks_to_sign_in(&browser.visit(&path(&[("max_age", max_age)]))),
+            "{max_age}"
+        );
     }
     let page = browser.visit(&path(&[("max_age", "60")]));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let renewed = id_token(&gatepost, &answer.query()["code"]);
     assert!(renewed["auth_time"].as_i64() > aged["auth_time"].as_i64());
-    // With 0 every session that was there before is too old, and the sign-in made for the request is not.
+    // With 0 every session that was there before is too old, and the sign-in made for the request
+    // is not.
     for _ in 0..2 {
         let page = browser.visit(&path(&[("max_age", "0")]));
         assert!(asks_to_sign_in(&page));
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         assert!(answer.query().contains_key("code"));
     }
-    for max_age in
-        ["-1", "+5", "5.5", " 5", "5 ", "1e3", "99999999999999999999", "1000000000000000000", "\u{665}", "0x10", "five"]
-    {
-        assert_eq!(error(&mut browser, &[("max_age", max_age)]), "invalid_request", "{max_age}");
+    for max_age in [
+        "-1",
+        "+5",
+        "5.5",
+        " 5",
+        "5 ",
+        "1e3",
+        "99999999999999999999",
+        "1000000000000000000",
+        "\u{665}",
+        "0x10",
+        "five",
+    ] {
+        assert_eq!(
+            error(&mut browser, &[("max_age", max_age)]),
+            "invalid_request",
+            "{max_age}"
+        );
     }
 }
 
@@ -135,9 +222,14 @@ fn a_clients_default_max_age_counts_where_the_request_has_none() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &path(&[]));
-    gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
     assert_eq!(error(&mut browser, &[("prompt", "none")]), "login_required");
-    code(&mut browser, &path(&[("prompt", "none"), ("max_age", "600")]));
+    code(
+        &mut browser,
+        &path(&[("prompt", "none"), ("max_age", "600")]),
+    );
 }
 
 #[test]
@@ -148,12 +240,27 @@ fn select_account_offers_the_present_account_and_another() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&asked);
     assert!(asks_to_sign_in(&page));
-    assert!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+    assert!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
+            .query()
+            .contains_key("code")
+    );
 
     let page = browser.visit(&asked);
-    assert!(page.text().contains("Alice Smith") && !asks_to_sign_in(&page), "{}", page.text());
-    assert!(choose(&mut browser, &page, "continue").query().contains_key("code"));
-    assert_eq!(choose(&mut browser, &page, "cancel").query()["error"], "access_denied");
+    assert!(
+        page.text().contains("Alice Smith") && !asks_to_sign_in(&page),
+        "{}",
+        page.text()
+    );
+    assert!(
+        choose(&mut browser, &page, "continue")
+            .query()
+            .contains_key("code")
+    );
+    assert_eq!(
+        choose(&mut browser, &page, "cancel").query()["error"],
+        "access_denied"
+    );
     let another = choose(&mut browser, &page, "another");
     assert!(asks_to_sign_in(&another));
     let answer = sign_in(&mut browser, &another, "bob", BOB_PASSWORD);
@@ -161,11 +268,17 @@ fn select_account_offers_the_present_account_and_another() {
     // The page drawn for alice means nothing in bob's session.
     let stale = choose(&mut browser, &page, "continue");
     assert_eq!((stale.status, stale.header("location")), (200, None));
-    assert_eq!(id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"], bob["sub"]);
+    assert_eq!(
+        id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"],
+        bob["sub"]
+    );
     let page = browser.visit(&asked);
     for decision in ["", "allow", "CONTINUE", "sign_out"] {
         let answer = choose(&mut browser, &page, decision);
-        assert!(answer.header("location").is_none() && answer.status != 500, "{decision}");
+        assert!(
+            answer.header("location").is_none() && answer.status != 500,
+            "{decision}"
+        );
     }
 }
 
@@ -178,34 +291,74 @@ fn prompts_may_be_combined() {
         assert!(asks_to_sign_in(&page), "{prompt}");
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         let consent = browser.follow(answer);
-        assert!(consent.text().contains("asks for access"), "{prompt}: {}", consent.text());
-        assert!(decide(&mut browser, &consent, "allow", &["profile"], false).query().contains_key("code"));
+        assert!(
+            consent.text().contains("asks for access"),
+            "{prompt}: {}",
+            consent.text()
+        );
+        assert!(
+            decide(&mut browser, &consent, "allow", &["profile"], false)
+                .query()
+                .contains_key("code")
+        );
     }
     let chooser = browser.visit(&path(&[("prompt", "consent select_account")]));
     let consent = choose(&mut browser, &chooser, "continue");
-    assert!(consent.text().contains("asks for access"), "{}", consent.text());
-    assert!(decide(&mut browser, &consent, "allow", &["profile"], false).query().contains_key("code"));
+    assert!(
+        consent.text().contains("asks for access"),
+        "{}",
+        consent.text()
+    );
+    assert!(
+        decide(&mut browser, &consent, "allow", &["profile"], false)
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
 fn unknown_identity_providers_and_values_change_nothing_but_the_log() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    for values in ["idp:unknown", "idp:../x", "idp:https://evil.example", "idp:", "tenant:<script>", "urn:x 1 0"] {
-        code(&mut browser, &path(&[("acr_values", values), ("prompt", "none")]));
+    for values in [
+        "idp:unknown",
+        "idp:../x",
+        "idp:https://evil.example",
+        "idp:",
+        "tenant:<script>",
+        "urn:x 1 0",
+    ] {
+        code(
+            &mut browser,
+            &path(&[("acr_values", values), ("prompt", "none")]),
+        );
     }
-    assert!(gatepost.log().contains("identity provider \"https://evil.example\""), "{}", gatepost.log());
+    assert!(
+        gatepost
+            .log()
+            .contains("identity provider \"https://evil.example\""),
+        "{}",
+        gatepost.log()
+    );
     code(&mut browser, &path(&[("acr_values", "idp:local")]));
-    let page = gatepost.browser().visit(&path(&[("acr_values", "idp:unknown tenant:<script>alert(1)</script>")]));
+    let page = gatepost.browser().visit(&path(&[(
+        "acr_values",
+        "idp:unknown tenant:<script>alert(1)</script>",
+    )]));
     assert!(asks_to_sign_in(&page) && !page.text().contains("<script>"));
-    assert_eq!(error(&mut browser, &[("acr_values", &"idp:x ".repeat(5_000)[..20_000])]), "invalid_request");
+    assert_eq!(
+        error(
+            &mut browser,
+            &[("acr_values", &"idp:x ".repeat(5_000)[..20_000])]
+        ),
+        "invalid_request"
+    );
 }
 
 #[test]
 fn a_sign_in_stays_within_its_tenant() {
     let mut registered = document();
-    registered["tenants"] =
-        json!([{"name": "acme", "display_name": "ACME <b>Ltd</b>"}, {"name": "globex", "display_name": "Globex"}]);
+    registered["tenants"] = json!([{"name": "acme", "display_name": "ACME <b>Ltd</b>"}, {"name": "globex", "display_name": "Globex"}]);
     registered["clients"][0]["tenants"] = json!(["acme"]);
     registered["clients"][1]["tenants"] = json!(["acme", "globex"]);
     registered["users"]
@@ -216,27 +369,59 @@ fn a_sign_in_stays_within_its_tenant() {
     let mut browser = gatepost.browser();
     // conf1 has one tenant, so that is the one; alice without a tenant is somebody else.
     let page = browser.visit(&path(&[]));
-    assert!(page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"), "{}", page.text());
+    assert!(
+        page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"),
+        "{}",
+        page.text()
+    );
     let wrong = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&wrong));
     // A form cannot say where it signs in.
     let token = wrong.fields().remove("form_token").unwrap();
-    let form = [("form_token", token.as_str()), ("username", "alice"), ("password", ALICE_PASSWORD)];
-    for outside in [("tenant", ""), ("tenant", "globex"), ("acr_values", "tenant:globex"), ("client_id", "conf2")] {
-        assert!(asks_to_sign_in(&browser.post(&wrong.action(), &[&form[..], &[outside]].concat())), "{outside:?}");
+    let form = [
+        ("form_token", token.as_str()),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+    ];
+    for outside in [
+        ("tenant", ""),
+        ("tenant", "globex"),
+        ("acr_values", "tenant:globex"),
+        ("client_id", "conf2"),
+    ] {
+        assert!(
+            asks_to_sign_in(&browser.post(&wrong.action(), &[&form[..], &[outside]].concat())),
+            "{outside:?}"
+        );
     }
     let answer = sign_in(&mut browser, &wrong, "alice", BOB_PASSWORD);
-    assert_eq!(id_token(&gatepost, &answer.query()["code"])["tenant"], "acme");
+    assert_eq!(
+        id_token(&gatepost, &answer.query()["code"])["tenant"],
+        "acme"
+    );
     code(&mut browser, &path(&[("acr_values", "tenant:acme")]));
-    for values in
-        ["tenant:globex", "tenant:nope", "tenant:", "tenant:ACME", "tenant:acme tenant:globex", "tenant:<script>"]
-    {
-        assert_eq!(error(&mut browser, &[("acr_values", values)]), "invalid_request", "{values}");
+    for values in [
+        "tenant:globex",
+        "tenant:nope",
+        "tenant:",
+        "tenant:ACME",
+        "tenant:acme tenant:globex",
+        "tenant:<script>",
+    ] {
+        assert_eq!(
+            error(&mut browser, &[("acr_values", values)]),
+            "invalid_request",
+            "{values}"
+        );
     }
     // A session of one tenant is none in another, nor without one.
     for values in ["tenant:globex", ""] {
         let silent = [("acr_values", values), ("prompt", "none")];
-        let answer = browser.get(&authorize_path("conf2", crate::support::gatepost::RP2, &silent));
+        let answer = browser.get(&authorize_path(
+            "conf2",
+            crate::support::gatepost::RP2,
+            &silent,
+        ));
         assert_eq!(answer.query()["error"], "login_required", "{values}");
     }
 }
@@ -245,23 +430,47 @@ fn a_sign_in_stays_within_its_tenant() {
 fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let wanted =
-        r#"{"userinfo":{"name":{"essential":true},"email":null,"phone_number":null,"role":null,"password_hash":null}}"#;
-    let code = code(&mut browser, &path(&[("scope", "openid"), ("claims", wanted)]));
-    let told = userinfo(&gatepost, redeem(&gatepost, &code).json()["access_token"].as_str().unwrap()).json();
+    let wanted = r#"{"userinfo":{"name":{"essential":true},"email":null,"phone_number":null,"role":null,"password_hash":null}}"#;
+    let code = code(
+        &mut browser,
+        &path(&[("scope", "openid"), ("claims", wanted)]),
+    );
+    let told = userinfo(
+        &gatepost,
+        redeem(&gatepost, &code).json()["access_token"]
+            .as_str()
+            .unwrap(),
+    )
+    .json();
     let names: Vec<&String> = told.as_object().unwrap().keys().collect();
     assert_eq!(names, ["email", "name", "role", "sub"]);
-    for claims in ["x", "[]", "{", "null", "5", r#"{"userinfo":1}"#, r#"{"id_token":{"sub":{"value":5}}}"#] {
-        assert_eq!(error(&mut browser, &[("claims", claims)]), "invalid_request", "{claims}");
+    for claims in [
+        "x",
+        "[]",
+        "{",
+        "null",
+        "5",
+        r#"{"userinfo":1}"#,
+        r#"{"id_token":{"sub":{"value":5}}}"#,
+    ] {
+        assert_eq!(
+            error(&mut browser, &[("claims", claims)]),
+            "invalid_request",
+            "{claims}"
+        );
     }
     let deep = "[".repeat(2_000);
     assert_eq!(error(&mut browser, &[("claims", &deep)]), "invalid_request");
-    for (values, expected) in
-        [(r#"["urn:gold"]"#, "unmet_authentication_requirements"), (r#"[]"#, "unmet_authentication_requirements")]
-    {
+    for (values, expected) in [
+        (r#"["urn:gold"]"#, "unmet_authentication_requirements"),
+        (r#"[]"#, "unmet_authentication_requirements"),
+    ] {
         let claims = format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":{values}}}}}}}"#);
         assert_eq!(error(&mut browser, &[("claims", &claims)]), expected);
-        assert_eq!(error(&mut browser, &[("claims", &claims), ("prompt", "none")]), expected);
+        assert_eq!(
+            error(&mut browser, &[("claims", &claims), ("prompt", "none")]),
+            expected
+        );
     }
 }
 
@@ -269,17 +478,29 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
 fn a_subject_that_is_named_is_the_only_one_that_will_do() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let alice = id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"].as_str().unwrap().to_owned();
+    let alice = id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let named = |subject: &str| format!(r#"{{"id_token":{{"sub":{{"value":"{subject}"}}}}}}"#);
-    code(&mut browser, &path(&[("claims", &named(&alice)), ("prompt", "none")]));
+    code(
+        &mut browser,
+        &path(&[("claims", &named(&alice)), ("prompt", "none")]),
+    );
     let other = named("somebody-else");
-    assert_eq!(error(&mut browser, &[("claims", &other), ("prompt", "none")]), "login_required");
+    assert_eq!(
+        error(&mut browser, &[("claims", &other), ("prompt", "none")]),
+        "login_required"
+    );
     let page = browser.visit(&path(&[("claims", &other)]));
     assert!(asks_to_sign_in(&page));
     let answer = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     assert_eq!(answer.query()["error"], "login_required");
     // Bob is signed in all the same.
-    assert_ne!(id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"], alice.as_str());
+    assert_ne!(
+        id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"],
+        alice.as_str()
+    );
 }
 
 #[test]
@@ -289,29 +510,53 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let tokens = redeem(&gatepost, &code(&mut browser, &path(&[]))).json();
-    let (hint, access_token) = (tokens["id_token"].as_str().unwrap(), tokens["access_token"].as_str().unwrap());
+    let (hint, access_token) = (
+        tokens["id_token"].as_str().unwrap(),
+        tokens["access_token"].as_str().unwrap(),
+    );
     sleep(Duration::from_millis(2_100));
-    code(&mut browser, &path(&[("id_token_hint", hint), ("prompt", "none")]));
+    code(
+        &mut browser,
+        &path(&[("id_token_hint", hint), ("prompt", "none")]),
+    );
 
     let mut other = gatepost.browser();
     let page = other.visit(&path(&[("id_token_hint", hint)]));
     let answer = sign_in(&mut other, &page, "bob", BOB_PASSWORD);
     assert_eq!(answer.query()["error"], "login_required");
-    assert_eq!(error(&mut other, &[("id_token_hint", hint), ("prompt", "none")]), "login_required");
+    assert_eq!(
+        error(&mut other, &[("id_token_hint", hint), ("prompt", "none")]),
+        "login_required"
+    );
     let page = other.visit(&path(&[("id_token_hint", hint)]));
     assert!(asks_to_sign_in(&page));
-    assert!(sign_in(&mut other, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+    assert!(
+        sign_in(&mut other, &page, "alice", ALICE_PASSWORD)
+            .query()
+            .contains_key("code")
+    );
 
     let parts: Vec<&str> = hint.split('.').collect();
     let header = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let kid = decode_jwt(hint).0["kid"].as_str().unwrap().to_owned();
-    let bob = URL_SAFE_NO_PAD.encode(json!({"iss": gatepost.base_url, "sub": "bob", "aud": "conf1"}).to_string());
+    let bob = URL_SAFE_NO_PAD
+        .encode(json!({"iss": gatepost.base_url, "sub": "bob", "aud": "conf1"}).to_string());
     let forged = [
         format!("{}.{bob}.{}", parts[0], parts[2]),
         format!("{}.{}.", header(r#"{"alg":"none","typ":"JWT"}"#), parts[1]),
         format!("{}.{}.", parts[0], parts[1]),
-        format!("{}.{}.{}", header(&format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#)), parts[1], parts[2]),
-        format!("{}.{}.{}", header(r#"{"alg":"RS256","typ":"JWT","kid":"../../dev/null"}"#), parts[1], parts[2]),
+        format!(
+            "{}.{}.{}",
+            header(&format!(r#"{{"alg":"HS256","typ":"JWT","kid":"{kid}"}}"#)),
+            parts[1],
+            parts[2]
+        ),
+        format!(
+            "{}.{}.{}",
+            header(r#"{"alg":"RS256","typ":"JWT","kid":"../../dev/null"}"#),
+            parts[1],
+            parts[2]
+        ),
         format!("{}.{}", parts[0], parts[1]),
         format!("{hint}x"),
         access_token.to_owned(),
@@ -320,8 +565,16 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
         String::from("..."),
     ];
     for hint in &forged {
-        assert_eq!(error(&mut browser, &[("id_token_hint", hint)]), "invalid_request", "{hint}");
-        assert_eq!(error(&mut gatepost.browser(), &[("id_token_hint", hint)]), "invalid_request", "{hint}");
+        assert_eq!(
+            error(&mut browser, &[("id_token_hint", hint)]),
+            "invalid_request",
+            "{hint}"
+        );
+        assert_eq!(
+            error(&mut gatepost.browser(), &[("id_token_hint", hint)]),
+            "invalid_request",
+            "{hint}"
+        );
     }
 }
 
@@ -330,20 +583,57 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
     let gatepost = Gatepost::start();
     let hint = "\"><script>alert(1)</script>@example";
     let mut browser = gatepost.browser();
-    let page = browser.visit(&path(&[("ui_locales", "sv-SE de-CH en"), ("login_hint", hint)]));
-    assert!(page.text().contains("lang=\"de\"") && page.text().contains("Anmelden"), "{}", page.text());
-    assert_eq!(page.attribute("id=\"username\"", "value").as_deref(), Some(hint));
+    let page = browser.visit(&path(&[
+        ("ui_locales", "sv-SE de-CH en"),
+        ("login_hint", hint),
+    ]));
+    assert!(
+        page.text().contains("lang=\"de\"") && page.text().contains("Anmelden"),
+        "{}",
+        page.text()
+    );
+    assert_eq!(
+        page.attribute("id=\"username\"", "value").as_deref(),
+        Some(hint)
+    );
     assert!(!page.text().contains("<script>"));
-    for (locales, spoken) in [("fr-CA", "fr"), ("pt-BR", "pt"), ("zh-CN", "zh-Hans"), ("pl_PL", "pl"), ("ja", "ja")] {
+    for (locales, spoken) in [
+        ("fr-CA", "fr"),
+        ("pt-BR", "pt"),
+        ("zh-CN", "zh-Hans"),
+        ("pl_PL", "pl"),
+        ("ja", "ja"),
+    ] {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
-        assert!(page.text().contains(&format!("<html lang=\"{spoken}\">")), "{locales}");
+        assert!(
+            page.text().contains(&format!("<html lang=\"{spoken}\">")),
+            "{locales}"
+        );
     }
-    for locales in ["", "se", "<script>", "de\u{202e}", "zz-zz-zz-zz", &"x-".repeat(150)] {
+    for locales in [
+        "",
+        "se",
+        "<script>",
+        "de\u{202e}",
+        "zz-zz-zz-zz",
+        &"x-".repeat(150),
+    ] {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
-        assert!(page.text().contains("lang=\"en\"") || locales.starts_with("de"), "{locales}");
+        assert!(
+            page.text().contains("lang=\"en\"") || locales.starts_with("de"),
+            "{locales}"
+        );
         assert!(!page.text().contains("<script>"));
     }
-    browser.headers.push((String::from("Accept-Language"), String::from("de-AT,de;q=0.9,en;q=0.5")));
+    browser.headers.push((
+        String::from("Accept-Language"),
+        String::from("de-AT,de;q=0.9,en;q=0.5"),
+    ));
     assert!(browser.visit(&path(&[])).text().contains("lang=\"de\""));
-    assert!(browser.visit(&path(&[("ui_locales", "en")])).text().contains("lang=\"en\""));
+    assert!(
+        browser
+            .visit(&path(&[("ui_locales", "en")]))
+            .text()
+            .contains("lang=\"en\"")
+    );
 }

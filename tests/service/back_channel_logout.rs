@@ -1,5 +1,5 @@
-//! Back-channel logout: every end of a session is told to the clients that had a part in it, once each, whatever befalls
-//! them or us meanwhile; and nobody else's server is ever asked.
+//! Back-channel logout: every end of a session is told to the clients that had a part in it, once
+//! each, whatever befalls them or us meanwhile; and nobody else's server is ever asked.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -40,7 +40,11 @@ impl Receiver {
     fn start(manner: Manner) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let receiver = Receiver { port, manner: Arc::new(Mutex::new(manner)), told: Arc::default() };
+        let receiver = Receiver {
+            port,
+            manner: Arc::new(Mutex::new(manner)),
+            told: Arc::default(),
+        };
         let server = receiver.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -60,14 +64,23 @@ impl Receiver {
             }
         }
         let lower = head.to_ascii_lowercase();
-        let length = lower.split_once("content-length: ").map_or("0", |(_, rest)| rest.split("\r\n").next().unwrap());
+        let length = lower
+            .split_once("content-length: ")
+            .map_or("0", |(_, rest)| rest.split("\r\n").next().unwrap());
         let mut body = vec![0; length.parse().unwrap()];
         reader.read_exact(&mut body).unwrap();
-        self.told.lock().unwrap().push(format!("{head}{}", String::from_utf8(body).unwrap()));
+        self.told
+            .lock()
+            .unwrap()
+            .push(format!("{head}{}", String::from_utf8(body).unwrap()));
         let manner = self.manner.lock().unwrap().clone();
         let answer = match manner {
-            Manner::Status(status) => format!("HTTP/1.1 {status} So\r\nContent-Length: 2\r\n\r\nok"),
-            Manner::Redirect(to) => format!("HTTP/1.1 307 There\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"),
+            Manner::Status(status) => {
+                format!("HTTP/1.1 {status} So\r\nContent-Length: 2\r\n\r\nok")
+            }
+            Manner::Redirect(to) => {
+                format!("HTTP/1.1 307 There\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+            }
             Manner::Slow => {
                 sleep(Duration::from_secs(7));
                 String::from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -98,7 +111,10 @@ impl Receiver {
         await_that("calls", SOON, || self.calls() >= count);
         let requests = self.requests();
         assert_eq!(requests.len(), count, "{requests:?}");
-        requests.iter().map(|request| logout_token(gatepost, request)).collect()
+        requests
+            .iter()
+            .map(|request| logout_token(gatepost, request))
+            .collect()
     }
 }
 
@@ -110,17 +126,33 @@ fn await_nothing() {
 /// The claims in a request, whose shape and signature must be right.
 fn logout_token(gatepost: &Gatepost, request: &str) -> Value {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("POST /logged/out?from=gatepost HTTP/1.1\r\n"), "{head}");
-    assert!(head.to_ascii_lowercase().contains("\r\ncontent-type: application/x-www-form-urlencoded"), "{head}");
+    assert!(
+        head.starts_with("POST /logged/out?from=gatepost HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.to_ascii_lowercase()
+            .contains("\r\ncontent-type: application/x-www-form-urlencoded"),
+        "{head}"
+    );
     let token = body.strip_prefix("logout_token=").unwrap();
     let (header, claims) = verified(gatepost, token);
     assert_eq!(header["typ"], "logout+jwt");
     let mut names: Vec<&String> = claims.as_object().unwrap().keys().collect();
     names.sort_unstable();
-    assert_eq!(names, ["aud", "events", "exp", "iat", "iss", "jti", "sid", "sub"]);
+    assert_eq!(
+        names,
+        ["aud", "events", "exp", "iat", "iss", "jti", "sid", "sub"]
+    );
     assert_eq!(claims["iss"], json!(gatepost.base_url));
-    assert_eq!(claims["events"], json!({"http://schemas.openid.net/event/backchannel-logout": {}}));
-    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 120);
+    assert_eq!(
+        claims["events"],
+        json!({"http://schemas.openid.net/event/backchannel-logout": {}})
+    );
+    assert_eq!(
+        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
+        120
+    );
     assert!(claims["jti"].as_str().unwrap().len() >= 22);
     claims
 }
@@ -141,29 +173,54 @@ fn scene() -> (Gatepost, Receiver) {
 fn sign_out(browser: &mut Browser) {
     let page = browser.get("/logout");
     let token = page.fields().remove("form_token").unwrap();
-    let answer = browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
-    assert!(answer.text().contains("You are signed out"), "{}", answer.text());
+    let answer = browser.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
+    assert!(
+        answer.text().contains("You are signed out"),
+        "{}",
+        answer.text()
+    );
 }
 
 fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
-    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
-    let answer = browser.post("/account", &[form, &[("form_token", token.as_str())]].concat());
-    assert!(answer.status == 200 && !answer.text().contains("role=\"alert\""), "{}", answer.text());
+    let token = browser
+        .get("/account")
+        .attribute("name=\"form_token\"", "value")
+        .unwrap();
+    let answer = browser.post(
+        "/account",
+        &[form, &[("form_token", token.as_str())]].concat(),
+    );
+    assert!(
+        answer.status == 200 && !answer.text().contains("role=\"alert\""),
+        "{}",
+        answer.text()
+    );
 }
 
 fn sid(tokens: &Value) -> String {
-    decode_jwt(text(tokens, "id_token")).1["sid"].as_str().unwrap().to_owned()
+    decode_jwt(text(tokens, "id_token")).1["sid"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Tries, whether told, and whether another try is to come, by client.
 fn queue(gatepost: &Gatepost) -> BTreeMap<String, (i32, bool, bool)> {
-    let sql = "SELECT client_id, tries, notified_at IS NOT NULL, due_at IS NOT NULL FROM session_clients";
+    let sql =
+        "SELECT client_id, tries, notified_at IS NOT NULL, due_at IS NOT NULL FROM session_clients";
     let rows = gatepost.database.client().query(sql, &[]).unwrap();
-    rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3)))).collect()
+    rows.iter()
+        .map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3))))
+        .collect()
 }
 
 fn hurry(gatepost: &Gatepost) {
-    gatepost.database.run("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
+    gatepost
+        .database
+        .run("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
 }
 
 #[test]
@@ -187,13 +244,20 @@ fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
     let mut browser = signed_in(&gatepost);
     let mut elsewhere = signed_in(&gatepost);
     code(&mut elsewhere, &authorize_path("rsa", RP1, &[]));
-    let gave = ["rsa", "curve", "edwards"].map(|client_id| tokens(&gatepost, &mut browser, client_id, "openid"));
+    let gave = ["rsa", "curve", "edwards"]
+        .map(|client_id| tokens(&gatepost, &mut browser, client_id, "openid"));
     sign_out(&mut browser);
     let mut ids = Vec::new();
-    for (receiver, (client_id, gave)) in receivers.iter().zip(["rsa", "curve", "edwards"].iter().zip(&gave)) {
+    for (receiver, (client_id, gave)) in receivers
+        .iter()
+        .zip(["rsa", "curve", "edwards"].iter().zip(&gave))
+    {
         let claims = &receiver.tokens(&gatepost, 1)[0];
         let id_token = decode_jwt(text(gave, "id_token")).1;
-        assert_eq!((&claims["sid"], &claims["sub"]), (&id_token["sid"], &id_token["sub"]));
+        assert_eq!(
+            (&claims["sid"], &claims["sub"]),
+            (&id_token["sid"], &id_token["sub"])
+        );
         assert_eq!(claims["aud"], *client_id);
         ids.push(claims["jti"].clone());
     }
@@ -222,55 +286,106 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
             await_nothing();
         }
         let claims = receiver.tokens(&gatepost, before + expected);
-        assert!(claims[before..].iter().all(|claims| claims["sid"] == sid(&gave)), "{what}: {claims:?}");
+        assert!(
+            claims[before..]
+                .iter()
+                .all(|claims| claims["sid"] == sid(&gave)),
+            "{what}: {claims:?}"
+        );
         before += expected;
     };
     let run = |arguments: &[&str], input: &str| drop(gatepost.run_well(arguments, input));
     // What ends no session.
-    is_told("the same person signs in anew, and tokens end", 0, &mut |browser, gave| {
-        let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
-        sign_in(browser, &page, "alice", ALICE_PASSWORD);
-        let again = tokens(&gatepost, browser, "told", "openid");
-        assert_eq!(sid(&again), sid(gave));
-        access_token(&gatepost, browser, "openid");
-        gatepost.database.run("UPDATE grants SET revoked_at = now()");
-        gatepost.database.run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
-        run(&["user", "revoke", "bob"], "");
-        run(&["client", "revoke", "conf1"], "");
-    });
+    is_told(
+        "the same person signs in anew, and tokens end",
+        0,
+        &mut |browser, gave| {
+            let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
+            sign_in(browser, &page, "alice", ALICE_PASSWORD);
+            let again = tokens(&gatepost, browser, "told", "openid");
+            assert_eq!(sid(&again), sid(gave));
+            access_token(&gatepost, browser, "openid");
+            gatepost
+                .database
+                .run("UPDATE grants SET revoked_at = now()");
+            gatepost
+                .database
+                .run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
+            run(&["user", "revoke", "bob"], "");
+            run(&["client", "revoke", "conf1"], "");
+        },
+    );
     // What does.
     is_told("sign-out here", 1, &mut |browser, _| sign_out(browser));
     is_told("sign-out by the client", 1, &mut |browser, gave| {
-        let answer = browser.get(&format!("/connect/endsession?id_token_hint={}", text(gave, "id_token")));
+        let answer = browser.get(&format!(
+            "/connect/endsession?id_token_hint={}",
+            text(gave, "id_token")
+        ));
         assert_eq!(answer.status, 200);
     });
-    is_told("sign-out by the client, server to server", 1, &mut |_, gave| {
-        let answer = gatepost.get(&format!("/connect/endsession?id_token_hint={}", text(gave, "id_token")));
-        assert_eq!(answer.status, 200);
-    });
+    is_told(
+        "sign-out by the client, server to server",
+        1,
+        &mut |_, gave| {
+            let answer = gatepost.get(&format!(
+                "/connect/endsession?id_token_hint={}",
+                text(gave, "id_token")
+            ));
+            assert_eq!(answer.status, 200);
+        },
+    );
     is_told("somebody else signs in", 1, &mut |browser, _| {
         let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
         assert_eq!(sign_in(browser, &page, "bob", BOB_PASSWORD).status, 303);
     });
     is_told("their account's page, from elsewhere", 1, &mut |_, gave| {
         let mut elsewhere = signed_in(&gatepost);
-        on_account_page(&mut elsewhere, &[("decision", "end_session"), ("session", &sid(gave))]);
+        on_account_page(
+            &mut elsewhere,
+            &[("decision", "end_session"), ("session", &sid(gave))],
+        );
     });
-    is_told("another password by their own hand, from elsewhere", 1, &mut |_, _| {
-        let mut elsewhere = signed_in(&gatepost);
-        code(&mut elsewhere, &authorize_path("told", RP1, &[]));
-        let (present, new) = (("present_password", ALICE_PASSWORD), ("new_password", "a new password of hers"));
-        let again = ("new_password_again", "a new password of hers");
-        gatepost.database.run("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
-        on_account_page(&mut elsewhere, &[("decision", "change_password"), present, new, again]);
-        assert!(elsewhere.get(&authorize_path("told", RP1, &[("prompt", "none")])).query().contains_key("code"));
-        // For the sign-ins that follow.
-        gatepost.database.run("UPDATE users u SET password_hash = k.password_hash FROM kept k WHERE k.sub = u.sub");
+    is_told(
+        "another password by their own hand, from elsewhere",
+        1,
+        &mut |_, _| {
+            let mut elsewhere = signed_in(&gatepost);
+            code(&mut elsewhere, &authorize_path("told", RP1, &[]));
+            let (present, new) = (
+                ("present_password", ALICE_PASSWORD),
+                ("new_password", "a new password of hers"),
+            );
+            let again = ("new_password_again", "a new password of hers");
+            gatepost
+                .database
+                .run("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
+            on_account_page(
+                &mut elsewhere,
+                &[("decision", "change_password"), present, new, again],
+            );
+            assert!(
+                elsewhere
+                    .get(&authorize_path("told", RP1, &[("prompt", "none")]))
+                    .query()
+                    .contains_key("code")
+            );
+            // For the sign-ins that follow.
+            gatepost.database.run("UPDATE users u SET password_hash = k.password_hash FROM kept k WHERE k.sub = u.sub");
+        },
+    );
+    is_told("session end", 1, &mut |_, gave| {
+        run(&["session", "end", &sid(gave)], "")
     });
-    is_told("session end", 1, &mut |_, gave| run(&["session", "end", &sid(gave)], ""));
-    is_told("user revoke", 1, &mut |_, _| run(&["user", "revoke", "alice"], ""));
-    is_told("another password", 1, &mut |_, _| run(&["user", "password", "alice"], ALICE_PASSWORD));
-    is_told("user disable", 1, &mut |_, _| run(&["user", "disable", "alice"], ""));
+    is_told("user revoke", 1, &mut |_, _| {
+        run(&["user", "revoke", "alice"], "")
+    });
+    is_told("another password", 1, &mut |_, _| {
+        run(&["user", "password", "alice"], ALICE_PASSWORD)
+    });
+    is_told("user disable", 1, &mut |_, _| {
+        run(&["user", "disable", "alice"], "")
+    });
     run(&["user", "enable", "alice"], "");
     is_told("a user is disabled by apply", 1, &mut |_, _| {
         let mut document = with_clients(document(), &[("told", told_at(&receiver))]);
@@ -278,7 +393,9 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
         gatepost.apply(&document);
     });
     run(&["user", "enable", "alice"], "");
-    is_told("user remove", 1, &mut |_, _| run(&["user", "remove", "alice"], ""));
+    is_told("user remove", 1, &mut |_, _| {
+        run(&["user", "remove", "alice"], "")
+    });
 }
 
 #[test]
@@ -288,7 +405,9 @@ fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() 
     let gave = tokens(&gatepost, &mut browser, "told", "openid");
     gatepost.run_well(&["client", "revoke", "told"], "");
     assert_eq!(receiver.tokens(&gatepost, 1)[0]["sid"], sid(&gave));
-    await_that("note", SOON, || queue(&gatepost)["told"] == (1, true, false));
+    await_that("note", SOON, || {
+        queue(&gatepost)["told"] == (1, true, false)
+    });
     // The session goes on: when it is used to sign in there again, its end is news.
     for _ in 0..2 {
         code(&mut browser, &authorize_path("told", RP1, &[]));
@@ -300,7 +419,11 @@ fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() 
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("told", RP1, &[]));
     let mut registered = with_clients(document(), &[("told", told_at(&receiver))]);
-    registered["clients"].as_array_mut().unwrap().last_mut().unwrap()["enabled"] = json!(false);
+    registered["clients"]
+        .as_array_mut()
+        .unwrap()
+        .last_mut()
+        .unwrap()["enabled"] = json!(false);
     gatepost.apply(&registered);
     receiver.tokens(&gatepost, 3);
 }
@@ -337,7 +460,11 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     // Everybody else is served meanwhile, and told.
     well.tokens(&gatepost, 1);
     assert!(
-        crate::support::flow::userinfo(&gatepost, &access_token(&gatepost, &mut signed_in(&gatepost), "openid")).status
+        crate::support::flow::userinfo(
+            &gatepost,
+            &access_token(&gatepost, &mut signed_in(&gatepost), "openid")
+        )
+        .status
             == 200
     );
     let failing = ["broken", "down", "moved", "slow"];
@@ -347,28 +474,46 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
             && queue["well"] == (1, true, false)
             && queue["front"] == (1, false, false)
     };
-    await_that("failures", SOON, || gatepost.log().matches("(try 1 of 3)").count() == failing.len());
+    await_that("failures", SOON, || {
+        gatepost.log().matches("(try 1 of 3)").count() == failing.len()
+    });
     assert!(all((1, false, true)), "{:?}", queue(&gatepost));
     let minutes =
         "SELECT bool_and(due_at BETWEEN clock_timestamp() + interval '40 s' AND clock_timestamp() + interval '60 s')
                    FROM session_clients WHERE due_at IS NOT NULL";
-    assert!(gatepost.database.client().query_one(minutes, &[]).unwrap().get::<_, bool>(0));
+    assert!(
+        gatepost
+            .database
+            .client()
+            .query_one(minutes, &[])
+            .unwrap()
+            .get::<_, bool>(0)
+    );
     // The slow one need not be waited for again.
     slow.behave(Manner::Status(404));
     for (tries, state) in [(2, (2, false, true)), (3, (3, false, false))] {
         hurry(&gatepost);
         // Entered before the call is made.
-        await_that("tries", SOON, || all(state) && [&broken, &moved, &slow].map(Receiver::calls) == [tries; 3]);
+        await_that("tries", SOON, || {
+            all(state) && [&broken, &moved, &slow].map(Receiver::calls) == [tries; 3]
+        });
     }
     hurry(&gatepost);
     await_nothing();
     assert_eq!([&broken, &moved, &slow].map(Receiver::calls), [3; 3]);
     assert_eq!((well.calls(), elsewhere.calls()), (1, 0));
     let log = gatepost.log();
-    assert!(log.contains("back-channel logout of client broken failed (try 3 of 3): it answered 500"), "{log}");
+    assert!(
+        log.contains("back-channel logout of client broken failed (try 3 of 3): it answered 500"),
+        "{log}"
+    );
     assert!(!log.contains("eyJ"), "no token is logged");
     let (_, metrics) = ask_alone(&admin, "GET /metrics");
-    for (outcome, count) in [("told", 1), ("failed", 2 * failing.len()), ("given_up", failing.len())] {
+    for (outcome, count) in [
+        ("told", 1),
+        ("failed", 2 * failing.len()),
+        ("given_up", failing.len()),
+    ] {
         let line = format!("gatepost_backchannel_logouts_total{{outcome=\"{outcome}\"}} {count}\n");
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
@@ -376,8 +521,14 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
 
 #[test]
 fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
-    let (well, slow) = (Receiver::start(Manner::Status(200)), Receiver::start(Manner::Slow));
-    let document = with_clients(document(), &[("slow", told_at(&slow)), ("well", told_at(&well))]);
+    let (well, slow) = (
+        Receiver::start(Manner::Status(200)),
+        Receiver::start(Manner::Slow),
+    );
+    let document = with_clients(
+        document(),
+        &[("slow", told_at(&slow)), ("well", told_at(&well))],
+    );
     let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("well", RP1, &[]));
@@ -387,7 +538,11 @@ fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
     await_that("calls to the slow one", SOON, || slow.calls() > 0);
     sign_out(&mut browser);
     await_that("call to the other", SOON, || well.calls() == 1);
-    assert!(slow.calls() <= 16, "one handful when it signed out, another with it: {}", slow.calls());
+    assert!(
+        slow.calls() <= 16,
+        "one handful when it signed out, another with it: {}",
+        slow.calls()
+    );
 }
 
 #[test]
@@ -396,15 +551,32 @@ fn an_address_of_ones_own_network_is_not_called_unless_allowed() {
     let by_name = json!({"backchannel_logout_uri": format!("http://localhost:{}/", receiver.port)});
     let link_local = json!({"backchannel_logout_uri": "https://169.254.169.254/latest/meta-data/"});
     let private = json!({"backchannel_logout_uri": "https://10.0.0.1/"});
-    let clients = [("told", told_at(&receiver)), ("named", by_name), ("link-local", link_local), ("private", private)];
+    let clients = [
+        ("told", told_at(&receiver)),
+        ("named", by_name),
+        ("link-local", link_local),
+        ("private", private),
+    ];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let mut browser = signed_in(&gatepost);
     for (client_id, _) in &clients {
         code(&mut browser, &authorize_path(client_id, RP1, &[]));
     }
     sign_out(&mut browser);
-    await_that("refusals", SOON, || gatepost.log().matches("GATEPOST_OUTBOUND_ALLOW does not name it").count() == 4);
-    assert!(queue(&gatepost).values().all(|row| *row == (1, false, true)), "{:?}", queue(&gatepost));
+    await_that("refusals", SOON, || {
+        gatepost
+            .log()
+            .matches("GATEPOST_OUTBOUND_ALLOW does not name it")
+            .count()
+            == 4
+    });
+    assert!(
+        queue(&gatepost)
+            .values()
+            .all(|row| *row == (1, false, true)),
+        "{:?}",
+        queue(&gatepost)
+    );
     assert_eq!(receiver.calls(), 0);
 }
 
@@ -418,20 +590,26 @@ fn what_is_due_outlives_the_process_that_owes_it() {
     sign_out(&mut browser);
     await_that("call", SOON, || receiver.calls() == 1);
     for process in gatepost.server_processes() {
-        let killed = std::process::Command::new("kill").args(["-9", &process.to_string()]).status();
+        let killed = std::process::Command::new("kill")
+            .args(["-9", &process.to_string()])
+            .status();
         assert!(killed.unwrap().success());
     }
     receiver.behave(Manner::Status(503));
     gatepost.await_ready();
     assert_eq!(queue(&gatepost)["told"], (1, false, true));
     hurry(&gatepost);
-    await_that("second call", SOON, || queue(&gatepost)["told"] == (2, false, true) && receiver.calls() == 2);
+    await_that("second call", SOON, || {
+        queue(&gatepost)["told"] == (2, false, true) && receiver.calls() == 2
+    });
     // And the whole installation stands still for a while.
     gatepost.stop();
     hurry(&gatepost);
     receiver.behave(Manner::Status(200));
     gatepost.serve();
-    await_that("third call", SOON, || queue(&gatepost)["told"] == (3, true, false));
+    await_that("third call", SOON, || {
+        queue(&gatepost)["told"] == (3, true, false)
+    });
     hurry(&gatepost);
     await_nothing();
     assert_eq!(receiver.calls(), 3);
@@ -458,7 +636,10 @@ fn several_processes_share_the_calls_and_make_each_once() {
         .collect();
     gatepost.run_well(&["revoke", "--everything"], "");
     let claims = receiver.tokens(&gatepost, 12);
-    let mut told: Vec<String> = claims.iter().map(|claims| claims["sid"].as_str().unwrap().to_owned()).collect();
+    let mut told: Vec<String> = claims
+        .iter()
+        .map(|claims| claims["sid"].as_str().unwrap().to_owned())
+        .collect();
     told.sort_unstable();
     sids.sort_unstable();
     assert_eq!(told, sids);

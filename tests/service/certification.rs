@@ -1,6 +1,6 @@
-//! What the OpenID certification tests look at, in their order: discovery, keys, and the authorization endpoint with
-//! everything that comes of it. A comment names what a line of the suite asks; the token endpoint and the way out have
-//! files of their own.
+//! What the OpenID certification tests look at, in their order: discovery, keys, and the
+//! authorization endpoint with everything that comes of it. A comment names what a line of the
+//! suite asks; the token endpoint and the way out have files of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    authorize_path, changed, decide, issued, names, redeem_with, sign_in, text, userinfo, with_clients,
+    authorize_path, changed, decide, issued, names, redeem_with, sign_in, text, userinfo,
+    with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
@@ -17,12 +18,20 @@ use crate::support::jwt::{half_hash, published_keys, verified};
 
 const ISSUER: &str = "https://op.example";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
-const TYPES: [&str; 6] = ["code", "id_token", "id_token token", "code id_token", "code token", "code id_token token"];
+const TYPES: [&str; 6] = [
+    "code",
+    "id_token",
+    "id_token token",
+    "code id_token",
+    "code token",
+    "code id_token token",
+];
 const WITH_QUERY: &str = "https://rp1.example/other?a=b";
 /// 128 characters, among them everything that need not be encoded.
 const STATE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW~XY";
 
-/// The provider of the suite's alias, and the person at its browser. `rp` does not use PKCE; `asks` wants consent.
+/// The provider of the suite's alias, and the person at its browser. `rp` does not use PKCE; `asks`
+/// wants consent.
 struct Suite {
     op: Gatepost,
     browser: Browser,
@@ -38,7 +47,8 @@ impl Suite {
         let mut asks = all.clone();
         asks["require_consent"] = json!(true);
         let mut document = with_clients(document(), &[("rp", all), ("asks", asks)]);
-        let demo: Value = serde_json::from_str(include_str!("../../src/bin/gatepost-dev/demo.json")).unwrap();
+        let demo: Value =
+            serde_json::from_str(include_str!("../../src/bin/gatepost-dev/demo.json")).unwrap();
         document["users"][0]["claims"] = demo["users"][0]["claims"].clone();
         let op = Gatepost::start_with(&document, &[("GATEPOST_BASE_URL", ISSUER)]);
         let browser = op.browser();
@@ -76,7 +86,12 @@ impl Suite {
     }
 
     fn tokens(&self, got: &BTreeMap<String, String>) -> Value {
-        issued(&redeem_with(&self.op, "rp", &got["code"], &[("code_verifier", crate::support::flow::LEFT_OUT)]))
+        issued(&redeem_with(
+            &self.op,
+            "rp",
+            &got["code"],
+            &[("code_verifier", crate::support::flow::LEFT_OUT)],
+        ))
     }
 }
 
@@ -97,38 +112,76 @@ fn shows_login(answer: &Answer) -> bool {
 }
 
 fn members(value: &Value) -> BTreeSet<&str> {
-    value.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item.as_str().unwrap())
+        .collect()
 }
 
 #[test]
 fn c1_discovery() {
     let mut suite = Suite::signed_in();
-    // 1, 2: JSON without a redirect; the issuer is the address before the suffix, and the `iss` of everything.
+    // 1, 2: JSON without a redirect; the issuer is the address before the suffix, and the `iss` of
+    // everything.
     let answer = suite.op.get(CONFIGURATION);
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json"))
+    );
     let metadata = answer.json();
     assert_eq!(metadata["issuer"], ISSUER);
     let got = suite.told("code id_token token", &[]);
-    assert_eq!((got["iss"].as_str(), &suite.id_token(&got).1["iss"]), (ISSUER, &json!(ISSUER)));
+    assert_eq!(
+        (got["iss"].as_str(), &suite.id_token(&got).1["iss"]),
+        (ISSUER, &json!(ISSUER))
+    );
     assert_eq!(verified(&suite.op, &got["access_token"]).1["iss"], ISSUER);
     // 3, 4: what must and should be there.
-    for name in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "check_session_iframe"] {
-        assert!(text(&metadata, name).starts_with("https://op.example/"), "{name}");
+    for name in [
+        "authorization_endpoint",
+        "token_endpoint",
+        "jwks_uri",
+        "userinfo_endpoint",
+        "check_session_iframe",
+    ] {
+        assert!(
+            text(&metadata, name).starts_with("https://op.example/"),
+            "{name}"
+        );
     }
     assert!(members(&metadata["response_types_supported"]).is_superset(&BTreeSet::from(TYPES)));
     assert_eq!(metadata["subject_types_supported"], json!(["public"]));
     assert!(members(&metadata["id_token_signing_alg_values_supported"]).contains("RS256"));
-    assert!(members(&metadata["claims_supported"]).is_superset(&BTreeSet::from(["sub", "name", "email", "address"])));
+    assert!(
+        members(&metadata["claims_supported"])
+            .is_superset(&BTreeSet::from(["sub", "name", "email", "address"]))
+    );
     // 5: every address is https.
     for (name, value) in metadata.as_object().unwrap() {
-        let is_address = name.ends_with("_endpoint") || name.ends_with("_uri") || name.ends_with("_iframe");
-        assert!(!is_address || value.as_str().unwrap().starts_with("https://"), "{name}: {value}");
+        let is_address =
+            name.ends_with("_endpoint") || name.ends_with("_uri") || name.ends_with("_iframe");
+        assert!(
+            !is_address || value.as_str().unwrap().starts_with("https://"),
+            "{name}: {value}"
+        );
         // 8: names and types. Whether each name is registered is for tests/discovery.rs.
         let is_flag = name.ends_with("_parameter_supported") || name.contains("channel_logout");
-        assert!(value.is_string() || value.is_boolean() == is_flag && (is_flag || value.is_array()), "{name}: {value}");
+        assert!(
+            value.is_string() || value.is_boolean() == is_flag && (is_flag || value.is_array()),
+            "{name}: {value}"
+        );
     }
     // 6, 7, 9, 10
-    let scopes = BTreeSet::from(["openid", "profile", "email", "address", "phone", "offline_access"]);
+    let scopes = BTreeSet::from([
+        "openid",
+        "profile",
+        "email",
+        "address",
+        "phone",
+        "offline_access",
+    ]);
     assert!(members(&metadata["scopes_supported"]).is_superset(&scopes));
     let grants = BTreeSet::from(["authorization_code", "implicit", "refresh_token"]);
     assert!(members(&metadata["grant_types_supported"]).is_superset(&grants));
@@ -136,19 +189,28 @@ fn c1_discovery() {
     assert!(members(&metadata["token_endpoint_auth_methods_supported"]).is_superset(&methods));
     assert_eq!(metadata["request_parameter_supported"], false);
     assert_eq!(metadata["request_uri_parameter_supported"], false);
-    assert_eq!(metadata.get("request_object_signing_alg_values_supported"), None);
+    assert_eq!(
+        metadata.get("request_object_signing_alg_values_supported"),
+        None
+    );
     assert!(members(&metadata["code_challenge_methods_supported"]).contains("S256"));
     // 11: canonical BCP 47.
     for locale in members(&metadata["ui_locales_supported"]) {
         let (language, rest) = locale.split_once('-').unwrap_or((locale, "Hans"));
         let title = rest.starts_with(|first: char| first.is_ascii_uppercase());
-        assert!(language.bytes().all(|byte| byte.is_ascii_lowercase()) && title, "{locale}");
+        assert!(
+            language.bytes().all(|byte| byte.is_ascii_lowercase()) && title,
+            "{locale}"
+        );
     }
     // 12: each acr value may be asked for, and one of them comes back.
     let supported = members(&metadata["acr_values_supported"]);
     for acr in &supported {
         let got = suite.told("id_token", &[("acr_values", acr)]);
-        assert!(supported.contains(suite.id_token(&got).1["acr"].as_str().unwrap()), "{acr}");
+        assert!(
+            supported.contains(suite.id_token(&got).1["acr"].as_str().unwrap()),
+            "{acr}"
+        );
     }
 }
 
@@ -160,21 +222,41 @@ fn c2_keys() {
     let kids: BTreeSet<&str> = keys.iter().map(|key| text(key, "kid")).collect();
     assert!(kids.len() == keys.len() && kids.iter().all(|kid| !kid.trim().is_empty()));
     for key in &keys {
-        assert!(key["use"] == "sig" && key["alg"].is_string() && key["kty"].is_string(), "{key}");
-        assert!(["d", "p", "q", "dp", "dq", "qi", "k"].iter().all(|private| key.get(*private).is_none()), "{key}");
+        assert!(
+            key["use"] == "sig" && key["alg"].is_string() && key["kty"].is_string(),
+            "{key}"
+        );
+        assert!(
+            ["d", "p", "q", "dp", "dq", "qi", "k"]
+                .iter()
+                .all(|private| key.get(*private).is_none()),
+            "{key}"
+        );
         for name in ["n", "e", "x", "y"] {
             let value = key.get(name).map(|value| value.as_str().unwrap());
-            assert!(value.is_none_or(|value| !crate::support::jwt::base64url(value).is_empty()), "{key}");
+            assert!(
+                value.is_none_or(|value| !crate::support::jwt::base64url(value).is_empty()),
+                "{key}"
+            );
         }
     }
-    // 3: a rotated key has a new name and new material, the old one stays for a while; `kid` names the one that signed.
+    // 3: a rotated key has a new name and new material, the old one stays for a while; `kid` names
+    // the one that signed.
     let old = suite.told("id_token", &[])["id_token"].clone();
     suite.op.run_well(&["key", "rotate", "--now"], "");
     suite.op.settle();
     let new = suite.told("id_token", &[])["id_token"].clone();
-    let kid = |id_token: &str| verified(&suite.op, id_token).0["kid"].as_str().unwrap().to_owned();
+    let kid = |id_token: &str| {
+        verified(&suite.op, id_token).0["kid"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     assert!(kids.contains(kid(&old).as_str()) && !kids.contains(kid(&new).as_str()));
-    let moduli: Vec<Value> = published_keys(&suite.op).iter().filter_map(|key| key.get("n").cloned()).collect();
+    let moduli: Vec<Value> = published_keys(&suite.op)
+        .iter()
+        .filter_map(|key| key.get("n").cloned())
+        .collect();
     assert!(moduli.len() == 2 && moduli[0] != moduli[1]);
 }
 
@@ -184,12 +266,24 @@ fn c3_what_comes_in() {
     // 1: a form post does what the query does.
     let request = path("rp", "code", &[]);
     let (_, query) = request.split_once('?').unwrap();
-    let posted = suite.op.connect().post_raw("/connect/authorize", &[], query.as_bytes());
-    assert_eq!(suite.browser.follow(posted).response_to(RP1).1["state"], STATE);
+    let posted = suite
+        .op
+        .connect()
+        .post_raw("/connect/authorize", &[], query.as_bytes());
+    assert_eq!(
+        suite.browser.follow(posted).response_to(RP1).1["state"],
+        STATE
+    );
     // 2, 3: order, unknown parameters, and everything that must not be an error.
     let mut reversed: Vec<&str> = query.split('&').collect();
     reversed.reverse();
-    assert!(suite.browser.get(&format!("/connect/authorize?{}", reversed.join("&"))).query().contains_key("code"));
+    assert!(
+        suite
+            .browser
+            .get(&format!("/connect/authorize?{}", reversed.join("&")))
+            .query()
+            .contains_key("code")
+    );
     let hint = suite.told("id_token", &[])["id_token"].clone();
     for (name, value) in [
         ("extra", "foobar"),
@@ -201,15 +295,25 @@ fn c3_what_comes_in() {
         ("login_hint", "buffy@rp1.example"),
         ("login_hint", "\u{1f9db}"),
         ("acr_values", "urn:mace:incommon:iap:silver 1 2"),
-        ("claims", r#"{"userinfo":{"name":{"essential":true}},"id_token":{"auth_time":{"essential":true}}}"#),
+        (
+            "claims",
+            r#"{"userinfo":{"name":{"essential":true}},"id_token":{"auth_time":{"essential":true}}}"#,
+        ),
         ("id_token_hint", &hint),
         ("code_challenge", &crate::support::flow::challenge()),
         ("nonce", "0123456789-._~0123456789-._~0123456789-._~0"),
     ] {
-        let further = if name == "code_challenge" { ("code_challenge_method", "S256") } else { ("x", "y") };
+        let further = if name == "code_challenge" {
+            ("code_challenge_method", "S256")
+        } else {
+            ("x", "y")
+        };
         for response_type in TYPES {
             let got = suite.told(response_type, &[(name, value), further]);
-            assert!(!got.contains_key("error") && got["state"] == STATE, "{response_type} {name}={value}: {got:?}");
+            assert!(
+                !got.contains_key("error") && got["state"] == STATE,
+                "{response_type} {name}={value}: {got:?}"
+            );
         }
     }
     let page = suite.ask("code", &[("prompt", "consent")]);
@@ -223,41 +327,96 @@ fn c3_what_comes_in() {
         "",
     ] {
         for mode in ["", "form_post"] {
-            let changes = [("redirect_uri", wrong), ("response_mode", mode), ("scope", "nope"), ("response_type", "x")];
-            let request =
-                path("rp", "code", &changes[1..]).replace(&encode(&[("redirect_uri", RP1)]), &encode(&[changes[0]]));
-            suite.browser.get(&request).assert_error_page(400, "GP110", wrong);
+            let changes = [
+                ("redirect_uri", wrong),
+                ("response_mode", mode),
+                ("scope", "nope"),
+                ("response_type", "x"),
+            ];
+            let request = path("rp", "code", &changes[1..])
+                .replace(&encode(&[("redirect_uri", RP1)]), &encode(&[changes[0]]));
+            suite
+                .browser
+                .get(&request)
+                .assert_error_page(400, "GP110", wrong);
         }
     }
-    let request =
-        path("rp", "code", &[]).replace(&encode(&[("redirect_uri", RP1)]), &encode(&[("redirect_uri", WITH_QUERY)]));
-    assert!(suite.browser.get(&request).location().starts_with("https://rp1.example/other?a=b&code="));
+    let request = path("rp", "code", &[]).replace(
+        &encode(&[("redirect_uri", RP1)]),
+        &encode(&[("redirect_uri", WITH_QUERY)]),
+    );
+    assert!(
+        suite
+            .browser
+            .get(&request)
+            .location()
+            .starts_with("https://rp1.example/other?a=b&code=")
+    );
     // 6: without a type there is nothing to imply a fragment.
     let missing = suite.ask("code", &[("response_type", "")]).response_to(RP1);
     assert_eq!(
-        (missing.0, missing.1["error"].as_str(), missing.1["state"].as_str()),
+        (
+            missing.0,
+            missing.1["error"].as_str(),
+            missing.1["state"].as_str()
+        ),
         ("query", "invalid_request", STATE)
     );
-    let missing = suite.ask("code", &[("response_type", ""), ("response_mode", "form_post")]).response_to(RP1);
-    assert_eq!((missing.0, missing.1["error"].as_str()), ("form_post", "invalid_request"));
+    let missing = suite
+        .ask(
+            "code",
+            &[("response_type", ""), ("response_mode", "form_post")],
+        )
+        .response_to(RP1);
+    assert_eq!(
+        (missing.0, missing.1["error"].as_str()),
+        ("form_post", "invalid_request")
+    );
     // 7: nonce.
     for response_type in TYPES {
         let got = suite.told(response_type, &[("nonce", "")]);
         let needs_one = response_type.split(' ').any(|word| word == "id_token");
-        assert_eq!(got.get("error").map(String::as_str), needs_one.then_some("invalid_request"), "{response_type}");
+        assert_eq!(
+            got.get("error").map(String::as_str),
+            needs_one.then_some("invalid_request"),
+            "{response_type}"
+        );
     }
     // 8: request objects; `state` may be in there alone.
-    let object =
-        crate::support::jwt::forge(&json!({"alg": "none"}), &json!({"state": "inside", "nonce": "x"}), |_| Vec::new());
-    let got = suite.told("code", &[("request", &object), ("state", ""), ("nonce", "")]);
-    assert_eq!((got["error"].as_str(), got["state"].as_str()), ("request_not_supported", "inside"));
-    let got = suite.told("code", &[("request_uri", "https://rp1.example/request.jwt#hash")]);
+    let object = crate::support::jwt::forge(
+        &json!({"alg": "none"}),
+        &json!({"state": "inside", "nonce": "x"}),
+        |_| Vec::new(),
+    );
+    let got = suite.told(
+        "code",
+        &[("request", &object), ("state", ""), ("nonce", "")],
+    );
+    assert_eq!(
+        (got["error"].as_str(), got["state"].as_str()),
+        ("request_not_supported", "inside")
+    );
+    let got = suite.told(
+        "code",
+        &[("request_uri", "https://rp1.example/request.jwt#hash")],
+    );
     assert_eq!(got["error"], "request_uri_not_supported");
     // 9: PKCE with the longest verifier; it is optional for this client.
     let verifier = "v".repeat(128);
     let challenge = base64_sha256(&verifier);
-    let got = suite.told("code", &[("code_challenge", &challenge), ("code_challenge_method", "S256")]);
-    issued(&redeem_with(&suite.op, "rp", &got["code"], &[("code_verifier", &verifier)]));
+    let got = suite.told(
+        "code",
+        &[
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ],
+    );
+    issued(&redeem_with(
+        &suite.op,
+        "rp",
+        &got["code"],
+        &[("code_verifier", &verifier)],
+    ));
     let got = suite.told("code", &[]);
     suite.tokens(&got);
 }
@@ -273,33 +432,67 @@ fn c4_the_session() {
     let mut suite = Suite::start();
     // 1: without a session there is an error; with one the same person at once.
     for response_type in TYPES {
-        assert_eq!(suite.told(response_type, &[("prompt", "none")])["error"], "login_required", "{response_type}");
+        assert_eq!(
+            suite.told(response_type, &[("prompt", "none")])["error"],
+            "login_required",
+            "{response_type}"
+        );
     }
     // 9: a bad request is refused before any page.
-    assert_eq!(suite.told("id_token", &[("nonce", "")])["error"], "invalid_request");
+    assert_eq!(
+        suite.told("id_token", &[("nonce", "")])["error"],
+        "invalid_request"
+    );
     // 8: everything survives the login page, posted requests too.
     let request = path("rp", "code id_token", &[("response_mode", "form_post")]);
-    let posted = suite.op.connect().post_raw("/connect/authorize", &[], request.split_once('?').unwrap().1.as_bytes());
+    let posted = suite.op.connect().post_raw(
+        "/connect/authorize",
+        &[],
+        request.split_once('?').unwrap().1.as_bytes(),
+    );
     let page = suite.browser.follow(posted);
     let (went, got) = suite.enter_password(&page).response_to(RP1);
     assert_eq!((went, got["state"].as_str()), ("form_post", STATE));
     let (_, first) = suite.id_token(&got);
-    assert_eq!(first["nonce"], "n-0123456789abcdefghijklmnopqrstuvwxyz-._~A");
-    for response_type in TYPES.into_iter().filter(|response_type| *response_type != "code token") {
+    assert_eq!(
+        first["nonce"],
+        "n-0123456789abcdefghijklmnopqrstuvwxyz-._~A"
+    );
+    for response_type in TYPES
+        .into_iter()
+        .filter(|response_type| *response_type != "code token")
+    {
         let got = suite.told(response_type, &[("prompt", "none")]);
         let (_, claims) = suite.id_token(&got);
-        assert_eq!((&claims["sub"], &claims["auth_time"]), (&first["sub"], &first["auth_time"]), "{response_type}");
+        assert_eq!(
+            (&claims["sub"], &claims["auth_time"]),
+            (&first["sub"], &first["auth_time"]),
+            "{response_type}"
+        );
     }
     // 2: consent that was given is remembered.
     let page = suite.browser.visit(&path("asks", "code", &[]));
-    assert!(decide(&mut suite.browser, &page, "allow", &[], true).query().contains_key("code"));
-    assert!(suite.browser.get(&path("asks", "code", &[("prompt", "none")])).query().contains_key("code"));
-    // 3, 5: prompt=login asks although there is a session, tells a later time, and does not ask twice.
+    assert!(
+        decide(&mut suite.browser, &page, "allow", &[], true)
+            .query()
+            .contains_key("code")
+    );
+    assert!(
+        suite
+            .browser
+            .get(&path("asks", "code", &[("prompt", "none")]))
+            .query()
+            .contains_key("code")
+    );
+    // 3, 5: prompt=login asks although there is a session, tells a later time, and does not ask
+    // twice.
     sleep(Duration::from_millis(2_100));
     let page = suite.ask("code", &[("prompt", "login")]);
     let got = suite.enter_password(&page).response_to(RP1).1;
     let (_, second) = suite.id_token(&got);
-    assert!(second["auth_time"].as_i64() > first["auth_time"].as_i64() && second["sub"] == first["sub"]);
+    assert!(
+        second["auth_time"].as_i64() > first["auth_time"].as_i64() && second["sub"] == first["sub"]
+    );
     // 4: a session that is young enough is not asked, one that is not is.
     let young = suite.told("code", &[("max_age", "15000")]);
     assert_eq!(suite.id_token(&young).1["auth_time"], second["auth_time"]);
@@ -309,15 +502,27 @@ fn c4_the_session() {
     let (_, third) = suite.id_token(&got);
     assert!(third["auth_time"].as_i64() > second["auth_time"].as_i64());
     let page = suite.ask("code", &[("max_age", "0")]);
-    assert!(suite.enter_password(&page).response_to(RP1).1.contains_key("code"));
+    assert!(
+        suite
+            .enter_password(&page)
+            .response_to(RP1)
+            .1
+            .contains_key("code")
+    );
     // 6: one's own ID token is a hint.
     let hint = suite.told("id_token", &[])["id_token"].clone();
-    let got = suite.told("code id_token", &[("prompt", "none"), ("id_token_hint", &hint)]);
+    let got = suite.told(
+        "code id_token",
+        &[("prompt", "none"), ("id_token_hint", &hint)],
+    );
     assert_eq!(suite.id_token(&got).1["sub"], first["sub"]);
     // 7: a login hint stands in the form.
     let mut other = suite.op.browser();
     let page = other.visit(&path("rp", "code", &[("login_hint", "bob@rp1.example")]));
-    assert_eq!(page.attribute("name=\"username\"", "value").as_deref(), Some("bob@rp1.example"));
+    assert_eq!(
+        page.attribute("name=\"username\"", "value").as_deref(),
+        Some("bob@rp1.example")
+    );
 }
 
 #[test]
@@ -326,61 +531,150 @@ fn c5_what_comes_back() {
     let mut codes = BTreeSet::new();
     for response_type in TYPES {
         // 1, 3: the place, for success and error; the state of either.
-        let went = if response_type == "code" { "query" } else { "fragment" };
+        let went = if response_type == "code" {
+            "query"
+        } else {
+            "fragment"
+        };
         for (mode, went) in [("", went), ("form_post", "form_post")] {
-            let (arrived, got) = suite.ask(response_type, &[("response_mode", mode)]).response_to(RP1);
-            assert_eq!((arrived, got["state"].as_str(), got["iss"].as_str()), (went, STATE, ISSUER));
-            assert!(!suite.told(response_type, &[("response_mode", mode), ("state", "")]).contains_key("state"));
-            let changes = [("response_mode", mode), ("prompt", "none"), ("max_age", "0")];
+            let (arrived, got) = suite
+                .ask(response_type, &[("response_mode", mode)])
+                .response_to(RP1);
+            assert_eq!(
+                (arrived, got["state"].as_str(), got["iss"].as_str()),
+                (went, STATE, ISSUER)
+            );
+            assert!(
+                !suite
+                    .told(response_type, &[("response_mode", mode), ("state", "")])
+                    .contains_key("state")
+            );
+            let changes = [
+                ("response_mode", mode),
+                ("prompt", "none"),
+                ("max_age", "0"),
+            ];
             let (arrived, error) = suite.ask(response_type, &changes).response_to(RP1);
-            assert_eq!((arrived, error["state"].as_str(), error["error"].as_str()), (went, STATE, "login_required"));
+            assert_eq!(
+                (arrived, error["state"].as_str(), error["error"].as_str()),
+                (went, STATE, "login_required")
+            );
             // 6: nothing beside the error's own parameters, and plain words.
-            let allowed = ["error", "error_description", "error_uri", "state", "session_state", "iss"];
-            assert!(error.keys().all(|name| allowed.contains(&name.as_str())), "{error:?}");
+            let allowed = [
+                "error",
+                "error_description",
+                "error_uri",
+                "state",
+                "session_state",
+                "iss",
+            ];
+            assert!(
+                error.keys().all(|name| allowed.contains(&name.as_str())),
+                "{error:?}"
+            );
             let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
             assert!(error["error_description"].bytes().all(plain));
             // 4: what belongs to an access token.
             if got.contains_key("access_token") {
-                assert!(got["token_type"] == "Bearer" && got["expires_in"].parse::<u32>().unwrap() > 0);
+                assert!(
+                    got["token_type"] == "Bearer" && got["expires_in"].parse::<u32>().unwrap() > 0
+                );
             }
             // 7: codes.
             if let Some(code) = got.get("code") {
                 let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-                assert!(code.len() >= 43 && code.bytes().all(safe) && codes.insert(code.clone()), "{code}");
+                assert!(
+                    code.len() >= 43 && code.bytes().all(safe) && codes.insert(code.clone()),
+                    "{code}"
+                );
             }
         }
     }
     // 2: the page that posts: escaped, with a script its policy lets run.
-    let answer = suite.ask("code id_token", &[("response_mode", "form_post"), ("state", "\"'<>&")]);
-    assert!(answer.text().contains("value=\"&quot;") && answer.text().contains("&lt;&gt;&amp;"), "{}", answer.text());
-    assert!(answer.header("content-security-policy").unwrap().contains("script-src 'self'"));
+    let answer = suite.ask(
+        "code id_token",
+        &[("response_mode", "form_post"), ("state", "\"'<>&")],
+    );
+    assert!(
+        answer.text().contains("value=\"&quot;") && answer.text().contains("&lt;&gt;&amp;"),
+        "{}",
+        answer.text()
+    );
+    assert!(
+        answer
+            .header("content-security-policy")
+            .unwrap()
+            .contains("script-src 'self'")
+    );
     assert_eq!(answer.fields()["state"], "\"'<>&");
 }
 
 #[test]
 fn c6_the_id_token() {
     let mut suite = Suite::signed_in();
-    for response_type in TYPES.into_iter().filter(|response_type| *response_type != "code token") {
-        let got = suite.told(response_type, &[("max_age", "15000"), ("acr_values", "1"), ("scope", "openid profile")]);
+    for response_type in TYPES
+        .into_iter()
+        .filter(|response_type| *response_type != "code token")
+    {
+        let got = suite.told(
+            response_type,
+            &[
+                ("max_age", "15000"),
+                ("acr_values", "1"),
+                ("scope", "openid profile"),
+            ],
+        );
         let (header, claims) = suite.id_token(&got);
         // 1 to 5, 9
-        assert!(header["alg"] == "RS256" && header["kid"].is_string(), "{header}");
+        assert!(
+            header["alg"] == "RS256" && header["kid"].is_string(),
+            "{header}"
+        );
         assert!(text(&claims, "sub").len() <= 255 && text(&claims, "sub").is_ascii());
-        assert_eq!((&claims["iss"], &claims["aud"], &claims["acr"]), (&json!(ISSUER), &json!("rp"), &json!("1")));
-        assert!(["exp", "iat", "auth_time"].iter().all(|name| claims[*name].is_i64()), "{claims}");
+        assert_eq!(
+            (&claims["iss"], &claims["aud"], &claims["acr"]),
+            (&json!(ISSUER), &json!("rp"), &json!("1"))
+        );
+        assert!(
+            ["exp", "iat", "auth_time"]
+                .iter()
+                .all(|name| claims[*name].is_i64()),
+            "{claims}"
+        );
         assert!(!text(&claims, "sid").is_empty());
         if response_type != "code" {
             let hash = |name: &str| got.get(name).map(|token| json!(half_hash("RS256", token)));
-            assert_eq!(claims.get("at_hash").cloned(), hash("access_token"), "{response_type}");
-            assert_eq!(claims.get("c_hash").cloned(), hash("code"), "{response_type}");
+            assert_eq!(
+                claims.get("at_hash").cloned(),
+                hash("access_token"),
+                "{response_type}"
+            );
+            assert_eq!(
+                claims.get("c_hash").cloned(),
+                hash("code"),
+                "{response_type}"
+            );
         }
         // 6: claims of scopes only where no access token tells them. 7: nothing unusual.
-        assert_eq!(claims.get("name").is_some(), response_type == "id_token", "{response_type}: {claims}");
-        assert!(["idp", "role", "tenant"].iter().all(|name| claims.get(*name).is_none()), "{claims}");
+        assert_eq!(
+            claims.get("name").is_some(),
+            response_type == "id_token",
+            "{response_type}: {claims}"
+        );
+        assert!(
+            ["idp", "role", "tenant"]
+                .iter()
+                .all(|name| claims.get(*name).is_none()),
+            "{claims}"
+        );
         // 8: the same person at both endpoints.
         if got.contains_key("code") && got.contains_key("id_token") {
             let (_, back) = verified(&suite.op, text(&suite.tokens(&got), "id_token"));
-            assert_eq!((&back["sub"], &back["iss"]), (&claims["sub"], &claims["iss"]), "{response_type}");
+            assert_eq!(
+                (&back["sub"], &back["iss"]),
+                (&claims["sub"], &claims["iss"]),
+                "{response_type}"
+            );
         }
     }
     // 2: no nonce is echoed that was not sent.
@@ -391,7 +685,10 @@ fn c6_the_id_token() {
 #[test]
 fn c7_userinfo() {
     let mut suite = Suite::signed_in();
-    let got = suite.told("code id_token token", &[("scope", "openid profile email address phone offline_access")]);
+    let got = suite.told(
+        "code id_token token",
+        &[("scope", "openid profile email address phone offline_access")],
+    );
     let (_, id_token) = suite.id_token(&got);
     let tokens = suite.tokens(&got);
     // 1, 2: GET, POST with the header, POST with the token in the form; whatever the scheme's case.
@@ -401,16 +698,37 @@ fn c7_userinfo() {
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let header = format!("{scheme} {token}");
         for method in ["GET", "POST"] {
-            let answer = suite.op.connect().send(method, "/connect/userinfo", &[("Authorization", &header)], b"");
+            let answer = suite.op.connect().send(
+                method,
+                "/connect/userinfo",
+                &[("Authorization", &header)],
+                b"",
+            );
             assert_eq!(answer.json(), told.json(), "{method} {scheme}");
         }
     }
-    assert_eq!(suite.op.post("/connect/userinfo", &[], &[("access_token", token)]).json(), told.json());
+    assert_eq!(
+        suite
+            .op
+            .post("/connect/userinfo", &[], &[("access_token", token)])
+            .json(),
+        told.json()
+    );
     // 3: tokens of every flow, and refreshed ones.
-    let refresh = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+    let refresh = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
     let authorization = crate::support::flow::basic("rp", crate::support::gatepost::CONF1_SECRET);
-    let refreshed = issued(&suite.op.post("/connect/token", &[("Authorization", &authorization)], &refresh));
-    assert_eq!(userinfo(&suite.op, text(&refreshed, "access_token")).json(), told.json());
+    let refreshed = issued(&suite.op.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &refresh,
+    ));
+    assert_eq!(
+        userinfo(&suite.op, text(&refreshed, "access_token")).json(),
+        told.json()
+    );
     for response_type in ["id_token token", "code token", "code id_token token"] {
         let got = suite.told(response_type, &[]);
         assert_eq!(
@@ -422,21 +740,43 @@ fn c7_userinfo() {
     // 7: what a code's second use revoked, and what never was one.
     let got = suite.told("code", &[]);
     let tokens = suite.tokens(&got);
-    redeem_with(&suite.op, "rp", &got["code"], &[("code_verifier", crate::support::flow::LEFT_OUT)]);
+    redeem_with(
+        &suite.op,
+        "rp",
+        &got["code"],
+        &[("code_verifier", crate::support::flow::LEFT_OUT)],
+    );
     for dead in [text(&tokens, "access_token"), "unknown"] {
         let answer = userinfo(&suite.op, dead);
-        assert!(answer.status == 401 && answer.header("www-authenticate").unwrap().contains("invalid_token"), "{dead}");
+        assert!(
+            answer.status == 401
+                && answer
+                    .header("www-authenticate")
+                    .unwrap()
+                    .contains("invalid_token"),
+            "{dead}"
+        );
     }
 }
 
 /// Whether a claim has the type its name asks for.
 fn fits(name: &str, value: &Value) -> bool {
-    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty() && text != "null");
+    let is_text = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| !text.trim().is_empty() && text != "null")
+    };
     match name {
         "email_verified" | "phone_number_verified" => value.is_boolean(),
-        "updated_at" => value.as_i64().is_some_and(|seconds| (631_152_000..=4_000_000_000).contains(&seconds)),
-        "address" => value.as_object().is_some_and(|address| address.values().all(is_text)),
-        "birthdate" => value.as_str().is_some_and(|date| date.len() == 10 && date > "1850"),
+        "updated_at" => value
+            .as_i64()
+            .is_some_and(|seconds| (631_152_000..=4_000_000_000).contains(&seconds)),
+        "address" => value
+            .as_object()
+            .is_some_and(|address| address.values().all(is_text)),
+        "birthdate" => value
+            .as_str()
+            .is_some_and(|date| date.len() == 10 && date > "1850"),
         _ => is_text(value),
     }
 }
@@ -455,12 +795,19 @@ fn c7_user_data() {
     ] {
         let got = suite.told("id_token token", &[("scope", &format!("openid {scope}"))]);
         let claims = userinfo(&suite.op, &got["access_token"]).json();
-        assert_eq!(names(&claims), expected.split_whitespace().collect::<Vec<_>>(), "{scope}");
+        assert_eq!(
+            names(&claims),
+            expected.split_whitespace().collect::<Vec<_>>(),
+            "{scope}"
+        );
         for (name, value) in claims.as_object().unwrap() {
             assert!(fits(name, value), "{name}: {value}");
         }
     }
     let claims = r#"{"userinfo":{"name":{"essential":true}}}"#;
     let got = suite.told("id_token token", &[("claims", claims)]);
-    assert_eq!(names(&userinfo(&suite.op, &got["access_token"]).json()), ["name", "sub"]);
+    assert_eq!(
+        names(&userinfo(&suite.op, &got["access_token"]).json()),
+        ["name", "sub"]
+    );
 }

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_gatepost");
 
-/// Sources the script given first; prints what each further line is completed with, under a line `== LINE`.
+/// Sources the script given first; prints what each further line is completed with, under a line
+/// `== LINE`.
 const BASH: &str = r#"
 source "$1" && complete -p gatepost >/dev/null || exit 1
 shift
@@ -29,8 +30,8 @@ for line in $argv[2..-1]
 end
 "#;
 
-/// A shell in a terminal of its own, where a key writes down what completion offers. Completion adds what it offers by
-/// `compadd`; with -O, -A or -D that only selects.
+/// A shell in a terminal of its own, where a key writes down what completion offers. Completion
+/// adds what it offers by `compadd`; with -O, -A or -D that only selects.
 const ZSH: &str = r#"
 zmodload zsh/zpty
 here=$(pwd)
@@ -87,13 +88,18 @@ struct Shell {
 
 impl Shell {
     fn new(test: &str, name: &'static str, program: &'static str) -> Shell {
-        let directory = std::env::temp_dir().join(format!("gatepost-{}-{test}-{name}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("gatepost-{}-{test}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join("registration.json"), "{}").unwrap();
         fs::write(directory.join("register.txt"), "").unwrap();
         fs::write(directory.join("_gatepost"), printed(&["completions", name])).unwrap();
-        Shell { name, program, directory }
+        Shell {
+            name,
+            program,
+            directory,
+        }
     }
 
     /// What each line is completed with, without descriptions. A missing shell fails here.
@@ -104,14 +110,39 @@ impl Shell {
             "zsh" => command.args(["-f", "-c", self.program, "zsh", "./_gatepost"]),
             _ => command.args(["--norc", "-c", self.program, "bash", "./_gatepost"]),
         };
-        let output = command.args(lines).env("HOME", &self.directory).current_dir(&self.directory).stdin(Stdio::null());
-        let output = output.output().unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        let (text, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert!(output.status.success() && errors.is_empty(), "{}: {errors}", self.name);
+        let output = command
+            .args(lines)
+            .env("HOME", &self.directory)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null());
+        let output = output
+            .output()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let (text, errors) = (
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        );
+        assert!(
+            output.status.success() && errors.is_empty(),
+            "{}: {errors}",
+            self.name
+        );
         let parts: Vec<&str> = text.split("== ").skip(1).collect();
         assert_eq!(parts.len(), lines.len(), "{}: {text}", self.name);
-        let word = |line: &str| line.split('\t').next().unwrap_or_default().trim().to_owned();
-        let offered = |part: &str| part.lines().skip(1).map(word).filter(|word| !word.is_empty()).collect();
+        let word = |line: &str| {
+            line.split('\t')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        let offered = |part: &str| {
+            part.lines()
+                .skip(1)
+                .map(word)
+                .filter(|word| !word.is_empty())
+                .collect()
+        };
         parts.into_iter().map(offered).collect()
     }
 }
@@ -123,7 +154,8 @@ impl Drop for Shell {
 }
 
 fn shells(test: &str) -> [Shell; 3] {
-    [("bash", BASH), ("zsh", ZSH), ("fish", FISH)].map(|(name, program)| Shell::new(test, name, program))
+    [("bash", BASH), ("zsh", ZSH), ("fish", FISH)]
+        .map(|(name, program)| Shell::new(test, name, program))
 }
 
 fn printed(arguments: &[&str]) -> String {
@@ -135,21 +167,39 @@ fn printed(arguments: &[&str]) -> String {
 /// Every command, as the overview lists them.
 fn commands() -> Vec<String> {
     let overview = printed(&["--help"]);
-    let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let listed = overview
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
     // The lines of a longer summary begin further in.
-    listed.map(|line| line[2..23].trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    listed
+        .map(|line| line[2..23].trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    text.split(' ')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn every_shell_completes_commands_options_and_files() {
     let commands = commands();
-    let first = commands.iter().filter_map(|name| name.split(' ').next()).map(str::to_owned).collect();
+    let first = commands
+        .iter()
+        .filter_map(|name| name.split(' ').next())
+        .map(str::to_owned)
+        .collect();
     let within = |group: &str| -> BTreeSet<String> {
-        commands.iter().filter_map(|name| name.strip_prefix(&format!("{group} "))).map(str::to_owned).collect()
+        commands
+            .iter()
+            .filter_map(|name| name.strip_prefix(&format!("{group} ")))
+            .map(str::to_owned)
+            .collect()
     };
     let exact = [
         ("gatepost ", first),
@@ -158,15 +208,33 @@ fn every_shell_completes_commands_options_and_files() {
         ("gatepost key ", within("key")),
         ("gatepost user r", words("reset role remove revoke")),
         ("gatepost user add --te", words("--tenant")),
-        ("gatepost --env-file x user add --no", words("--no-password")),
+        (
+            "gatepost --env-file x user add --no",
+            words("--no-password"),
+        ),
         ("gatepost key rotate --no", words("--now")),
         ("gatepost plan --p", words("--prune")),
-        ("gatepost apply ", words("registration.json register.txt _gatepost")),
-        ("gatepost apply regis", words("registration.json register.txt")),
+        (
+            "gatepost apply ",
+            words("registration.json register.txt _gatepost"),
+        ),
+        (
+            "gatepost apply regis",
+            words("registration.json register.txt"),
+        ),
         ("gatepost plan --prune registr", words("registration.json")),
-        ("gatepost serve --env-file registr", words("registration.json")),
-        ("gatepost serve --secret-file registr", words("registration.json")),
-        ("gatepost audit verify --heads registr", words("registration.json")),
+        (
+            "gatepost serve --env-file registr",
+            words("registration.json"),
+        ),
+        (
+            "gatepost serve --secret-file registr",
+            words("registration.json"),
+        ),
+        (
+            "gatepost audit verify --heads registr",
+            words("registration.json"),
+        ),
         ("gatepost revoke --ev", words("--everything")),
         ("gatepost user add --tenant re", words("")),
         ("gatepost serve --listen re", words("")),
@@ -177,7 +245,11 @@ fn every_shell_completes_commands_options_and_files() {
     for shell in shells("words") {
         // What zsh needs for itself lies there, too.
         let ours = |offered: &BTreeSet<String>| -> BTreeSet<String> {
-            offered.iter().filter(|word| !["inside.zsh", "offered"].contains(&word.as_str())).cloned().collect()
+            offered
+                .iter()
+                .filter(|word| !["inside.zsh", "offered"].contains(&word.as_str()))
+                .cloned()
+                .collect()
         };
         for ((line, expected), offered) in exact.iter().zip(shell.offers(&lines)) {
             assert_eq!(ours(&offered), *expected, "{}: {line}", shell.name);
@@ -189,18 +261,35 @@ fn every_shell_completes_commands_options_and_files() {
 fn every_shell_offers_the_options_of_a_command_and_those_of_all() {
     for shell in shells("options") {
         let offered = shell.offers(&["gatepost key rotate --", "gatepost user add --"]);
-        for (offered, own, foreign) in [(&offered[0], "--now", "--tenant"), (&offered[1], "--tenant", "--now")] {
+        for (offered, own, foreign) in [
+            (&offered[0], "--now", "--tenant"),
+            (&offered[1], "--tenant", "--now"),
+        ] {
             for option in [own, "--env-file", "--listen", "--help", "--version"] {
-                assert!(offered.contains(option), "{}: {option} in {offered:?}", shell.name);
+                assert!(
+                    offered.contains(option),
+                    "{}: {option} in {offered:?}",
+                    shell.name
+                );
             }
-            assert!(!offered.contains(foreign) && offered.iter().all(|word| word.starts_with("--")), "{}", shell.name);
+            assert!(
+                !offered.contains(foreign) && offered.iter().all(|word| word.starts_with("--")),
+                "{}",
+                shell.name
+            );
         }
     }
 }
 
 #[test]
 fn another_shell_is_named_with_those_there_are() {
-    let output = Command::new(PROGRAM).args(["completions", "zhs"]).output().unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["completions", "zhs"])
+        .output()
+        .unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && errors.contains("the nearest is \"zsh\""), "{errors}");
+    assert!(
+        output.status.code() == Some(2) && errors.contains("the nearest is \"zsh\""),
+        "{errors}"
+    );
 }

@@ -1,5 +1,5 @@
-//! `gatepost doctor` on an installation behind TLS: nothing is said against a sound one, and of each fault that is planted
-//! just that one is told.
+//! `gatepost doctor` on an installation behind TLS: nothing is said against a sound one, and of
+//! each fault that is planted just that one is told.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -32,20 +32,40 @@ struct Authority(PathBuf);
 
 impl Authority {
     fn new(name: &str) -> Authority {
-        let directory = std::env::temp_dir().join(format!("gatepost-doctor-{}-{name}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("gatepost-doctor-{}-{name}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let authority = Authority(directory);
-        let own = ["-keyout", "ca.key", "-out", "ca.pem", "-days", "3", "-subj", "/CN=A CA of the tests"];
+        let own = [
+            "-keyout",
+            "ca.key",
+            "-out",
+            "ca.pem",
+            "-days",
+            "3",
+            "-subj",
+            "/CN=A CA of the tests",
+        ];
         authority.openssl("req -x509 -addext basicConstraints=critical,CA:TRUE", &own);
-        let request = ["-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost"];
+        let request = [
+            "-keyout",
+            "key.pem",
+            "-out",
+            "request.pem",
+            "-subj",
+            "/CN=localhost",
+        ];
         authority.openssl("req -addext subjectAltName=DNS:localhost", &request);
         for days in ["10", "60"] {
             let sign = "x509 -req -copy_extensions copy -in request.pem -CA ca.pem -CAkey ca.key -set_serial 7 -days";
             authority.openssl(sign, &[days, "-out", &format!("{days}.pem")]);
         }
-        let rsa =
-            "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
-        let made = Command::new("openssl").args(rsa.split(' ')).arg("rsa.pem").current_dir(&authority.0).output();
+        let rsa = "req -x509 -newkey rsa:2048 -nodes -config /dev/null -days 3 -subj /CN=localhost -keyout rsa.key -out";
+        let made = Command::new("openssl")
+            .args(rsa.split(' '))
+            .arg("rsa.pem")
+            .current_dir(&authority.0)
+            .output();
         assert!(made.unwrap().status.success());
         authority.past();
         authority
@@ -58,16 +78,32 @@ impl Authority {
         fs::write(self.0.join("ca.cnf"), rules).unwrap();
         fs::write(self.0.join("index.txt"), "").unwrap();
         let words = "ca -config ca.cnf -batch -notext -cert ca.pem -keyfile ca.key -in request.pem -out past.pem";
-        self.openssl(words, &["-startdate", "20200101000000Z", "-enddate", "20200401120000Z"]);
+        self.openssl(
+            words,
+            &[
+                "-startdate",
+                "20200101000000Z",
+                "-enddate",
+                "20200401120000Z",
+            ],
+        );
     }
 
     fn openssl(&self, words: &str, arguments: &[&str]) {
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -config /dev/null".split(' ');
         let key = key.filter(|_| words.starts_with("req"));
         let mut openssl = Command::new("openssl");
-        openssl.args(words.split(' ')).args(key).args(arguments).current_dir(&self.0);
+        openssl
+            .args(words.split(' '))
+            .args(key)
+            .args(arguments)
+            .current_dir(&self.0);
         let answer = openssl.output().unwrap();
-        assert!(answer.status.success(), "{words}: {}", String::from_utf8_lossy(&answer.stderr));
+        assert!(
+            answer.status.success(),
+            "{words}: {}",
+            String::from_utf8_lossy(&answer.stderr)
+        );
     }
 
     fn file(&self, name: &str) -> String {
@@ -98,17 +134,25 @@ impl Scene {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let database = TestDatabase::empty_in(CLUSTER.url.clone());
         let role = format!("role_{}", database.schema);
-        database.run(&format!("CREATE ROLE {role} LOGIN; ALTER SCHEMA {} OWNER TO {role}", database.schema));
+        database.run(&format!(
+            "CREATE ROLE {role} LOGIN; ALTER SCHEMA {} OWNER TO {role}",
+            database.schema
+        ));
         let settings = [
             ("GATEPOST_BASE_URL", format!("https://localhost:{port}")),
             ("GATEPOST_CA_FILE", authority.file("ca.pem")),
             ("GATEPOST_DATABASE_URL", as_role(&database.url, &role)),
         ];
-        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let settings = settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
         let mut gatepost = Gatepost::prepare_over(database, &settings);
         let mut document = document();
         // A scheme of one's own is weaker than an address.
-        document["clients"].as_array_mut().unwrap().retain(|client| client["client_id"] != "native");
+        document["clients"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|client| client["client_id"] != "native");
         gatepost.apply(&document);
         gatepost.serve();
         let manner = Manner::new(Mutex::new(("60", "")));
@@ -120,7 +164,12 @@ impl Scene {
                 spawn(move || pass_on(visitor, &directory, days, fault, behind));
             }
         });
-        Scene { gatepost, authority, manner, role }
+        Scene {
+            gatepost,
+            authority,
+            manner,
+            role,
+        }
     }
 
     fn stand(&self, days: &'static str, fault: &'static str) {
@@ -129,19 +178,30 @@ impl Scene {
 
     /// Exit code and findings.
     fn examined(&self, arguments: &[&str]) -> (i32, Vec<(String, String)>) {
-        let output = self.gatepost.run(&[&["doctor", "--json"], arguments].concat(), "");
+        let output = self
+            .gatepost
+            .run(&[&["doctor", "--json"], arguments].concat(), "");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = |finding: &Value, member: &str| finding[member].as_str().unwrap().to_owned();
         let findings = told["findings"].as_array().unwrap();
-        let findings = findings.iter().map(|finding| (text(finding, "verdict"), text(finding, "text"))).collect();
+        let findings = findings
+            .iter()
+            .map(|finding| (text(finding, "verdict"), text(finding, "text")))
+            .collect();
         (output.status.code().unwrap(), findings)
     }
 
     /// That this fault is found, and nothing else.
     fn assert_alone(&self, what: &str, arguments: &[&str], verdict: &str, words: &str) {
         let (code, findings) = self.examined(arguments);
-        let told: Vec<_> = findings.iter().filter(|(verdict, _)| verdict != "ok").collect();
-        assert!(told.len() == 1 && told[0].0 == verdict && told[0].1.contains(words), "{what}: {told:#?}");
+        let told: Vec<_> = findings
+            .iter()
+            .filter(|(verdict, _)| verdict != "ok")
+            .collect();
+        assert!(
+            told.len() == 1 && told[0].0 == verdict && told[0].1.contains(words),
+            "{what}: {told:#?}"
+        );
         assert_eq!(code, i32::from(verdict == "fails"), "{what}");
     }
 }
@@ -149,7 +209,10 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.gatepost.stop();
-        self.gatepost.database.run(&format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.role));
+        self.gatepost.database.run(&format!(
+            "DROP OWNED BY {0} CASCADE; DROP ROLE {0}",
+            self.role
+        ));
     }
 }
 
@@ -158,19 +221,36 @@ fn as_role(url: &str, role: &str) -> String {
 }
 
 /// One request, passed on as a sound proxy does it but for its fault.
-fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &str, behind: u16) -> Option<()> {
+fn pass_on(
+    visitor: TcpStream,
+    directory: &std::path::Path,
+    days: &str,
+    fault: &str,
+    behind: u16,
+) -> Option<()> {
     let chain = CertificateDer::pem_file_iter(directory.join(format!("{days}.pem"))).unwrap();
     let key = PrivateKeyDer::from_pem_file(directory.join("key.pem")).unwrap();
-    let tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
-    let tls = tls.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let tls = tls.with_single_cert(chain.map(Result::unwrap).collect(), key).unwrap();
+    let tls = ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::aws_lc_rs::default_provider(),
+    ));
+    let tls = tls
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth();
+    let tls = tls
+        .with_single_cert(chain.map(Result::unwrap).collect(), key)
+        .unwrap();
     if fault == "RSA" && offers_rsa_alone(&visitor) {
         return take_rsa(visitor, directory);
     }
     let mut visitor = StreamOwned::new(ServerConnection::new(Arc::new(tls)).unwrap(), visitor);
     let head = read_until(&mut visitor, b"\r\n\r\n")?;
     let mut lines: Vec<String> = head.trim_end().lines().map(str::to_owned).collect();
-    let value = |name: &str| lines.iter().find_map(|line| line.to_lowercase().strip_prefix(name).map(str::to_owned));
+    let value = |name: &str| {
+        lines
+            .iter()
+            .find_map(|line| line.to_lowercase().strip_prefix(name).map(str::to_owned))
+    };
     let mut length = value("content-length:").map_or(0, |length| length.trim().parse().unwrap());
     let is_chunked = value("transfer-encoding:").is_some();
     let mut body = vec![0; length];
@@ -186,10 +266,18 @@ fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &
     spoil(fault, &mut lines);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let mut answer = match (fault, lines[0]) {
-        ("short heads", _) if head.len() > 4_096 => String::from("HTTP/1.1 431 Too Large\r\nContent-Length: 0\r\n\r\n"),
-        ("no chunks", _) if is_chunked => String::from("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n"),
-        ("chunks refused", _) if is_chunked => String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n"),
-        ("short bodies", _) if length > 32_768 => String::from("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"),
+        ("short heads", _) if head.len() > 4_096 => {
+            String::from("HTTP/1.1 431 Too Large\r\nContent-Length: 0\r\n\r\n")
+        }
+        ("no chunks", _) if is_chunked => {
+            String::from("HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n")
+        }
+        ("chunks refused", _) if is_chunked => {
+            String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n")
+        }
+        ("short bodies", _) if length > 32_768 => {
+            String::from("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        }
         ("metrics", "GET /metrics HTTP/1.1") => {
             String::from("HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\ngatepost_build_info 1")
         }
@@ -200,8 +288,13 @@ fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &
             let is_claim = |line: &&&str| line.to_lowercase().starts_with("x-forwarded-for");
             let claims: Vec<&str> = lines.iter().filter(is_claim).copied().collect();
             let is_scheme = |line: &str| line.to_lowercase().starts_with("x-forwarded-proto");
-            let kept = lines.iter().filter(|line| !is_claim(line) && (fault == "spoofs proto" || !is_scheme(line)));
-            let mut passed: Vec<&str> = kept.filter(|line| !line.starts_with("connection")).copied().collect();
+            let kept = lines
+                .iter()
+                .filter(|line| !is_claim(line) && (fault == "spoofs proto" || !is_scheme(line)));
+            let mut passed: Vec<&str> = kept
+                .filter(|line| !line.starts_with("connection"))
+                .copied()
+                .collect();
             match fault {
                 "drops" => {}
                 "spoofs" => passed.extend(&claims),
@@ -217,10 +310,19 @@ fn pass_on(visitor: TcpStream, directory: &std::path::Path, days: &str, fault: &
         }
     };
     if fault != "no HSTS" {
-        answer = answer.replacen("\r\n", "\r\nStrict-Transport-Security: max-age=31536000\r\n", 1);
+        answer = answer.replacen(
+            "\r\n",
+            "\r\nStrict-Transport-Security: max-age=31536000\r\n",
+            1,
+        );
     }
     match fault {
-        "issuer" => answer = answer.replace("\"issuer\":\"https://localhost", "\"issuer\":\"https://Localhost"),
+        "issuer" => {
+            answer = answer.replace(
+                "\"issuer\":\"https://localhost",
+                "\"issuer\":\"https://Localhost",
+            )
+        }
         "cookies" => answer = answer.replace("; Secure", "; Sekure"),
         _ => {}
     }
@@ -260,15 +362,29 @@ fn offers_rsa_alone(visitor: &TcpStream) -> bool {
     let mut hello = [0; 512];
     let length = visitor.peek(&mut hello).unwrap();
     // The suites of TLS 1.3 are in any other.
-    !hello[..length].windows(2).any(|suite| suite == [0x13, 0x01])
+    !hello[..length]
+        .windows(2)
+        .any(|suite| suite == [0x13, 0x01])
 }
 
 /// Has a real OpenSSL answer its first message.
 fn take_rsa(mut visitor: TcpStream, directory: &std::path::Path) -> Option<()> {
     let port = free_port();
     let mut openssl = Command::new("openssl");
-    openssl.args(["s_server", "-accept", &port.to_string(), "-cert", "rsa.pem", "-key", "rsa.key", "-quiet"]);
-    openssl.args(["-cipher", "AES128-GCM-SHA256", "-tls1_2"]).stdin(Stdio::piped()).current_dir(directory);
+    openssl.args([
+        "s_server",
+        "-accept",
+        &port.to_string(),
+        "-cert",
+        "rsa.pem",
+        "-key",
+        "rsa.key",
+        "-quiet",
+    ]);
+    openssl
+        .args(["-cipher", "AES128-GCM-SHA256", "-tls1_2"])
+        .stdin(Stdio::piped())
+        .current_dir(directory);
     let mut openssl = openssl.spawn().unwrap();
     let mut server = loop {
         if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
@@ -289,7 +405,10 @@ fn take_rsa(mut visitor: TcpStream, directory: &std::path::Path) -> Option<()> {
 fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
     let mut scene = Scene::start("sound");
     let (code, findings) = scene.examined(&[]);
-    assert!(code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"), "{findings:#?}");
+    assert!(
+        code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"),
+        "{findings:#?}"
+    );
     for words in [
         "settings: every name is known",
         "database: Postgres ",
@@ -306,30 +425,85 @@ fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
         "proxy: long addresses and header fields pass, and two lines of one name as two",
         "proxy: it sends the address of the visitor, here 192.0.2.7,",
     ] {
-        assert_eq!(findings.iter().filter(|(_, text)| text.contains(words)).count(), 1, "{words}: {findings:#?}");
+        assert_eq!(
+            findings
+                .iter()
+                .filter(|(_, text)| text.contains(words))
+                .count(),
+            1,
+            "{words}: {findings:#?}"
+        );
     }
     let told = scene.gatepost.run_well(&["doctor"], "");
-    assert!(told.starts_with("ok    settings: every name is known, every value fits\nok    database: "), "{told}");
+    assert!(
+        told.starts_with("ok    settings: every name is known, every value fits\nok    database: "),
+        "{told}"
+    );
     scene.gatepost.stop();
-    scene.assert_alone("not serving", &[], "fails", "do the proxy and `gatepost serve` run?");
+    scene.assert_alone(
+        "not serving",
+        &[],
+        "fails",
+        "do the proxy and `gatepost serve` run?",
+    );
 }
 
 #[test]
 fn what_is_wrong_with_the_proxy_is_found_alone() {
     let mut scene = Scene::start("proxy");
     for (days, fault, verdict, words) in [
-        ("60", "drops", "fails", "seems to come from 127.0.0.1: have it set"),
+        (
+            "60",
+            "drops",
+            "fails",
+            "seems to come from 127.0.0.1: have it set",
+        ),
         ("60", "spoofs", "fails", "visitors can choose their address"),
-        ("60", "adds", "weak", "it adds to the X-Forwarded-For that a visitor sends"),
-        ("60", "spoofs proto", "weak", "it passes on the X-Forwarded-Proto of a visitor"),
+        (
+            "60",
+            "adds",
+            "weak",
+            "it adds to the X-Forwarded-For that a visitor sends",
+        ),
+        (
+            "60",
+            "spoofs proto",
+            "weak",
+            "it passes on the X-Forwarded-Proto of a visitor",
+        ),
         ("60", "own answer", "fails", "refuses our nonce"),
         ("60", "issuer", "fails", "byte for byte"),
-        ("60", "cookies", "fails", "cookies arrive changed, or not at all"),
+        (
+            "60",
+            "cookies",
+            "fails",
+            "cookies arrive changed, or not at all",
+        ),
         ("60", "no HSTS", "weak", "Strict-Transport-Security"),
-        ("60", "short heads", "weak", "an address of 7000 characters gets 431, Cookie of 5023 characters gets 431, "),
-        ("60", "cuts", "weak", "of Cookie 4088 of 5023 characters arrive, of Authorization 4081 of 5007 characters"),
-        ("60", "drops cookies", "fails", "it drops Cookie: have it pass them on"),
-        ("60", "drops authorization", "fails", "it drops Authorization: have it pass them on"),
+        (
+            "60",
+            "short heads",
+            "weak",
+            "an address of 7000 characters gets 431, Cookie of 5023 characters gets 431, ",
+        ),
+        (
+            "60",
+            "cuts",
+            "weak",
+            "of Cookie 4088 of 5023 characters arrive, of Authorization 4081 of 5007 characters",
+        ),
+        (
+            "60",
+            "drops cookies",
+            "fails",
+            "it drops Cookie: have it pass them on",
+        ),
+        (
+            "60",
+            "drops authorization",
+            "fails",
+            "it drops Authorization: have it pass them on",
+        ),
         ("60", "drops DPoP", "weak", "of two lines of DPoP 0 arrive"),
         ("60", "joins", "weak", "of two lines of DPoP 1 arrive"),
         ("60", "short bodies", "weak", "a body of 64 KiB gets 413"),
@@ -337,16 +511,31 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
         ("60", "RSA", "weak", "RSA key exchange is taken"),
         ("60", "metrics", "weak", "everybody can read /metrics"),
         ("10", "", "weak", "the certificate ends in 9 days"),
-        ("past", "", "fails", "the server's certificate ended on 1 April 2020: renew it"),
+        (
+            "past",
+            "",
+            "fails",
+            "the server's certificate ended on 1 April 2020: renew it",
+        ),
     ] {
         scene.stand(days, fault);
         scene.assert_alone(&format!("{fault} {days}"), &[], verdict, words);
     }
     scene.stand("60", "chunks refused");
     let (_, findings) = scene.examined(&[]);
-    assert!(findings.iter().any(|(_, text)| text.ends_with("a body in chunks is answered 411")), "{findings:#?}");
+    assert!(
+        findings
+            .iter()
+            .any(|(_, text)| text.ends_with("a body in chunks is answered 411")),
+        "{findings:#?}"
+    );
     scene.stand("60", "");
-    scene.assert_alone("unbelieved", &["--trusted-proxies", "10.0.0.0/8"], "fails", "Gatepost does not believe it");
+    scene.assert_alone(
+        "unbelieved",
+        &["--trusted-proxies", "10.0.0.0/8"],
+        "fails",
+        "Gatepost does not believe it",
+    );
     let elsewhere = Authority::new("elsewhere");
     scene.assert_alone(
         "unknown",
@@ -354,12 +543,26 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
         "fails",
         "of no authority that is trusted here",
     );
-    let secret = scene.gatepost.private_file("another", &format!("{}\n", "A".repeat(44)));
-    scene.gatepost.set("GATEPOST_SECRET_FILE", secret.to_str().unwrap());
+    let secret = scene
+        .gatepost
+        .private_file("another", &format!("{}\n", "A".repeat(44)));
+    scene
+        .gatepost
+        .set("GATEPOST_SECRET_FILE", secret.to_str().unwrap());
     let (code, findings) = scene.examined(&[]);
-    let broken: Vec<_> = findings.iter().filter(|(verdict, _)| verdict == "fails").map(|(_, text)| text).collect();
-    assert!(code == 1 && broken[0].contains("lacks the line that opens signing key "), "{findings:#?}");
-    assert!(broken.last().unwrap().contains("refuses our nonce"), "{findings:#?}");
+    let broken: Vec<_> = findings
+        .iter()
+        .filter(|(verdict, _)| verdict == "fails")
+        .map(|(_, text)| text)
+        .collect();
+    assert!(
+        code == 1 && broken[0].contains("lacks the line that opens signing key "),
+        "{findings:#?}"
+    );
+    assert!(
+        broken.last().unwrap().contains("refuses our nonce"),
+        "{findings:#?}"
+    );
 }
 
 #[test]
@@ -368,7 +571,12 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     let (schema, role) = (scene.gatepost.database.schema.clone(), scene.role.clone());
     // Settings.
     scene.gatepost.set("GATEPOST_LISTENS", "x");
-    scene.assert_alone("unknown", &[], "fails", "GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN");
+    scene.assert_alone(
+        "unknown",
+        &[],
+        "fails",
+        "GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN",
+    );
     scene.gatepost.unset("GATEPOST_LISTENS");
     let env = scene.authority.0.join("env");
     fs::write(&env, "# GATEPOST_DATABASE_URL=postgres://u:p@h/d\n").unwrap();
@@ -383,32 +591,63 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
         "/nowhere/logo.png cannot be read (No such file",
     );
     let command = scene.gatepost.command();
-    let (_, secret) = command.get_envs().find(|(name, _)| *name == "GATEPOST_SECRET_FILE").unwrap();
+    let (_, secret) = command
+        .get_envs()
+        .find(|(name, _)| *name == "GATEPOST_SECRET_FILE")
+        .unwrap();
     fs::set_permissions(secret.unwrap(), Permissions::from_mode(0o644)).unwrap();
     scene.assert_alone("secret", &[], "fails", "mode 0644 lets others at it");
     fs::set_permissions(secret.unwrap(), Permissions::from_mode(0o600)).unwrap();
-    scene.assert_alone("pool", &["--database-connections", "900"], "weak", "a reload may need 1800 connections");
+    scene.assert_alone(
+        "pool",
+        &["--database-connections", "900"],
+        "weak",
+        "a reload may need 1800 connections",
+    );
     // The role. `postgres` made the schema, and is a superuser.
     let url = as_role(&scene.gatepost.database.url, &role);
     let stranger = format!("stranger_{schema}");
-    scene.gatepost.database.run(&format!("CREATE ROLE {stranger} LOGIN"));
+    scene
+        .gatepost
+        .database
+        .run(&format!("CREATE ROLE {stranger} LOGIN"));
     let of_stranger = as_role(&scene.gatepost.database.url, &stranger);
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_stranger);
-    scene.assert_alone("no rights", &[], "fails", &format!("search_path is {schema}, and there is no"));
-    scene.gatepost.database.run(&format!("GRANT USAGE, CREATE ON SCHEMA {schema} TO {stranger}"));
-    scene.gatepost.database.run(&format!("GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {stranger}"));
+    scene.assert_alone(
+        "no rights",
+        &[],
+        "fails",
+        &format!("search_path is {schema}, and there is no"),
+    );
+    scene.gatepost.database.run(&format!(
+        "GRANT USAGE, CREATE ON SCHEMA {schema} TO {stranger}"
+    ));
+    scene.gatepost.database.run(&format!(
+        "GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {stranger}"
+    ));
     scene.assert_alone(
         "rights, and another owner",
         &[],
         "fails",
         &format!("must own every table of schema {schema} and"),
     );
-    scene.gatepost.database.run(&format!("DROP OWNED BY {stranger}; DROP ROLE {stranger}"));
+    scene
+        .gatepost
+        .database
+        .run(&format!("DROP OWNED BY {stranger}; DROP ROLE {stranger}"));
     let of_superuser = scene.gatepost.database.url.clone();
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_superuser);
     scene.assert_alone("superuser", &[], "weak", "role postgres is a superuser");
-    scene.gatepost.set("GATEPOST_DATABASE_URL", &url.replace("/postgres?", "/nowhere?"));
-    scene.assert_alone("no database", &[], "fails", "there is no database of that name");
+    scene.gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        &url.replace("/postgres?", "/nowhere?"),
+    );
+    scene.assert_alone(
+        "no database",
+        &[],
+        "fails",
+        "there is no database of that name",
+    );
 }
 
 #[test]
@@ -422,43 +661,87 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
          CREATE FUNCTION late_{schema}.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
          'SELECT pg_catalog.clock_timestamp() + interval ''40 seconds'''"
     ));
-    let path = |path: &str| url.replace(&format!("search_path%3D{schema}"), &format!("search_path%3D{schema}{path}"));
-    scene.gatepost.set("GATEPOST_DATABASE_URL", &path(&format!(",late_{schema},pg_catalog")));
+    let path = |path: &str| {
+        url.replace(
+            &format!("search_path%3D{schema}"),
+            &format!("search_path%3D{schema}{path}"),
+        )
+    };
+    scene.gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        &path(&format!(",late_{schema},pg_catalog")),
+    );
     scene.assert_alone("clock", &[], "fails", "above 30 s Gatepost is not ready");
     for (setting, verdict, words) in [
-        ("synchronous_commit%3Doff", "weak", "synchronous_commit is off"),
-        ("default_transaction_isolation%3Dserializable", "fails", "transactions must be read committed"),
+        (
+            "synchronous_commit%3Doff",
+            "weak",
+            "synchronous_commit is off",
+        ),
+        (
+            "default_transaction_isolation%3Dserializable",
+            "fails",
+            "transactions must be read committed",
+        ),
     ] {
-        scene.gatepost.set("GATEPOST_DATABASE_URL", &path(&format!("%20-c%20{setting}")));
+        scene.gatepost.set(
+            "GATEPOST_DATABASE_URL",
+            &path(&format!("%20-c%20{setting}")),
+        );
         scene.assert_alone(setting, &[], verdict, words);
     }
     scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
     let database = Arc::clone(&scene.gatepost.database);
     let run = |sql: &str| database.run(sql);
     run("UPDATE signing_keys SET retires_at = clock_timestamp() WHERE algorithm = 'ES256'");
-    scene.assert_alone("key", &[], "weak", "which is too long: does `gatepost serve` run?");
+    scene.assert_alone(
+        "key",
+        &[],
+        "weak",
+        "which is too long: does `gatepost serve` run?",
+    );
     run("UPDATE signing_keys SET retires_at = unpublished_at");
-    run("ALTER TABLE grants RENAME TO grants_away; CREATE TABLE grants (LIKE grants_away) PARTITION BY RANGE (day)");
+    run(
+        "ALTER TABLE grants RENAME TO grants_away; CREATE TABLE grants (LIKE grants_away) PARTITION BY RANGE (day)",
+    );
     run(&format!("ALTER TABLE grants OWNER TO {role}"));
     scene.assert_alone("partitions", &[], "fails", "partitions run out");
     run("DROP TABLE grants; ALTER TABLE grants_away RENAME TO grants");
-    run("UPDATE schema_migrations SET level = level - 1 WHERE level = (SELECT max(level) FROM schema_migrations)");
+    run(
+        "UPDATE schema_migrations SET level = level - 1 WHERE level = (SELECT max(level) FROM schema_migrations)",
+    );
     let (_, findings) = scene.examined(&[]);
     assert!(
-        findings.iter().any(|(verdict, text)| verdict == "fails" && text.contains("schema level")),
+        findings
+            .iter()
+            .any(|(verdict, text)| verdict == "fails" && text.contains("schema level")),
         "{findings:#?}"
     );
-    run("UPDATE schema_migrations SET level = level + 1 WHERE level = (SELECT max(level) FROM schema_migrations)");
+    run(
+        "UPDATE schema_migrations SET level = level + 1 WHERE level = (SELECT max(level) FROM schema_migrations)",
+    );
     // What is registered.
     let weak = json!({"client_id": "weak", "redirect_uris": ["https://weak.example/cb"], "response_types": ["id_token token"],
         "grant_types": ["implicit"], "scope": "openid", "allow_access_tokens_via_browser": true});
     scene.gatepost.apply(&json!({"clients": [weak]}));
-    scene.assert_alone("client", &[], "weak", "these say what could be stronger: `gatepost client test weak`");
+    scene.assert_alone(
+        "client",
+        &[],
+        "weak",
+        "these say what could be stronger: `gatepost client test weak`",
+    );
     scene.gatepost.run_well(&["client", "remove", "weak"], "");
     let dead = format!("https://localhost:{}", free_port());
     let provider = json!({"name": "dead", "client_id": "gatepost", "client_secret": "x".repeat(32), "issuer": dead});
-    scene.gatepost.apply(&json!({"identity_providers": [provider]}));
-    scene.assert_alone("provider", &[], "fails", "these say what fails: `gatepost idp test dead`");
+    scene
+        .gatepost
+        .apply(&json!({"identity_providers": [provider]}));
+    scene.assert_alone(
+        "provider",
+        &[],
+        "fails",
+        "these say what fails: `gatepost idp test dead`",
+    );
 }
 
 /// A real PgBouncer before the cluster.
@@ -478,17 +761,28 @@ impl Pooler {
             place.split_once(':').unwrap().1
         );
         fs::write(scene.authority.0.join("pgbouncer.ini"), settings).unwrap();
-        fs::write(scene.authority.0.join("users"), format!("\"{}\" \"\"\n", scene.role)).unwrap();
+        fs::write(
+            scene.authority.0.join("users"),
+            format!("\"{}\" \"\"\n", scene.role),
+        )
+        .unwrap();
         let program = ["/usr/sbin/pgbouncer", "pgbouncer"];
-        let program = program.into_iter().find(|name| Path::new(name).exists()).unwrap_or("pgbouncer");
+        let program = program
+            .into_iter()
+            .find(|name| Path::new(name).exists())
+            .unwrap_or("pgbouncer");
         let mut command = Command::new(program);
         // It does not run as root.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.args(["-u", "nobody"]);
         }
-        let command = command.args(["-q", "pgbouncer.ini"]).current_dir(&scene.authority.0);
+        let command = command
+            .args(["-q", "pgbouncer.ini"])
+            .current_dir(&scene.authority.0);
         let pooler = Pooler(command.spawn().unwrap());
-        await_that("it listens", Duration::from_secs(10), || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        await_that("it listens", Duration::from_secs(10), || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         (pooler, url.replace(place, &format!("127.0.0.1:{port}")))
     }
 }
@@ -505,43 +799,77 @@ fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
     let mut scene = Scene::start("pooler");
     // PgBouncer drops the options in the URL.
     let (role, schema) = (scene.role.clone(), scene.gatepost.database.schema.clone());
-    scene.gatepost.database.run(&format!("ALTER ROLE {role} SET search_path = {schema}"));
+    scene
+        .gatepost
+        .database
+        .run(&format!("ALTER ROLE {role} SET search_path = {schema}"));
     let (session, url) = Pooler::start(&scene, "session");
     scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
     let (code, findings) = scene.examined(&[]);
-    assert!(code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"), "{findings:#?}");
+    assert!(
+        code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"),
+        "{findings:#?}"
+    );
     drop(session);
     let (_transaction, url) = Pooler::start(&scene, "transaction");
     scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
     for _ in 0..3 {
-        scene.assert_alone("pooler", &[], "fails", "in PgBouncer set pool_mode = session");
+        scene.assert_alone(
+            "pooler",
+            &[],
+            "fails",
+            "in PgBouncer set pool_mode = session",
+        );
     }
 }
 
 #[test]
 fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() {
     let gatepost = Gatepost::start();
-    let row = gatepost.database.client().query_one("SELECT id FROM installation", &[]).unwrap();
+    let row = gatepost
+        .database
+        .client()
+        .query_one("SELECT id FROM installation", &[])
+        .unwrap();
     let id: [u8; 16] = row.get::<_, Vec<u8>>(0).try_into().unwrap();
     let sealed = |byte: u8, purpose: Purpose, seconds: i64| {
         use base64::Engine;
         let secret = base64::engine::general_purpose::STANDARD.encode([byte; 32]);
-        let derived = MasterSecret::parse(&secret).unwrap().derive(&id, &gatepost.base_url);
+        let derived = MasterSecret::parse(&secret)
+            .unwrap()
+            .derive(&id, &gatepost.base_url);
         let micros = gatepost.database.now().micros() + seconds * 1_000_000;
         Sealer::new(&derived, purpose).seal_text("gpd_", &micros)
     };
     let asked = |nonce: &str| {
-        let headers = [("X-Forwarded-For", "192.0.2.7, 10.0.0.1"), ("X-Forwarded-For", "192.0.2.8")];
+        let headers = [
+            ("X-Forwarded-For", "192.0.2.7, 10.0.0.1"),
+            ("X-Forwarded-For", "192.0.2.8"),
+        ];
         let path = format!("/healthz?doctor={nonce}");
         gatepost.connect().send("GET", &path, &headers, b"").text()
     };
     let other_secret = sealed(43, Purpose::Doctor, 0);
     let other_purpose = sealed(42, Purpose::AccessToken, 0);
-    let (early, late, cut) = (sealed(42, Purpose::Doctor, 70), sealed(42, Purpose::Doctor, -61), "gpd_".to_owned());
-    for refused in [&other_secret, &other_purpose, &early, &late, &cut, &String::new()] {
+    let (early, late, cut) = (
+        sealed(42, Purpose::Doctor, 70),
+        sealed(42, Purpose::Doctor, -61),
+        "gpd_".to_owned(),
+    );
+    for refused in [
+        &other_secret,
+        &other_purpose,
+        &early,
+        &late,
+        &cut,
+        &String::new(),
+    ] {
         assert_eq!(asked(refused), "ok\n");
     }
-    let (first, second) = (sealed(42, Purpose::Doctor, -50), sealed(42, Purpose::Doctor, 0));
+    let (first, second) = (
+        sealed(42, Purpose::Doctor, -50),
+        sealed(42, Purpose::Doctor, 0),
+    );
     let told: Value = serde_json::from_str(&asked(&second)).unwrap();
     assert!(asked(&first).starts_with('{'), "another, though older");
     let fields = ["192.0.2.7, 10.0.0.1", "192.0.2.8"];
@@ -549,12 +877,26 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     let whole = json!({"source": "192.0.2.8", "x_forwarded_for": fields, "x_forwarded_proto": [], "lengths": lengths});
     assert_eq!(told, whole);
     // Of what is secret it tells the length, and at addresses that programs call, too.
-    let headers = [("Authorization", "Bearer canary"), ("DPoP", "one"), ("DPoP", "two"), ("Cookie", "a=canary")];
-    let at_userinfo =
-        |nonce: &str| gatepost.connect().send("GET", &format!("/connect/userinfo?doctor={nonce}"), &headers, b"");
+    let headers = [
+        ("Authorization", "Bearer canary"),
+        ("DPoP", "one"),
+        ("DPoP", "two"),
+        ("Cookie", "a=canary"),
+    ];
+    let at_userinfo = |nonce: &str| {
+        gatepost.connect().send(
+            "GET",
+            &format!("/connect/userinfo?doctor={nonce}"),
+            &headers,
+            b"",
+        )
+    };
     let third = sealed(42, Purpose::Doctor, 1);
     let told = at_userinfo(&third).json();
-    assert_eq!(told["lengths"], json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3]}));
+    assert_eq!(
+        told["lengths"],
+        json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3]})
+    );
     for refused in [&third, &other_secret] {
         assert_eq!(at_userinfo(refused).status, 401);
     }
@@ -570,6 +912,9 @@ fn where_gatepost_itself_is_the_base_url_no_proxy_is_judged() {
     let gatepost = Gatepost::start();
     let output = gatepost.run(&["doctor"], "");
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("ok    proxy: not looked at, as this base URL is for this machine alone"), "{told}");
+    assert!(
+        told.contains("ok    proxy: not looked at, as this base URL is for this machine alone"),
+        "{told}"
+    );
     assert!(!told.contains("TLS") && !told.contains("fails"), "{told}");
 }

@@ -1,4 +1,5 @@
-//! `gatepost explain`: it says what the server would say, and why a token ended; it changes nothing and shows no secret.
+//! `gatepost explain`: it says what the server would say, and why a token ended; it changes nothing
+//! and shows no secret.
 
 use std::process::Output;
 
@@ -19,18 +20,27 @@ fn start() -> (Gatepost, Browser) {
 
 /// What it printed, and whether all is well.
 fn said(output: &Output) -> (bool, String) {
-    let text = String::from_utf8(output.stdout.clone()).unwrap() + std::str::from_utf8(&output.stderr).unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap()
+        + std::str::from_utf8(&output.stderr).unwrap();
     (output.status.success(), text)
 }
 
 fn explained(gatepost: &Gatepost, input: &str) -> (bool, String) {
     let events = |gatepost: &Gatepost| -> i64 {
-        gatepost.database.client().query_one("SELECT count(*) FROM audit_events", &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one("SELECT count(*) FROM audit_events", &[])
+            .unwrap()
+            .get(0)
     };
     let before = events(gatepost);
     let (good, text) = said(&gatepost.run(&["explain", "-"], input));
     assert_eq!(events(gatepost), before, "it changed something");
-    assert!(!text.contains(CONF1_SECRET) && !text.contains(VERIFIER), "{text}");
+    assert!(
+        !text.contains(CONF1_SECRET) && !text.contains(VERIFIER),
+        "{text}"
+    );
     (good, text)
 }
 
@@ -53,29 +63,69 @@ fn an_authorization_request_is_judged_as_the_server_judges_it() {
     ];
     for (reason, changes) in cases {
         let path = authorize_path("conf1", RP1, changes);
-        let (good, text) = said(&gatepost.run(&["explain", &format!("{}{path}", gatepost.origin())], ""));
+        let (good, text) =
+            said(&gatepost.run(&["explain", &format!("{}{path}", gatepost.origin())], ""));
         assert!(!good && text.contains(reason), "{reason}: {text}");
         let answer = browser.get(&path);
         gatepost.await_log(reason, |log| log.contains(&format!("reason=\"{reason}\"")));
-        assert!(answer.status == 400 || answer.location().contains("error="), "{reason}");
+        assert!(
+            answer.status == 400 || answer.location().contains("error="),
+            "{reason}"
+        );
     }
     let path = authorize_path("conf1", RP1, &[]);
     let (good, text) = said(&gatepost.run(&["explain", path.split_once('?').unwrap().1], ""));
-    assert!(good && text.contains(RP1) && browser.get(&path).location().contains("code="), "{text}");
+    assert!(
+        good && text.contains(RP1) && browser.get(&path).location().contains("code="),
+        "{text}"
+    );
 
     // Side by side, to the byte.
-    let two = authorize_path("conf1", RP1, &[("redirect_uri", &near), ("scope", "openid profil orders.read")]);
+    let two = authorize_path(
+        "conf1",
+        RP1,
+        &[
+            ("redirect_uri", &near),
+            ("scope", "openid profil orders.read"),
+        ],
+    );
     let (_, one) = said(&gatepost.run(&["explain", &two], ""));
-    let differs = RP1.bytes().zip(near.bytes()).take_while(|(left, right)| left == right).count() + 1;
-    assert!(one.contains(&format!("they differ from byte {differs}")) && !one.contains("GP1115"), "{one}");
+    let differs = RP1
+        .bytes()
+        .zip(near.bytes())
+        .take_while(|(left, right)| left == right)
+        .count()
+        + 1;
+    assert!(
+        one.contains(&format!("they differ from byte {differs}")) && !one.contains("GP1115"),
+        "{one}"
+    );
     let all = gatepost.run(&["explain", &two, "--all", "--json"], "");
     let all: Value = serde_json::from_slice(&all.stdout).unwrap();
     let findings = all["findings"].as_array().unwrap();
-    let verdicts: Vec<&str> = findings.iter().map(|finding| finding["verdict"].as_str().unwrap()).collect();
+    let verdicts: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding["verdict"].as_str().unwrap())
+        .collect();
     assert_eq!(verdicts, ["fails", "fails", "ok"], "{all:#}");
-    assert!(findings[1]["text"].as_str().unwrap().contains("the nearest is \"profile\""), "{all:#}");
-    assert_eq!(all["about"]["scope"]["received"], "openid profil orders.read", "{all:#}");
-    assert!(all["about"]["redirect_uri"]["registered"].as_str().unwrap().contains(RP1), "{all:#}");
+    assert!(
+        findings[1]["text"]
+            .as_str()
+            .unwrap()
+            .contains("the nearest is \"profile\""),
+        "{all:#}"
+    );
+    assert_eq!(
+        all["about"]["scope"]["received"], "openid profil orders.read",
+        "{all:#}"
+    );
+    assert!(
+        all["about"]["redirect_uri"]["registered"]
+            .as_str()
+            .unwrap()
+            .contains(RP1),
+        "{all:#}"
+    );
 }
 
 #[test]
@@ -86,21 +136,43 @@ fn a_good_request_tells_whom_it_is_good_for_and_other_addresses_are_not_called_g
     let origin = gatepost.origin();
     let path = authorize_path("conf1", RP1, &[]);
     let (good, text) = said(&gatepost.run(&["explain", &path], ""));
-    let whom = format!("whoever signs in and has the role admin or staff is sent to {RP1}, nobody else (GP1139)");
+    let whom = format!(
+        "whoever signs in and has the role admin or staff is sent to {RP1}, nobody else (GP1139)"
+    );
     assert!(good && text.contains(&whom), "{text}");
     let silent = authorize_path("pub1", PUB1.redirect_uri, &[("prompt", "none")]);
     let (good, text) = said(&gatepost.run(&["explain", &format!("{origin}{silent}")], ""));
-    assert!(good && text.contains("by prompt=none only who is signed in") && text.contains("login_required"), "{text}");
+    assert!(
+        good && text.contains("by prompt=none only who is signed in")
+            && text.contains("login_required"),
+        "{text}"
+    );
     let query = path.split_once('?').unwrap().1;
     for (address, rule) in [
-        (format!("{origin}/connect/endsession?{query}"), "an address of sign-out or of a page"),
-        (format!("{origin}/login?r=gpq_x&{query}"), "an address of sign-out or of a page"),
-        (format!("/login?{query}"), "an address of sign-out or of a page"),
-        (format!("https://elsewhere.example/connect/authorize?{query}"), "an address of another issuer"),
+        (
+            format!("{origin}/connect/endsession?{query}"),
+            "an address of sign-out or of a page",
+        ),
+        (
+            format!("{origin}/login?r=gpq_x&{query}"),
+            "an address of sign-out or of a page",
+        ),
+        (
+            format!("/login?{query}"),
+            "an address of sign-out or of a page",
+        ),
+        (
+            format!("https://elsewhere.example/connect/authorize?{query}"),
+            "an address of another issuer",
+        ),
     ] {
         let output = gatepost.run(&["explain", &address], "");
         assert_eq!(output.status.code(), Some(2), "{address}");
-        assert!(said(&output).1.contains(rule), "{address}: {}", said(&output).1);
+        assert!(
+            said(&output).1.contains(rule),
+            "{address}: {}",
+            said(&output).1
+        );
     }
     // A query alone may hold a question mark.
     let (good, text) = said(&gatepost.run(&["explain", &format!("{query}&login_hint=a?b")], ""));
@@ -112,24 +184,51 @@ fn a_token_request_is_judged_and_not_done() {
     let (gatepost, mut browser) = start();
     let code = CONF1.code(&mut browser, &[("scope", OFFLINE)]);
     let sent = |secret: &str, changes: &[(&str, &str)]| {
-        let usual =
-            [("grant_type", "authorization_code"), ("code", &code), ("redirect_uri", RP1), ("code_verifier", VERIFIER)];
+        let usual = [
+            ("grant_type", "authorization_code"),
+            ("code", &code),
+            ("redirect_uri", RP1),
+            ("code_verifier", VERIFIER),
+        ];
         let changed = |name: &str| changes.iter().any(|(other, _)| *other == name);
         let kept = usual.into_iter().filter(|(name, _)| !changed(name));
-        let form: Vec<_> = kept.chain(changes.iter().copied().filter(|(_, value)| !value.is_empty())).collect();
-        format!("POST /connect/token HTTP/1.1\nAuthorization: {}\n\n{}\n", basic("conf1", secret), encode(&form))
+        let form: Vec<_> = kept
+            .chain(
+                changes
+                    .iter()
+                    .copied()
+                    .filter(|(_, value)| !value.is_empty()),
+            )
+            .collect();
+        format!(
+            "POST /connect/token HTTP/1.1\nAuthorization: {}\n\n{}\n",
+            basic("conf1", secret),
+            encode(&form)
+        )
     };
     let other = "a".repeat(43);
     for (reason, request) in [
         ("GP1211", sent(CONF1_SECRET, &[("code_verifier", &other)])),
         ("GP1213", sent(CONF1_SECRET, &[("code_verifier", "")])),
-        ("GP1210", sent(CONF1_SECRET, &[("redirect_uri", "https://elsewhere.example/")])),
+        (
+            "GP1210",
+            sent(
+                CONF1_SECRET,
+                &[("redirect_uri", "https://elsewhere.example/")],
+            ),
+        ),
         ("GP1206", sent(CONF1_SECRET, &[("code", "gpc_nonsense")])),
-        ("GP1202", sent(CONF1_SECRET, &[("grant_type", "authorisation_code")])),
+        (
+            "GP1202",
+            sent(CONF1_SECRET, &[("grant_type", "authorisation_code")]),
+        ),
         ("GP1203", sent(CONF1_SECRET, &[("grant_type", "password")])),
         ("GP1204", sent(CONF1_SECRET, &[("code", "")])),
         ("GP1305", sent("not the secret, of some length", &[])),
-        ("GP1218", sent(CONF1_SECRET, &[("resource", "https://elsewhere.example")])),
+        (
+            "GP1218",
+            sent(CONF1_SECRET, &[("resource", "https://elsewhere.example")]),
+        ),
     ] {
         let (good, text) = explained(&gatepost, &request);
         assert!(!good && text.contains(reason), "{reason}: {text}");
@@ -139,7 +238,10 @@ fn a_token_request_is_judged_and_not_done() {
     let tokens = CONF1.redeem(&gatepost, &code);
     assert_eq!(tokens.status, 200, "explaining spent it: {}", tokens.text());
     let (good, text) = explained(&gatepost, &sent(CONF1_SECRET, &[]));
-    assert!(!good && text.contains("GP1207") && text.contains("code_redeemed at"), "{text}");
+    assert!(
+        !good && text.contains("GP1207") && text.contains("code_redeemed at"),
+        "{text}"
+    );
 
     let first = refresh(&tokens.json()).to_owned();
     let form = |token: &str| {
@@ -158,30 +260,54 @@ fn a_token_request_is_judged_and_not_done() {
     let (good, text) = explained(&gatepost, &form(refresh(&second)));
     assert!(!good && text.contains("GP1139"), "{text}");
     let (good, text) = explained(&gatepost, access(&second));
-    assert!(!good && text.contains("it is over") && text.contains("GP1139"), "{text}");
+    assert!(
+        !good && text.contains("it is over") && text.contains("GP1139"),
+        "{text}"
+    );
     let refused = CONF1.refresh(&gatepost, refresh(&second));
     assert_eq!(refused.json()["error"], "invalid_grant");
     closed["clients"][0]["allowed_roles"] = json!(null);
     closed["clients"][0]["minimum_acr"] = json!("2");
     gatepost.apply(&json!({"clients": [closed["clients"][0]]}));
     let (good, text) = explained(&gatepost, access(&second));
-    assert!(!good && text.contains("it is over") && text.contains("GP1802"), "{text}");
+    assert!(
+        !good && text.contains("it is over") && text.contains("GP1802"),
+        "{text}"
+    );
     gatepost.apply(&json!({"clients": [document()["clients"][0]]}));
     assert!(explained(&gatepost, access(&second)).0);
 
     // What nobody has for a name may be a secret.
-    let swapped = encode(&[("grant_type", "client_credentials"), ("client_id", CONF1_SECRET)]);
+    let swapped = encode(&[
+        ("grant_type", "client_credentials"),
+        ("client_id", CONF1_SECRET),
+    ]);
     assert!(explained(&gatepost, &swapped).1.contains("no such client"));
-    let of_another =
-        encode(&[("grant_type", "refresh_token"), ("refresh_token", refresh(&second)), ("client_id", "pub1")]);
+    let of_another = encode(&[
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh(&second)),
+        ("client_id", "pub1"),
+    ]);
     let (good, text) = explained(&gatepost, &of_another);
-    assert!(!good && text.contains("GP1220") && text.contains("it is one of conf1"), "{text}");
-    let own =
-        encode(&[("grant_type", "client_credentials"), ("client_id", "pub1"), ("client_secret", "anything at all")]);
+    assert!(
+        !good && text.contains("GP1220") && text.contains("it is one of conf1"),
+        "{text}"
+    );
+    let own = encode(&[
+        ("grant_type", "client_credentials"),
+        ("client_id", "pub1"),
+        ("client_secret", "anything at all"),
+    ]);
     let (good, text) = explained(&gatepost, &own);
-    assert!(!good && text.contains("registered.token_endpoint_auth_method: none"), "{text}");
+    assert!(
+        !good && text.contains("registered.token_endpoint_auth_method: none"),
+        "{text}"
+    );
     let own = encode(&[("grant_type", "client_credentials"), ("scope", "openid")]);
-    let (good, text) = explained(&gatepost, &format!("Authorization: {}\n{own}", basic("conf1", CONF1_SECRET)));
+    let (good, text) = explained(
+        &gatepost,
+        &format!("Authorization: {}\n{own}", basic("conf1", CONF1_SECRET)),
+    );
     assert!(!good && text.contains("GP12"), "{text}");
 }
 
@@ -192,7 +318,14 @@ fn withdraw(gatepost: &Gatepost) {
     let mut browser = signed_in(gatepost);
     let page = browser.visit("/account");
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let answer = browser.post("/account", &[("form_token", &token), ("decision", "withdraw"), ("client_id", "conf2")]);
+    let answer = browser.post(
+        "/account",
+        &[
+            ("form_token", &token),
+            ("decision", "withdraw"),
+            ("client_id", "conf2"),
+        ],
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
@@ -200,47 +333,96 @@ fn withdraw(gatepost: &Gatepost) {
 fn a_token_tells_what_it_stands_on_and_what_ended_it() {
     let (gatepost, mut browser) = start();
     let endings: [(&str, &str, Ending); 5] = [
-        ("ended: the token itself", "access_token_revoked", |gatepost, token| CONF2.revoke(gatepost, token)),
-        ("ended: all that this client was given", "client_revoked", |gatepost, _| {
-            gatepost.run_well(&["client", "revoke", "conf2"], "");
-        }),
-        ("ended: the user's consent", "consent_withdrawn", |gatepost, _| withdraw(gatepost)),
-        ("ended: all that this user signed in to", "user_revoked", |gatepost, _| {
-            gatepost.run_well(&["user", "revoke", "alice"], "");
-        }),
-        ("ended: all that this installation gave", "everything_revoked", |gatepost, _| {
-            gatepost.run_well(&["revoke", "--everything"], "");
-        }),
+        (
+            "ended: the token itself",
+            "access_token_revoked",
+            |gatepost, token| CONF2.revoke(gatepost, token),
+        ),
+        (
+            "ended: all that this client was given",
+            "client_revoked",
+            |gatepost, _| {
+                gatepost.run_well(&["client", "revoke", "conf2"], "");
+            },
+        ),
+        (
+            "ended: the user's consent",
+            "consent_withdrawn",
+            |gatepost, _| withdraw(gatepost),
+        ),
+        (
+            "ended: all that this user signed in to",
+            "user_revoked",
+            |gatepost, _| {
+                gatepost.run_well(&["user", "revoke", "alice"], "");
+            },
+        ),
+        (
+            "ended: all that this installation gave",
+            "everything_revoked",
+            |gatepost, _| {
+                gatepost.run_well(&["revoke", "--everything"], "");
+            },
+        ),
     ];
     for (ended, event, end) in endings {
         let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         let (good, text) = explained(&gatepost, access(&tokens));
-        assert!(good && text.contains("it is alive") && text.contains("client_id: conf2"), "{text}");
+        assert!(
+            good && text.contains("it is alive") && text.contains("client_id: conf2"),
+            "{text}"
+        );
         end(&gatepost, access(&tokens));
         let (good, text) = explained(&gatepost, access(&tokens));
-        assert!(!good && text.contains("it is over") && text.contains(ended) && text.contains(event), "{text}");
-        let fails = text.lines().filter(|line| line.starts_with("fails")).count();
+        assert!(
+            !good && text.contains("it is over") && text.contains(ended) && text.contains(event),
+            "{text}"
+        );
+        let fails = text
+            .lines()
+            .filter(|line| line.starts_with("fails"))
+            .count();
         assert_eq!(fails, 2, "nothing else ended: {text}");
-        assert_eq!(CONF2.introspect(&gatepost, access(&tokens))["active"], false, "{event}");
+        assert_eq!(
+            CONF2.introspect(&gatepost, access(&tokens))["active"],
+            false,
+            "{event}"
+        );
         gatepost.settle();
         browser = signed_in(&gatepost);
     }
     // A family that a replay ended, and a session that a sign-out ended.
-    let first = REUSE.tokens(&gatepost, &mut browser, "openid profile offline_access orders.read");
+    let first = REUSE.tokens(
+        &gatepost,
+        &mut browser,
+        "openid profile offline_access orders.read",
+    );
     assert!(explained(&gatepost, refresh(&first)).0);
     REUSE.revoke(&gatepost, refresh(&first));
     let (good, text) = explained(&gatepost, refresh(&first));
-    assert!(!good && text.contains("GP1223") && text.contains("grant_revoked at"), "{text}");
+    assert!(
+        !good && text.contains("GP1223") && text.contains("grant_revoked at"),
+        "{text}"
+    );
     let tokens = PUB1.tokens(&gatepost, &mut browser, "openid profile");
-    let sessions: Value = serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
+    let sessions: Value =
+        serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
     for session in sessions.as_array().unwrap() {
         gatepost.run_well(&["session", "end", session["sid"].as_str().unwrap()], "");
     }
     let (good, text) = explained(&gatepost, access(&tokens));
-    assert!(!good && text.contains("ended: the session") && text.contains("session_ended at"), "{text}");
+    assert!(
+        !good && text.contains("ended: the session") && text.contains("session_ended at"),
+        "{text}"
+    );
     let id_token = tokens["id_token"].as_str().unwrap();
     assert!(explained(&gatepost, id_token).1.contains("no access token"));
-    for nobodys in ["gpa_nonsense", "gpr_nonsense", "x", "eyJhbGciOiJSUzI1NiJ9.e30.AAAA"] {
+    for nobodys in [
+        "gpa_nonsense",
+        "gpr_nonsense",
+        "x",
+        "eyJhbGciOiJSUzI1NiJ9.e30.AAAA",
+    ] {
         assert!(!explained(&gatepost, nobodys).0, "{nobodys}");
     }
 }
@@ -249,24 +431,33 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
 fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
     let (gatepost, mut browser) = start();
     let (good, text) = said(&gatepost.run(&["explain", "gp1105"], ""));
-    assert!(good && text.contains("GP1105") && text.contains("Register exactly this URI"), "{text}");
+    assert!(
+        good && text.contains("GP1105") && text.contains("Register exactly this URI"),
+        "{text}"
+    );
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let answer = CONF1.refresh(&gatepost, refresh(&tokens));
     let id = answer.header("x-request-id").unwrap();
     let (good, text) = said(&gatepost.run(&["explain", "request", id], ""));
     assert!(
-        good && text.contains("refreshed") && text.contains(&format!("journalctl -u gatepost --grep 'id={id}'")),
+        good && text.contains("refreshed")
+            && text.contains(&format!("journalctl -u gatepost --grep 'id={id}'")),
         "{text}"
     );
     let (good, text) = said(&gatepost.run(&["explain", "request", "0000000000000000"], ""));
     assert!(good && text.contains("No audit event"), "{text}");
     for input in [" \n", &"grant_type=".repeat(12_000)] {
         let output = gatepost.run(&["explain", "-"], input);
-        assert!(output.status.code() == Some(1) && String::from_utf8_lossy(&output.stderr).contains("128 KiB"));
+        assert!(
+            output.status.code() == Some(1)
+                && String::from_utf8_lossy(&output.stderr).contains("128 KiB")
+        );
     }
-    for (what, rule) in
-        [(access(&tokens), "standard input"), (refresh(&tokens), "standard input"), ("web", "WHAT must be")]
-    {
+    for (what, rule) in [
+        (access(&tokens), "standard input"),
+        (refresh(&tokens), "standard input"),
+        ("web", "WHAT must be"),
+    ] {
         let output = gatepost.run(&["explain", what], "");
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(rule));

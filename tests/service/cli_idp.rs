@@ -1,5 +1,5 @@
-//! `gatepost idp list` and `idp test` against servers on loopback that say right and wrong things, and the providers of the
-//! examples of the documentation.
+//! `gatepost idp list` and `idp test` against servers on loopback that say right and wrong things,
+//! and the providers of the examples of the documentation.
 
 use serde_json::{Value, json};
 
@@ -62,37 +62,83 @@ fn a_provider_in_order_is_found_in_order_and_told_what_to_register() {
     ] {
         assert!(found.stdout.contains(line), "{line}: {}", found.stdout);
     }
-    let asked: Vec<String> = server.requests().iter().map(|head| head.lines().next().unwrap().to_owned()).collect();
-    assert_eq!(asked, ["GET /.well-known/openid-configuration HTTP/1.1", "GET /keys HTTP/1.1"]);
-    assert!(server.requests().iter().all(|head| !head.contains("uthorization")));
+    let asked: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|head| head.lines().next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "GET /.well-known/openid-configuration HTTP/1.1",
+            "GET /keys HTTP/1.1"
+        ]
+    );
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|head| !head.contains("uthorization"))
+    );
     let mut as_json = installation.command(&["idp", "test", "corp", "--json"]);
     as_json.env("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
     let told = answer(as_json, "");
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!(told["register_there"]["redirect_uri"], json!("https://id.example/external/corp/callback"));
-    assert!(told["findings"].as_array().unwrap().iter().all(|finding| finding["verdict"] == "ok"), "{told}");
+    assert_eq!(
+        told["register_there"]["redirect_uri"],
+        json!("https://id.example/external/corp/callback")
+    );
+    assert!(
+        told["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|finding| finding["verdict"] == "ok"),
+        "{told}"
+    );
     let listed = installation.done(&["idp", "list"], "");
-    assert!(listed.starts_with("NAME  SPEAKS          ISSUER"), "{listed}");
-    assert!(listed.contains(&format!("corp  OpenID Connect  {}", server.url(""))), "{listed}");
+    assert!(
+        listed.starts_with("NAME  SPEAKS          ISSUER"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains(&format!("corp  OpenID Connect  {}", server.url(""))),
+        "{listed}"
+    );
     assert_eq!(installation.list("idp")[0]["has_secret"], json!(true));
 }
 
 #[test]
 fn what_is_wrong_with_a_provider_is_said_in_words() {
     let installation = Installation::migrated();
-    let (signer, server) = (Signer::es256("k1"), WebServer::start(Behaviour::Status(500)));
+    let (signer, server) = (
+        Signer::es256("k1"),
+        WebServer::start(Behaviour::Status(500)),
+    );
     registered(&installation, &json!({"issuer": server.url("")}));
     let with = |changes: Value| Behaviour::Json(documents(&server, &[&signer], &changes));
     for (behaviour, words) in [
-        (Behaviour::Status(404), vec!["fails discovery at ", "the server answered with status 404"]),
-        (Behaviour::Redirect(302, server.url("/x")), vec!["redirects (status 302), which is not followed"]),
+        (
+            Behaviour::Status(404),
+            vec!["fails discovery at ", "the server answered with status 404"],
+        ),
+        (
+            Behaviour::Redirect(302, server.url("/x")),
+            vec!["redirects (status 302), which is not followed"],
+        ),
         (Behaviour::Endless, vec!["fails discovery at "]),
-        (Behaviour::Json(json!(["x"])), vec!["the discovery document is no JSON object"]),
+        (
+            Behaviour::Json(json!(["x"])),
+            vec!["the discovery document is no JSON object"],
+        ),
         (
             with(json!({"issuer": "https://evil.example\u{1b}[2J"})),
             vec!["https://evil.example\\u{1b}[2J", &server.url("")],
         ),
-        (with(json!({"token_endpoint": null})), vec!["has no token_endpoint"]),
+        (
+            with(json!({"token_endpoint": null})),
+            vec!["has no token_endpoint"],
+        ),
         (
             with(json!({"token_endpoint": "http://login.example/t"})),
             vec!["token_endpoint in the discovery document must be https"],
@@ -101,9 +147,21 @@ fn what_is_wrong_with_a_provider_is_said_in_words() {
             with(json!({"id_token_signing_alg_values_supported": ["HS256", "none"]})),
             vec!["none of RS256, ES256 and EdDSA"],
         ),
-        (with(json!({"keys": []})), vec!["ok    its discovery document", "fails among its keys (jwks_uri) is none"]),
-        (with(json!({"keys": "x"})), vec!["fails its keys at ", "the answer is no JWK set"]),
-        (with(json!({"jwks_uri": "https://10.0.0.1/keys"})), vec!["fails its keys at ", "GATEPOST_OUTBOUND_ALLOW"]),
+        (
+            with(json!({"keys": []})),
+            vec![
+                "ok    its discovery document",
+                "fails among its keys (jwks_uri) is none",
+            ],
+        ),
+        (
+            with(json!({"keys": "x"})),
+            vec!["fails its keys at ", "the answer is no JWK set"],
+        ),
+        (
+            with(json!({"jwks_uri": "https://10.0.0.1/keys"})),
+            vec!["fails its keys at ", "GATEPOST_OUTBOUND_ALLOW"],
+        ),
         (
             with(json!({"token_endpoint_auth_methods_supported": ["private_key_jwt"]})),
             vec!["fails its token endpoint takes neither"],
@@ -112,15 +170,30 @@ fn what_is_wrong_with_a_provider_is_said_in_words() {
         server.behave(behaviour);
         let found = tested(&installation);
         assert_eq!(found.code, 1, "{words:?}: {found:?}");
-        assert!(words.iter().all(|word| found.stdout.contains(word)), "{words:?}: {}", found.stdout);
-        assert!(found.stderr.contains("corp cannot work as it is"), "{found:?}");
+        assert!(
+            words.iter().all(|word| found.stdout.contains(word)),
+            "{words:?}: {}",
+            found.stdout
+        );
+        assert!(
+            found.stderr.contains("corp cannot work as it is"),
+            "{found:?}"
+        );
         assert!(!found.stdout.contains('\u{1b}'), "{found:?}");
     }
     server.behave(with(json!({})));
     let unreachable = installation.run(&["idp", "test", "corp"]);
-    assert!(unreachable.code == 1 && unreachable.stdout.contains("GATEPOST_OUTBOUND_ALLOW does not name it"));
+    assert!(
+        unreachable.code == 1
+            && unreachable
+                .stdout
+                .contains("GATEPOST_OUTBOUND_ALLOW does not name it")
+    );
     let unknown = installation.run(&["idp", "test", "crop"]);
-    assert!(unknown.code == 1 && unknown.stderr.contains("the nearest is \"corp\""), "{unknown:?}");
+    assert!(
+        unknown.code == 1 && unknown.stderr.contains("the nearest is \"corp\""),
+        "{unknown:?}"
+    );
 }
 
 #[test]
@@ -134,10 +207,24 @@ fn a_secret_that_is_missing_or_does_not_open_is_told() {
         "UPDATE catalogue_entries SET sealed_secret = set_byte(sealed_secret, 30, get_byte(sealed_secret, 30) # 1)",
     );
     let lost = tested(&installation);
-    assert!(lost.code == 1 && lost.stdout.contains("fails its client_secret does not open"), "{lost:?}");
-    installation.database.run("UPDATE catalogue_entries SET sealed_secret = NULL");
+    assert!(
+        lost.code == 1
+            && lost
+                .stdout
+                .contains("fails its client_secret does not open"),
+        "{lost:?}"
+    );
+    installation
+        .database
+        .run("UPDATE catalogue_entries SET sealed_secret = NULL");
     let missing = tested(&installation);
-    assert!(missing.code == 1 && missing.stdout.contains("fails no client_secret is registered"), "{missing:?}");
+    assert!(
+        missing.code == 1
+            && missing
+                .stdout
+                .contains("fails no client_secret is registered"),
+        "{missing:?}"
+    );
     assert_eq!(installation.list("idp")[0]["has_secret"], json!(false));
 }
 
@@ -152,30 +239,68 @@ fn a_provider_without_openid_is_tested_and_linked_by_its_endpoints() {
     registered(&installation, &hub(server.url("/t")));
     let found = tested(&installation);
     assert_eq!(found.code, 0, "{found:?}");
-    assert!(found.stdout.contains("its userinfo_endpoint answers (status 401") && !found.stdout.contains("/logout"));
+    assert!(
+        found
+            .stdout
+            .contains("its userinfo_endpoint answers (status 401")
+            && !found.stdout.contains("/logout")
+    );
     let link = ["user", "link", "alice", "--subject", "583231", "--issuer"];
     installation.done(&["user", "add", "alice", "--no-password"], "");
     let (authority, another) = (server.url("/user"), server.url("/a"));
     let by_authority = [&link[..], &[authority.as_str()]].concat();
-    assert!(installation.done(&by_authority, "").starts_with("alice is 583231 at "));
+    assert!(
+        installation
+            .done(&by_authority, "")
+            .starts_with("alice is 583231 at ")
+    );
     let by_another = [&link[..], &[another.as_str()]].concat();
-    assert!(installation.run(&by_another).stderr.contains("no identity provider"));
-    assert!(found.stdout.contains("ok    nobody says which values of prompt it takes"), "{}", found.stdout);
+    assert!(
+        installation
+            .run(&by_another)
+            .stderr
+            .contains("no identity provider")
+    );
+    assert!(
+        found
+            .stdout
+            .contains("ok    nobody says which values of prompt it takes"),
+        "{}",
+        found.stdout
+    );
     let mut with_emails = hub(server.url("/t"));
     with_emails["claims"] = json!({"email": "email"});
     with_emails["emails_endpoint"] = json!(server.url("/user/emails"));
     with_emails["prompt_values_supported"] = json!(["select_account"]);
     registered(&installation, &with_emails);
     let found = tested(&installation);
-    assert!(found.stdout.contains("its emails_endpoint answers (status 401"), "{}", found.stdout);
-    assert!(found.stdout.contains("ok    prompt may be select_account, as registered"), "{}", found.stdout);
+    assert!(
+        found
+            .stdout
+            .contains("its emails_endpoint answers (status 401"),
+        "{}",
+        found.stdout
+    );
+    assert!(
+        found
+            .stdout
+            .contains("ok    prompt may be select_account, as registered"),
+        "{}",
+        found.stdout
+    );
     with_emails["emails_endpoint"] = json!("http://127.0.0.1:1/user/emails");
     registered(&installation, &with_emails);
     let refused = tested(&installation);
-    assert!(refused.code == 1 && refused.stdout.contains("fails its emails_endpoint: "), "{refused:?}");
+    assert!(
+        refused.code == 1 && refused.stdout.contains("fails its emails_endpoint: "),
+        "{refused:?}"
+    );
     registered(&installation, &hub(String::from("http://127.0.0.1:1/t")));
     let refused = tested(&installation);
-    assert!(refused.code == 1 && refused.stdout.contains("fails its token_endpoint: "), "{refused:?}");
+    assert!(
+        refused.code == 1 && refused.stdout.contains("fails its token_endpoint: "),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -189,9 +314,18 @@ fn the_examples_of_the_documentation_are_taken_as_they_stand() {
         let applied = installation.apply(&document);
         assert_eq!(applied.code, 0, "{page}: {applied:?}");
     }
-    let names: Vec<String> =
-        installation.list("idp").iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
+    let names: Vec<String> = installation
+        .list("idp")
+        .iter()
+        .map(|row| row["name"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(names, ["corp", "entra", "github", "google", "keycloak"]);
     let common = json!({"issuer": "https://login.microsoftonline.com/{tenantid}/v2.0"});
-    assert!(installation.apply(&provider(&common)).stderr.contains("issuer"), "a template is no issuer");
+    assert!(
+        installation
+            .apply(&provider(&common))
+            .stderr
+            .contains("issuer"),
+        "a template is no issuer"
+    );
 }

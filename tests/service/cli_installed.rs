@@ -1,5 +1,6 @@
-//! Commands that are told nothing work on the installation of this machine: on the settings in `/etc/gatepost/env`. Each of
-//! these tests has a file of that name of its own, which nothing else sees (`tests/with-installation`).
+//! Commands that are told nothing work on the installation of this machine: on the settings in
+//! `/etc/gatepost/env`. Each of these tests has a file of that name of its own, which nothing else
+//! sees (`tests/with-installation`).
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -38,7 +39,11 @@ impl Machine {
             secret.display()
         );
         let file = installation.write_private("etc/env", &settings);
-        Machine { installation, directory, file }
+        Machine {
+            installation,
+            directory,
+            file,
+        }
     }
 
     /// `gatepost` with nothing in its environment.
@@ -49,8 +54,14 @@ impl Machine {
     /// The same, started by another program.
     fn command_by(&self, starter: &[&str], arguments: &[&str]) -> Command {
         let mut command = Command::new("tests/with-installation");
-        command.arg(&self.directory).args(starter).arg(env!("CARGO_BIN_EXE_gatepost")).args(arguments);
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command
+            .arg(&self.directory)
+            .args(starter)
+            .arg(env!("CARGO_BIN_EXE_gatepost"))
+            .args(arguments);
+        command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         command
     }
 
@@ -66,7 +77,10 @@ impl Machine {
 
     fn assert_refused(&self, case: &str) {
         let answer = self.run(&["user", "list"]);
-        assert!(answer.code == 78 && answer.stderr.contains(REFUSED), "{case}: {answer:?}");
+        assert!(
+            answer.code == 78 && answer.stderr.contains(REFUSED),
+            "{case}: {answer:?}"
+        );
         assert!(!answer.stderr.contains(NO_SETTINGS), "{case}: {answer:?}");
     }
 }
@@ -78,12 +92,20 @@ fn mode(path: &Path, mode: u32) {
 #[test]
 fn a_command_that_is_told_nothing_works_on_what_is_installed() {
     let machine = Machine::set_up("");
-    machine.installation.done(&["user", "add", "alice", "--no-password"], "");
+    machine
+        .installation
+        .done(&["user", "add", "alice", "--no-password"], "");
     let listed = machine.run(&["user", "list"]);
-    assert!(listed.code == 0 && listed.stdout.contains("alice"), "{listed:?}");
+    assert!(
+        listed.code == 0 && listed.stdout.contains("alice"),
+        "{listed:?}"
+    );
     // A flag lies over it, as over any file.
     let elsewhere = machine.run(&["user", "list", "--base-url", "https://elsewhere.example"]);
-    assert!(elsewhere.code == 78 && elsewhere.stderr.contains("https://elsewhere.example"), "{elsewhere:?}");
+    assert!(
+        elsewhere.code == 78 && elsewhere.stderr.contains("https://elsewhere.example"),
+        "{elsewhere:?}"
+    );
 }
 
 #[test]
@@ -92,10 +114,15 @@ fn one_that_is_told_anything_takes_nothing_from_it() {
     let mut command = machine.command(&["user", "list"]);
     command.env("GATEPOST_LOG", "info");
     let by_variable = answer(command, "");
-    let other = machine.installation.write_private("other.env", "GATEPOST_LOG=info\n");
+    let other = machine
+        .installation
+        .write_private("other.env", "GATEPOST_LOG=info\n");
     let by_file = machine.run(&["user", "list", "--env-file", other.to_str().unwrap()]);
     for told in [by_variable, by_file] {
-        assert!(told.code == 78 && told.stderr.contains(NO_SETTINGS) && !told.stderr.contains(FILE), "{told:?}");
+        assert!(
+            told.code == 78 && told.stderr.contains(NO_SETTINGS) && !told.stderr.contains(FILE),
+            "{told:?}"
+        );
     }
 }
 
@@ -104,21 +131,31 @@ fn where_it_is_absent_the_settings_that_are_missing_are_named_and_the_file_too()
     let machine = Machine::set_up("");
     fs::remove_file(&machine.file).unwrap();
     let answer = machine.run(&["user", "list"]);
-    assert!(answer.code == 78 && answer.stderr.contains(NO_SETTINGS), "{answer:?}");
-    assert!(answer.stderr.contains("/etc/gatepost/env is not there"), "{answer:?}");
+    assert!(
+        answer.code == 78 && answer.stderr.contains(NO_SETTINGS),
+        "{answer:?}"
+    );
+    assert!(
+        answer.stderr.contains("/etc/gatepost/env is not there"),
+        "{answer:?}"
+    );
 }
 
 #[test]
 fn one_that_others_than_root_could_write_is_refused() {
     let machine = Machine::set_up("");
-    for (path, sound, open) in [(&machine.file, 0o600, [0o620, 0o602]), (&machine.directory, 0o700, [0o770, 0o1777])] {
+    for (path, sound, open) in [
+        (&machine.file, 0o600, [0o620, 0o602]),
+        (&machine.directory, 0o700, [0o770, 0o1777]),
+    ] {
         for bits in open {
             mode(path, bits);
             machine.assert_refused(&format!("{path:?} with mode {bits:o}"));
         }
         mode(path, sound);
     }
-    // In the namespace of another user than root only what is theirs is root's there, and they can give nothing away.
+    // In the namespace of another user than root only what is theirs is root's there, and they can
+    // give nothing away.
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         for path in [&machine.file, &machine.directory] {
             chown(path, Some(65_534), None).unwrap();
@@ -128,7 +165,11 @@ fn one_that_others_than_root_could_write_is_refused() {
     }
     assert_eq!(machine.run(&["user", "list"]).code, 0);
     mode(&machine.file, 0o644);
-    assert_eq!(machine.run(&["user", "list"]).code, 0, "all may read it, none may write");
+    assert_eq!(
+        machine.run(&["user", "list"]).code,
+        0,
+        "all may read it, none may write"
+    );
     let elsewhere = machine.installation.directory.join("elsewhere");
     fs::rename(&machine.file, &elsewhere).unwrap();
     symlink(&elsewhere, &machine.file).unwrap();
@@ -141,7 +182,10 @@ fn who_may_not_read_it_is_told_to_use_sudo() {
     for path in [&machine.file, &machine.directory] {
         mode(path, 0o000);
         let answer = machine.run_without_rights();
-        assert!(answer.code == 78 && answer.stderr.contains(UNREAD), "{path:?}: {answer:?}");
+        assert!(
+            answer.code == 78 && answer.stderr.contains(UNREAD),
+            "{path:?}: {answer:?}"
+        );
         mode(path, 0o700);
     }
     assert_eq!(machine.run_without_rights().code, 0);
@@ -150,23 +194,47 @@ fn who_may_not_read_it_is_told_to_use_sudo() {
 #[test]
 fn commands_that_need_no_settings_do_not_look_at_it() {
     let machine = Machine::set_up("GATEPOST_NONSENSE=1");
-    assert!(machine.run(&["user", "list"]).stderr.contains("GATEPOST_NONSENSE"));
+    assert!(
+        machine
+            .run(&["user", "list"])
+            .stderr
+            .contains("GATEPOST_NONSENSE")
+    );
     assert_eq!(machine.run(&["secret"]).code, 0);
     assert_eq!(machine.run(&["explain", "GP1105"]).code, 0);
-    let realm = machine.installation.write_private("realm.json", r#"{"realm": "shop", "users": [], "clients": []}"#);
-    assert_eq!(machine.run(&["import", "keycloak", realm.to_str().unwrap()]).code, 0);
+    let realm = machine.installation.write_private(
+        "realm.json",
+        r#"{"realm": "shop", "users": [], "clients": []}"#,
+    );
+    assert_eq!(
+        machine
+            .run(&["import", "keycloak", realm.to_str().unwrap()])
+            .code,
+        0
+    );
     let healthy = machine.run(&["healthcheck"]);
-    assert!(healthy.code != 78 && !healthy.stderr.contains("GATEPOST_NONSENSE"), "{healthy:?}");
+    assert!(
+        healthy.code != 78 && !healthy.stderr.contains("GATEPOST_NONSENSE"),
+        "{healthy:?}"
+    );
 }
 
 #[test]
 fn the_server_and_each_of_its_processes_read_it() {
     let port = free_port();
-    let machine = Machine::set_up(&format!("GATEPOST_LISTEN=127.0.0.1:{port}\nGATEPOST_ADMIN_LISTEN="));
-    let mut supervisor = machine.command(&["serve"]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let machine = Machine::set_up(&format!(
+        "GATEPOST_LISTEN=127.0.0.1:{port}\nGATEPOST_ADMIN_LISTEN="
+    ));
+    let mut supervisor = machine
+        .command(&["serve"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     await_that("it serves", SOON, || {
         Connection::open(port).is_ok_and(|mut open| {
-            open.try_send("GET", "/.well-known/openid-configuration", &[], b"").is_ok_and(|answer| answer.status == 200)
+            open.try_send("GET", "/.well-known/openid-configuration", &[], b"")
+                .is_ok_and(|answer| answer.status == 200)
         })
     });
     supervisor.kill().unwrap();

@@ -1,4 +1,5 @@
-//! Signing keys over their whole life, and the master secret changed, moved and lost, with a server running beside.
+//! Signing keys over their whole life, and the master secret changed, moved and lost, with a server
+//! running beside.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -21,14 +22,28 @@ fn keys(gatepost: &Gatepost) -> Vec<Value> {
 
 fn states(gatepost: &Gatepost, algorithm: &str) -> Vec<String> {
     let of = |key: &Value| key["alg"] == algorithm;
-    keys(gatepost).iter().filter(|key| of(key)).map(|key| key["state"].as_str().unwrap().to_owned()).collect()
+    keys(gatepost)
+        .iter()
+        .filter(|key| of(key))
+        .map(|key| key["state"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// An access token of conf1, as JWT.
 fn jwt(gatepost: &Gatepost) -> String {
-    let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &form);
-    answer.json()["access_token"].as_str().unwrap_or_else(|| panic!("{}", answer.text())).to_owned()
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", CONF1_SECRET))],
+        &form,
+    );
+    answer.json()["access_token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{}", answer.text()))
+        .to_owned()
 }
 
 fn kid(jwt: &str) -> String {
@@ -37,19 +52,39 @@ fn kid(jwt: &str) -> String {
 
 fn is_active(gatepost: &Gatepost, token: &str) -> bool {
     let header = basic("conf1", CONF1_SECRET);
-    gatepost.post("/connect/introspect", &[("Authorization", &header)], &[("token", token)]).json()["active"] == true
+    gatepost
+        .post(
+            "/connect/introspect",
+            &[("Authorization", &header)],
+            &[("token", token)],
+        )
+        .json()["active"]
+        == true
 }
 
 fn published(gatepost: &Gatepost) -> Vec<String> {
-    published_keys(gatepost).iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+    published_keys(gatepost)
+        .iter()
+        .map(|key| key["kid"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Moves every key's times so many days into the past.
 fn travel(gatepost: &Gatepost, days: i32) {
-    let moved = ["announced_at", "activates_at", "retires_at", "unpublished_at", "forgotten_at"]
-        .map(|column| format!("{column} = {column} - make_interval(days => {days})"))
-        .join(", ");
-    gatepost.database.client().batch_execute(&format!("UPDATE signing_keys SET {moved}")).unwrap();
+    let moved = [
+        "announced_at",
+        "activates_at",
+        "retires_at",
+        "unpublished_at",
+        "forgotten_at",
+    ]
+    .map(|column| format!("{column} = {column} - make_interval(days => {days})"))
+    .join(", ");
+    gatepost
+        .database
+        .client()
+        .batch_execute(&format!("UPDATE signing_keys SET {moved}"))
+        .unwrap();
 }
 
 #[test]
@@ -65,7 +100,11 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
         gatepost.await_ready();
     }
     // 90 days of use less 14 of announcement: on day 75 there is nothing to do yet.
-    assert!(ALGORITHMS.iter().all(|algorithm| states(&one, algorithm) == ["signing"]));
+    assert!(
+        ALGORITHMS
+            .iter()
+            .all(|algorithm| states(&one, algorithm) == ["signing"])
+    );
     other.stop();
     one.stop();
 
@@ -77,12 +116,22 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     }
     await_that("no keys are announced", SOON, || keys(&one).len() == 6);
     for algorithm in ALGORITHMS {
-        assert_eq!(states(&one, algorithm), ["signing", "announced"], "one process alone announced");
+        assert_eq!(
+            states(&one, algorithm),
+            ["signing", "announced"],
+            "one process alone announced"
+        );
     }
     let listed = keys(&one);
     let pair: Vec<&Value> = listed.iter().filter(|key| key["alg"] == "RS256").collect();
-    assert_eq!(pair[0]["retires_at"], pair[1]["activates_at"], "the one ends when the other begins");
-    assert_eq!((&pair[0]["until"], &pair[1]["until"]), (&pair[1]["activates_at"], &pair[1]["activates_at"]));
+    assert_eq!(
+        pair[0]["retires_at"], pair[1]["activates_at"],
+        "the one ends when the other begins"
+    );
+    assert_eq!(
+        (&pair[0]["until"], &pair[1]["until"]),
+        (&pair[1]["activates_at"], &pair[1]["activates_at"])
+    );
     one.settle();
     assert_eq!(published(&one).len(), 6);
     let before = jwt(&one);
@@ -94,7 +143,11 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     travel(&one, 15);
     one.serve();
     await_that("nothing is erased", SOON, || {
-        keys(&one).iter().filter(|key| key["has_private_part"] == true).count() == 3
+        keys(&one)
+            .iter()
+            .filter(|key| key["has_private_part"] == true)
+            .count()
+            == 3
     });
     for algorithm in ALGORITHMS {
         assert_eq!(states(&one, algorithm), ["published", "signing"]);
@@ -109,7 +162,9 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     // Out of the key set; then forgotten.
     travel(&one, 15);
     one.serve();
-    await_that("nothing leaves the key set", SOON, || published(&one).len() == 3);
+    await_that("nothing leaves the key set", SOON, || {
+        published(&one).len() == 3
+    });
     assert_eq!(
         (states(&one, "ES256"), published(&one).len()),
         (vec![String::from("retired"), String::from("signing")], 3)
@@ -121,7 +176,13 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     one.stop();
     travel(&one, 30);
     one.serve();
-    await_that("nothing is forgotten", SOON, || keys(&one).iter().filter(|key| key["alg"] == "EdDSA").count() == 2);
+    await_that("nothing is forgotten", SOON, || {
+        keys(&one)
+            .iter()
+            .filter(|key| key["alg"] == "EdDSA")
+            .count()
+            == 2
+    });
     verified(&one, &jwt(&one));
 }
 
@@ -137,13 +198,23 @@ fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
     gatepost.settle();
     assert!(!published(&gatepost).contains(&leaked) && !is_active(&gatepost, &token));
     let next = jwt(&gatepost);
-    assert!(kid(&next) != leaked && told.contains(&format!("{} signs from now on", kid(&next))), "{told}");
+    assert!(
+        kid(&next) != leaked && told.contains(&format!("{} signs from now on", kid(&next))),
+        "{told}"
+    );
     verified(&gatepost, &next);
-    assert!(keys(&gatepost).iter().all(|key| key["kid"] != leaked.as_str()));
+    assert!(
+        keys(&gatepost)
+            .iter()
+            .all(|key| key["kid"] != leaked.as_str())
+    );
 
     // An announced one takes over at once.
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
-    let announced = keys(&gatepost).into_iter().find(|key| key["state"] == "announced").unwrap();
+    let announced = keys(&gatepost)
+        .into_iter()
+        .find(|key| key["state"] == "announced")
+        .unwrap();
     gatepost.run_well(&["key", "retire", &kid(&next)], "");
     gatepost.settle();
     assert_eq!(kid(&jwt(&gatepost)), announced["kid"].as_str().unwrap());
@@ -174,11 +245,15 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     verified(&gatepost, &token);
     assert_eq!(states(&gatepost, "RS256"), ["published", "signing"]);
     let again = gatepost.run(&["key", "import", "-"], &rsa);
-    assert!(again.status.code() == Some(1) && String::from_utf8_lossy(&again.stderr).contains("is there already"));
+    assert!(
+        again.status.code() == Some(1)
+            && String::from_utf8_lossy(&again.stderr).contains("is there already")
+    );
 
-    for (line, algorithm) in
-        [("openssl ecparam -name prime256v1 -genkey", "ES256"), ("openssl genpkey -algorithm ED25519", "EdDSA")]
-    {
+    for (line, algorithm) in [
+        ("openssl ecparam -name prime256v1 -genkey", "ES256"),
+        ("openssl genpkey -algorithm ED25519", "EdDSA"),
+    ] {
         let file = gatepost.private_file(&format!("{algorithm}.pem"), &openssl(line));
         gatepost.run_well(&["key", "import", file.to_str().unwrap()], "");
         assert_eq!(states(&gatepost, algorithm), ["signing", "announced"]);
@@ -190,22 +265,38 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     for (line, rule) in [
         ("openssl genrsa 1024", "this one has 1024"),
         ("openssl genrsa -3 2048", "must be 65537"),
-        ("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384", "P-256"),
-        ("openssl genpkey -algorithm ED25519 -aes128 -pass pass:x", "is encrypted"),
-        ("openssl genrsa 2048 | openssl rsa -pubout 2>/dev/null", "that is a public key"),
+        (
+            "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384",
+            "P-256",
+        ),
+        (
+            "openssl genpkey -algorithm ED25519 -aes128 -pass pass:x",
+            "is encrypted",
+        ),
+        (
+            "openssl genrsa 2048 | openssl rsa -pubout 2>/dev/null",
+            "that is a public key",
+        ),
         ("echo", "one private key"),
         ("head -c 200000 /dev/zero | base64", "one private key"),
     ] {
         let refused = gatepost.run(&["key", "import", "-"], &openssl(line));
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(1) && said.contains(rule), "{line}: {said}");
+        assert!(
+            refused.status.code() == Some(1) && said.contains(rule),
+            "{line}: {said}"
+        );
     }
     let open = gatepost.private_file("open.pem", &openssl("openssl genpkey -algorithm ED25519"));
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    for (file, rule) in [(open.to_str().unwrap(), "lets others at it"), ("/nonexistent.pem", "cannot be read")] {
+    for (file, rule) in [
+        (open.to_str().unwrap(), "lets others at it"),
+        ("/nonexistent.pem", "cannot be read"),
+    ] {
         let refused = gatepost.run(&["key", "import", file], "");
         assert!(
-            refused.status.code() == Some(1) && String::from_utf8_lossy(&refused.stderr).contains(rule),
+            refused.status.code() == Some(1)
+                && String::from_utf8_lossy(&refused.stderr).contains(rule),
             "{refused:?}"
         );
     }
@@ -226,11 +317,21 @@ fn an_imported_key_keeps_the_name_that_it_has_elsewhere() {
     let name = "A0B1\"RS 256\\-x";
     gatepost.run_well(&["key", "import", "-", "--kid", name], &rsa);
     gatepost.settle();
-    assert!(published(&gatepost).contains(&String::from(name)), "{:?}", published(&gatepost));
-    for (kid, rsa) in [("other", rsa.clone()), (name, openssl("openssl genrsa 2048"))] {
+    assert!(
+        published(&gatepost).contains(&String::from(name)),
+        "{:?}",
+        published(&gatepost)
+    );
+    for (kid, rsa) in [
+        ("other", rsa.clone()),
+        (name, openssl("openssl genrsa 2048")),
+    ] {
         let again = gatepost.run(&["key", "import", "-", "--kid", kid], &rsa);
         let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(again.status.code() == Some(1) && said.contains("is there already"), "{said}");
+        assert!(
+            again.status.code() == Some(1) && said.contains("is there already"),
+            "{said}"
+        );
     }
     // What somebody else signed with it verifies by the key set, and ours names it, too.
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256", "--now"], "");
@@ -240,8 +341,15 @@ fn an_imported_key_keeps_the_name_that_it_has_elsewhere() {
     verified(&gatepost, &token);
     let elsewhere = gatepost.private_file("old.pem", &rsa);
     let old = gatepost.private_file("old.txt", &token[..token.rfind('.').unwrap()]);
-    let line = format!("openssl dgst -sha256 -sign {} -binary {} | base64 -w0", elsewhere.display(), old.display());
-    let signature = openssl(&line).trim_end_matches('=').replace('+', "-").replace('/', "_");
+    let line = format!(
+        "openssl dgst -sha256 -sign {} -binary {} | base64 -w0",
+        elsewhere.display(),
+        old.display()
+    );
+    let signature = openssl(&line)
+        .trim_end_matches('=')
+        .replace('+', "-")
+        .replace('/', "_");
     assert_eq!(token.rsplit('.').next().unwrap(), signature);
 }
 
@@ -261,7 +369,14 @@ fn sealed(gatepost: &Gatepost) -> Vec<Vec<u8>> {
     let query = "SELECT wrapped_private FROM signing_keys WHERE wrapped_private IS NOT NULL
                  UNION ALL SELECT sealed_digest FROM client_secrets UNION ALL SELECT sealed_digest FROM resource_secrets
                  UNION ALL SELECT sealed_secret FROM catalogue_entries WHERE sealed_secret IS NOT NULL ORDER BY 1";
-    gatepost.database.client().query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    gatepost
+        .database
+        .client()
+        .query(query, &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
 }
 
 #[test]
@@ -272,15 +387,24 @@ fn a_new_first_line_seals_everything_anew_and_then_the_old_line_can_go() {
     let (token, before) = (jwt(&gatepost), sealed(&gatepost));
     let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
     gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
-    assert_eq!(gatepost.run_well(&["secret", "rotate"], ""), "8 sealed anew under the first line, 0 were already\n");
+    assert_eq!(
+        gatepost.run_well(&["secret", "rotate"], ""),
+        "8 sealed anew under the first line, 0 were already\n"
+    );
     let after = sealed(&gatepost);
     assert!(after.len() == 8 && after.iter().all(|sealed| !before.contains(sealed)));
-    assert_eq!(gatepost.run_well(&["secret", "rotate"], ""), "0 sealed anew under the first line, 8 were already\n");
+    assert_eq!(
+        gatepost.run_well(&["secret", "rotate"], ""),
+        "0 sealed anew under the first line, 8 were already\n"
+    );
     assert_eq!(sealed(&gatepost), after);
 
     gatepost.stop();
     gatepost.serve();
-    assert!(is_active(&gatepost, &token), "signed under the old line, kept under the new one");
+    assert!(
+        is_active(&gatepost, &token),
+        "signed under the old line, kept under the new one"
+    );
     let alone = gatepost.private_file("alone", &line(7));
     gatepost.set("GATEPOST_SECRET_FILE", alone.to_str().unwrap());
     gatepost.stop();
@@ -315,13 +439,24 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     gatepost.serve();
     let token = jwt(&gatepost);
     gatepost.stop();
-    assert!(gatepost.run_well(&["key", "reset"], "").contains("nothing to reset"));
+    assert!(
+        gatepost
+            .run_well(&["key", "reset"], "")
+            .contains("nothing to reset")
+    );
     let new = gatepost.private_file("new", &line(9));
     gatepost.set("GATEPOST_SECRET_FILE", new.to_str().unwrap());
-    for command in [&["key", "rotate"][..], &["client", "secret", "conf1"], &["plan", "-"]] {
+    for command in [
+        &["key", "rotate"][..],
+        &["client", "secret", "conf1"],
+        &["plan", "-"],
+    ] {
         let refused = gatepost.run(command, "{}");
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(refused.status.code() == Some(78) && said.contains("`gatepost key reset`"), "{command:?}: {said}");
+        assert!(
+            refused.status.code() == Some(78) && said.contains("`gatepost key reset`"),
+            "{command:?}: {said}"
+        );
     }
     let told = gatepost.run_well(&["key", "reset"], "");
     for part in [
@@ -341,13 +476,28 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     gatepost.serve();
     let secret = gatepost.run_well(&["client", "secret", "conf1"], "");
     gatepost.settle();
-    let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", secret.trim()))], &form);
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", secret.trim()))],
+        &form,
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let old = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &form);
+    let old = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", CONF1_SECRET))],
+        &form,
+    );
     assert_eq!(old.status, 401);
     verified(&gatepost, &token);
-    assert!(gatepost.run_well(&["key", "reset"], "").contains("nothing to reset"));
+    assert!(
+        gatepost
+            .run_well(&["key", "reset"], "")
+            .contains("nothing to reset")
+    );
 }
 
 #[test]
@@ -369,33 +519,63 @@ fn a_server_that_cannot_open_the_keys_of_a_reset_says_so_and_not_that_the_databa
     }
     assert_eq!(ask_alone(&admin, "GET /readyz").1, said);
     assert_eq!(gatepost.run_well(&["healthcheck"], ""), said);
-    assert!(ask_alone(&admin, "GET /metrics").1.contains("\ngatepost_degraded 1\n"));
+    assert!(
+        ask_alone(&admin, "GET /metrics")
+            .1
+            .contains("\ngatepost_degraded 1\n")
+    );
     gatepost.stop();
     gatepost.serve();
     assert_eq!(gatepost.run_well(&["healthcheck"], ""), "ready\n");
 }
 
 #[test]
-fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everything_else_is_served() {
+fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everything_else_is_served()
+{
     let mut gatepost = Gatepost::prepare(&[]);
     gatepost.apply(&full_document());
     let mut client = gatepost.database.client();
-    client.batch_execute("UPDATE client_secrets SET sealed_digest = 'x' WHERE client_id = 'conf1'").unwrap();
-    client.batch_execute("UPDATE resource_secrets SET sealed_digest = 'x'").unwrap();
+    client
+        .batch_execute("UPDATE client_secrets SET sealed_digest = 'x' WHERE client_id = 'conf1'")
+        .unwrap();
+    client
+        .batch_execute("UPDATE resource_secrets SET sealed_digest = 'x'")
+        .unwrap();
     gatepost.serve();
-    let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-    let refused = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &form);
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
+    let refused = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", CONF1_SECRET))],
+        &form,
+    );
     assert_eq!(refused.status, 401);
-    let served = gatepost.post("/connect/token", &[("Authorization", &basic("service", CONF1_SECRET))], &form);
+    let served = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("service", CONF1_SECRET))],
+        &form,
+    );
     assert_eq!(served.status, 200, "{}", served.text());
-    for name in ["client conf1: 1 of its secrets", "resource https://orders.example: 1 of its secrets"] {
+    for name in [
+        "client conf1: 1 of its secrets",
+        "resource https://orders.example: 1 of its secrets",
+    ] {
         assert!(gatepost.log().contains(name), "{name}");
     }
     let tested = gatepost.run(&["client", "test", "conf1"], "");
     let said = String::from_utf8_lossy(&tested.stdout);
-    assert!(tested.status.code() == Some(1) && said.contains("1 of its secrets do not open"), "{said}");
+    assert!(
+        tested.status.code() == Some(1) && said.contains("1 of its secrets do not open"),
+        "{said}"
+    );
     gatepost.run_well(&["client", "secret", "conf1", "--replace"], "");
-    assert!(gatepost.run_well(&["client", "test", "conf1"], "").contains("secrets that are good: 1"));
+    assert!(
+        gatepost
+            .run_well(&["client", "test", "conf1"], "")
+            .contains("secrets that are good: 1")
+    );
 }
 
 #[test]
@@ -405,22 +585,53 @@ fn a_database_moves_to_another_issuer_with_all_that_is_sealed() {
     gatepost.serve();
     let token = jwt(&gatepost);
     gatepost.stop();
-    let (old, new) = (gatepost.base_url.clone(), format!("{}/id", gatepost.base_url));
+    let (old, new) = (
+        gatepost.base_url.clone(),
+        format!("{}/id", gatepost.base_url),
+    );
     gatepost.set("GATEPOST_BASE_URL", &new);
     let refused = gatepost.run(&["migrate"], "");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(refused.status.code() == Some(78) && said.contains("--rename-issuer"), "{said}");
+    assert!(
+        refused.status.code() == Some(78) && said.contains("--rename-issuer"),
+        "{said}"
+    );
     let done = gatepost.run_well(&["migrate", "--rename-issuer"], "");
-    assert!(done.contains(&format!("renamed {old} to {new}; every code and token that was out is over")), "{done}");
-    assert!(gatepost.run_well(&["migrate", "--rename-issuer"], "").contains("is its issuer already"));
+    assert!(
+        done.contains(&format!(
+            "renamed {old} to {new}; every code and token that was out is over"
+        )),
+        "{done}"
+    );
+    assert!(
+        gatepost
+            .run_well(&["migrate", "--rename-issuer"], "")
+            .contains("is its issuer already")
+    );
     gatepost.base_url = new.clone();
     gatepost.serve();
-    let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
     let header = basic("conf1", CONF1_SECRET);
     let answer = gatepost.post("/id/connect/token", &[("Authorization", &header)], &form);
     let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
-    assert_eq!((decode_jwt(&fresh).1["iss"].as_str(), kid(&fresh)), (Some(new.as_str()), kid(&token)));
-    let introspected = gatepost.post("/id/connect/introspect", &[("Authorization", &header)], &[("token", &token)]);
+    assert_eq!(
+        (decode_jwt(&fresh).1["iss"].as_str(), kid(&fresh)),
+        (Some(new.as_str()), kid(&token))
+    );
+    let introspected = gatepost.post(
+        "/id/connect/introspect",
+        &[("Authorization", &header)],
+        &[("token", &token)],
+    );
     assert_eq!(introspected.json(), json!({"active": false}));
-    assert_eq!(gatepost.run(&["plan", "-"], &full_document().to_string()).status.code(), Some(0));
+    assert_eq!(
+        gatepost
+            .run(&["plan", "-"], &full_document().to_string())
+            .status
+            .code(),
+        Some(0)
+    );
 }

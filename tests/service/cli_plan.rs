@@ -1,5 +1,5 @@
-//! `gatepost plan`, `export` and `apply` against each other on a real database: what is planned is done, and nothing else;
-//! what fails is not begun.
+//! `gatepost plan`, `export` and `apply` against each other on a real database: what is planned is
+//! done, and nothing else; what fails is not begun.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +30,11 @@ fn document() -> Value {
     })
 }
 
-fn plan(installation: &Installation, document: &Value, arguments: &[&str]) -> crate::cli_support::Answer {
+fn plan(
+    installation: &Installation,
+    document: &Value,
+    arguments: &[&str],
+) -> crate::cli_support::Answer {
     installation.run_with(&[&["plan", "-"], arguments].concat(), &document.to_string())
 }
 
@@ -51,25 +55,45 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let answer = plan(&installation, &document(), &[]);
     assert_eq!(answer.code, 3, "{answer:?}");
     assert!(
-        answer.stdout.contains("+ client web\n") && answer.stdout.contains("    secrets: 1 new, 0 removed"),
+        answer.stdout.contains("+ client web\n")
+            && answer.stdout.contains("    secrets: 1 new, 0 removed"),
         "{answer:?}"
     );
-    assert!(answer.stdout.ends_with("Would add 11, change 0, remove 0; 0 unchanged.\n"), "{answer:?}");
-    assert!(!answer.stdout.contains(SECRET) && !answer.stdout.contains('\u{1b}'), "{answer:?}");
-    assert_eq!((installation.registry_version(), installation.dump()), (version, before));
+    assert!(
+        answer
+            .stdout
+            .ends_with("Would add 11, change 0, remove 0; 0 unchanged.\n"),
+        "{answer:?}"
+    );
+    assert!(
+        !answer.stdout.contains(SECRET) && !answer.stdout.contains('\u{1b}'),
+        "{answer:?}"
+    );
+    assert_eq!(
+        (installation.registry_version(), installation.dump()),
+        (version, before)
+    );
 
     let wanted = planned(&installation, &document(), &[]);
     let done = installation.apply(&document()).stdout;
     for change in wanted["changes"].as_array().unwrap() {
-        let line = format!("added {} {}\n", change["kind"].as_str().unwrap(), change["name"].as_str().unwrap());
+        let line = format!(
+            "added {} {}\n",
+            change["kind"].as_str().unwrap(),
+            change["name"].as_str().unwrap()
+        );
         assert!(done.contains(&line), "{line}{done}");
     }
     let again = plan(&installation, &document(), &[]);
-    assert_eq!((again.code, again.stdout.as_str()), (0, "Nothing would change; 11 unchanged.\n"));
+    assert_eq!(
+        (again.code, again.stdout.as_str()),
+        (0, "Nothing would change; 11 unchanged.\n")
+    );
 
     let mut other = document();
     other["clients"][1]["scope"] = json!("openid roles");
-    other["clients"][1]["redirect_uris"] = json!(["https://spa.example/cb", "https://spa.example/other"]);
+    other["clients"][1]["redirect_uris"] =
+        json!(["https://spa.example/cb", "https://spa.example/other"]);
     other["clients"][0]["secrets"] = json!([{"value": "another secret, longer"}]);
     other["users"][0]["claims"]["name"] = json!("Alice \u{9b}31m Smith");
     other["identity_providers"][0]["client_secret"] = json!("another secret, longer");
@@ -91,19 +115,40 @@ fn an_export_applied_changes_nothing_and_holds_no_secret() {
     assert_eq!(installation.apply(&document()).code, 0);
     installation.done(&["user", "password", "alice"], "another long password\n");
     let exported = installation.done(&["export"], "");
-    assert!(!exported.contains(SECRET) && !exported.contains("argon2"), "{exported}");
+    assert!(
+        !exported.contains(SECRET) && !exported.contains("argon2"),
+        "{exported}"
+    );
     let (version, before) = (installation.registry_version(), installation.dump());
     for arguments in [&["apply", "-"][..], &["apply", "-", "--prune"]] {
-        assert_eq!(installation.run_with(arguments, &exported).stdout, "0 added, 0 changed, 11 unchanged\n");
+        assert_eq!(
+            installation.run_with(arguments, &exported).stdout,
+            "0 added, 0 changed, 11 unchanged\n"
+        );
     }
-    assert_eq!(installation.run_with(&["plan", "-", "--prune"], &exported).code, 0);
-    assert_eq!((installation.registry_version(), installation.dump()), (version, before));
+    assert_eq!(
+        installation
+            .run_with(&["plan", "-", "--prune"], &exported)
+            .code,
+        0
+    );
+    assert_eq!(
+        (installation.registry_version(), installation.dump()),
+        (version, before)
+    );
 
     // In an installation without those secrets the client must not become a public one.
     let elsewhere = Installation::migrated();
     assert_eq!(elsewhere.run_with(&["apply", "-"], &exported).code, 0);
-    let web = elsewhere.list("client").into_iter().find(|client| client["client_id"] == "web").unwrap();
-    assert_eq!((&web["metadata"]["confidential"], &web["secrets"]), (&json!(true), &json!([])));
+    let web = elsewhere
+        .list("client")
+        .into_iter()
+        .find(|client| client["client_id"] == "web")
+        .unwrap();
+    assert_eq!(
+        (&web["metadata"]["confidential"], &web["secrets"]),
+        (&json!(true), &json!([]))
+    );
     assert_eq!(elsewhere.done(&["export"], ""), exported);
 }
 
@@ -126,15 +171,28 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
         done.stdout,
         "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n0 added, 0 changed, 8 unchanged, 3 removed\n"
     );
-    assert_eq!(installation.run_with(&["plan", "-", "--prune"], &kept.to_string()).code, 0);
+    assert_eq!(
+        installation
+            .run_with(&["plan", "-", "--prune"], &kept.to_string())
+            .code,
+        0
+    );
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
     let answer = installation.apply(&back);
     assert!(
-        answer.code == 1 && answer.stderr.contains("users[0].sub: is the sub of a user who was removed"),
+        answer.code == 1
+            && answer
+                .stderr
+                .contains("users[0].sub: is the sub of a user who was removed"),
         "{answer:?}"
     );
     // Lists that the document does not have are not its concern.
-    assert_eq!(installation.run_with(&["apply", "-", "--prune"], "{}").stdout, "0 added, 0 changed, 0 unchanged\n");
+    assert_eq!(
+        installation
+            .run_with(&["apply", "-", "--prune"], "{}")
+            .stdout,
+        "0 added, 0 changed, 0 unchanged\n"
+    );
 }
 
 #[test]
@@ -147,16 +205,25 @@ fn nothing_that_stays_is_left_pointing_at_what_goes() {
             json!({"resources": []}),
             "resource_scope \"orders.read\": is not in this document and names resource \"orders\"",
         ),
-        (json!({"identity_scopes": []}), "client \"web\": is not in this document and names scope \"roles\""),
+        (
+            json!({"identity_scopes": []}),
+            "client \"web\": is not in this document and names scope \"roles\"",
+        ),
         (
             json!({"clients": []}),
             "assertion_issuer \"https://sts.example\": is not in this document and names client \"web\"",
         ),
-        (json!({"tenants": []}), "tenant \"acme\": would be removed, but users who stay belong to it"),
+        (
+            json!({"tenants": []}),
+            "tenant \"acme\": would be removed, but users who stay belong to it",
+        ),
     ] {
         for command in ["plan", "apply"] {
             let answer = installation.run_with(&[command, "-", "--prune"], &document.to_string());
-            assert!(answer.code == 1 && answer.stderr.contains(problem), "{answer:?}");
+            assert!(
+                answer.code == 1 && answer.stderr.contains(problem),
+                "{answer:?}"
+            );
         }
     }
     assert_eq!(installation.dump(), before);
@@ -171,10 +238,22 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
             r#"{"clients": [{"client_id": "a", "redirect_uri": []}]}"#,
             &["clients[0]: unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"\n"][..],
         ),
-        (r#"{"clients": [{"client_id": "a", "wombat": 1}]}"#, &["clients[0]: unknown key \"wombat\"\n"]),
-        (r#"{"client": []}"#, &["the document: unknown key \"client\"; the nearest is \"clients\"\n"]),
-        (r#"{"clients": {}}"#, &["clients: expected an array, found an object"]),
-        (r#"{"clients": [7]}"#, &["clients[0]: expected an object, found a number"]),
+        (
+            r#"{"clients": [{"client_id": "a", "wombat": 1}]}"#,
+            &["clients[0]: unknown key \"wombat\"\n"],
+        ),
+        (
+            r#"{"client": []}"#,
+            &["the document: unknown key \"client\"; the nearest is \"clients\"\n"],
+        ),
+        (
+            r#"{"clients": {}}"#,
+            &["clients: expected an array, found an object"],
+        ),
+        (
+            r#"{"clients": [7]}"#,
+            &["clients[0]: expected an object, found a number"],
+        ),
         (
             r#"{"users": [{"username": "u", "enabled": "yes"}]}"#,
             &["users[0].enabled: expected true or false, found a string"],
@@ -183,7 +262,10 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
             r#"{"users": [{"username": "u"}, {"username": "U"}]}"#,
             &["users[1].username: is the same as that of users[0]"],
         ),
-        (r#"{"tenants": [{"name": "a"}, {"name": "a"}]}"#, &["tenants[1].name: is the same as that of tenants[0]"]),
+        (
+            r#"{"tenants": [{"name": "a"}, {"name": "a"}]}"#,
+            &["tenants[1].name: is the same as that of tenants[0]"],
+        ),
         (
             r#"{"clients": [{"client_id": "a", "scope": "profil zebra", "redirect_uris": ["https://a.example/cb"]}]}"#,
             &[
@@ -193,9 +275,15 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
         ),
         (
             r#"{"users": [{"username": "u", "tenant": "t"}], "tenants": [{"nam": "t"}]}"#,
-            &["tenants[0]: unknown key \"nam\"; the nearest is \"name\"\n", "tenants[0].name: is required"],
+            &[
+                "tenants[0]: unknown key \"nam\"; the nearest is \"name\"\n",
+                "tenants[0].name: is required",
+            ],
         ),
-        ("{\"clients\": [\n  {\"client_id\": \"a\",\n}]}", &["standard input is not JSON", "line 3 column 1"]),
+        (
+            "{\"clients\": [\n  {\"client_id\": \"a\",\n}]}",
+            &["standard input is not JSON", "line 3 column 1"],
+        ),
         (
             r#"{"clients": [{"client_id": "a", "client_id": "b"}]}"#,
             &["key \"client_id\" stands twice in one object at line 1"],
@@ -206,31 +294,72 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     ] {
         for command in ["plan", "apply"] {
             let answer = installation.run_with(&[command, "-"], text);
-            assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{text}: {answer:?}");
-            assert!(problems.iter().all(|problem| answer.stderr.contains(problem)), "{text}: {answer:?}");
+            assert_eq!(
+                (answer.code, answer.stdout.as_str()),
+                (1, ""),
+                "{text}: {answer:?}"
+            );
+            assert!(
+                problems
+                    .iter()
+                    .all(|problem| answer.stderr.contains(problem)),
+                "{text}: {answer:?}"
+            );
         }
     }
     let answer = installation.run(&["plan", "/nonexistent/registration.json"]);
-    assert!(answer.code == 1 && answer.stderr.contains("/nonexistent/registration.json cannot be read"), "{answer:?}");
+    assert!(
+        answer.code == 1
+            && answer
+                .stderr
+                .contains("/nonexistent/registration.json cannot be read"),
+        "{answer:?}"
+    );
     let directory = installation.directory.display().to_string();
-    let file = installation.directory.join("document").display().to_string();
-    let long = format!("{{\"clients\": [{{\"client_id\": \"{}\"}}]}}", "a".repeat(5_000_000));
+    let file = installation
+        .directory
+        .join("document")
+        .display()
+        .to_string();
+    let long = format!(
+        "{{\"clients\": [{{\"client_id\": \"{}\"}}]}}",
+        "a".repeat(5_000_000)
+    );
     for (bytes, told) in [
-        (&b"{\n\"caf\xe9\": 1}"[..], "document is not UTF-8, from line 2 on: save it as UTF-8"),
+        (
+            &b"{\n\"caf\xe9\": 1}"[..],
+            "document is not UTF-8, from line 2 on: save it as UTF-8",
+        ),
         (b"\xff\xfe{\0}\0", "document is UTF-16: save it as UTF-8"),
         (b"\xef\xbb\xbf \n", "document is empty"),
-        (b"clients:\n  - client_id: a\n", "line 1 column 1; a document is an object, and begins with {"),
-        (long.as_bytes(), "clients[0].client_id: must be 1 to 200 printable ASCII characters"),
+        (
+            b"clients:\n  - client_id: a\n",
+            "line 1 column 1; a document is an object, and begins with {",
+        ),
+        (
+            long.as_bytes(),
+            "clients[0].client_id: must be 1 to 200 printable ASCII characters",
+        ),
     ] {
         std::fs::write(&file, bytes).unwrap();
         let answer = installation.run(&["plan", &file]);
-        assert!(answer.code == 1 && answer.stderr.contains(told) && answer.stderr.len() < 1_000, "{told}: {answer:?}");
+        assert!(
+            answer.code == 1 && answer.stderr.contains(told) && answer.stderr.len() < 1_000,
+            "{told}: {answer:?}"
+        );
     }
     let answer = installation.run(&["apply", &directory]);
-    assert_eq!(answer.stderr, format!("gatepost: {directory} cannot be read: it is a directory\n"));
+    assert_eq!(
+        answer.stderr,
+        format!("gatepost: {directory} cannot be read: it is a directory\n")
+    );
     assert_eq!(installation.run(&["plan", ""]).code, 2);
     std::fs::write(&file, b"\xef\xbb\xbf{}").unwrap();
-    assert_eq!(installation.run(&["plan", &file]).code, 0, "a mark of the byte order is no mistake");
+    assert_eq!(
+        installation.run(&["plan", &file]).code,
+        0,
+        "a mark of the byte order is no mistake"
+    );
     assert_eq!(installation.run(&["plan"]).code, 2);
     assert_eq!(installation.dump(), before);
 }
@@ -240,10 +369,16 @@ fn with_the_database_away_nothing_is_done_and_the_reason_told() {
     let installation = Installation::migrated();
     for arguments in [&["plan", "-"][..], &["apply", "-"], &["export"]] {
         let mut command = installation.command(arguments);
-        command.env("GATEPOST_DATABASE_URL", "postgres://gatepost:hunter2@127.0.0.1:9/none");
+        command.env(
+            "GATEPOST_DATABASE_URL",
+            "postgres://gatepost:hunter2@127.0.0.1:9/none",
+        );
         let answer = crate::cli_support::answer(command, "{}");
         assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
-        assert!(answer.stderr.contains("database unavailable") && !answer.stderr.contains("hunter2"), "{answer:?}");
+        assert!(
+            answer.stderr.contains("database unavailable") && !answer.stderr.contains("hunter2"),
+            "{answer:?}"
+        );
     }
 }
 
@@ -259,11 +394,22 @@ fn many(clients: usize) -> Value {
 fn five_thousand_clients_are_planned_applied_and_exported_whole() {
     let installation = Installation::migrated();
     let document = many(5_000);
-    assert_eq!(numbers(&planned(&installation, &document, &[])), [5_000, 0, 0, 0]);
-    assert!(installation.apply(&document).stdout.ends_with("5000 added, 0 changed, 0 unchanged\n"));
+    assert_eq!(
+        numbers(&planned(&installation, &document, &[])),
+        [5_000, 0, 0, 0]
+    );
+    assert!(
+        installation
+            .apply(&document)
+            .stdout
+            .ends_with("5000 added, 0 changed, 0 unchanged\n")
+    );
     assert_eq!(installation.database.count("client_secrets"), 5_000);
     let exported = installation.done(&["export"], "");
-    assert_eq!(installation.run_with(&["apply", "-"], &exported).stdout, "0 added, 0 changed, 5000 unchanged\n");
+    assert_eq!(
+        installation.run_with(&["apply", "-"], &exported).stdout,
+        "0 added, 0 changed, 5000 unchanged\n"
+    );
     // One mistake among thousands is found, and thousands of them are not all told.
     let mut broken = document;
     for client in broken["clients"].as_array_mut().unwrap() {
@@ -292,18 +438,36 @@ fn thousands_of_clients_go_in_a_few_statements_with_an_audit_row_each() {
     let mut client = installation.database.client();
     client.batch_execute(COUNT_STATEMENTS).unwrap();
     let done = installation.run_with(&["apply", "-", "--prune"], &many(1).to_string());
-    assert!(done.stdout.ends_with("0 added, 0 changed, 1 unchanged, 1200 removed\n"), "{}", done.stderr);
+    assert!(
+        done.stdout
+            .ends_with("0 added, 0 changed, 1 unchanged, 1200 removed\n"),
+        "{}",
+        done.stderr
+    );
     for table in ["clients", "client_secrets"] {
         assert_eq!(installation.database.count(table), 1, "{table}");
     }
     let statements = "SELECT what, count(*) FROM statements GROUP BY what ORDER BY what";
-    let statements: Vec<(String, i64)> =
-        client.query(statements, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
-    assert_eq!(statements, [(String::from("audit_events"), 3), (String::from("clients"), 3)]);
+    let statements: Vec<(String, i64)> = client
+        .query(statements, &[])
+        .unwrap()
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    assert_eq!(
+        statements,
+        [
+            (String::from("audit_events"), 3),
+            (String::from("clients"), 3)
+        ]
+    );
     let told = "SELECT count(DISTINCT client_id), count(*) FROM audit_events WHERE event = 'client_removed' \
                 AND detail -> 'old' ->> 'client_id' = client_id";
     let told = client.query_one(told, &[]).unwrap();
-    assert_eq!((told.get::<_, i64>(0), told.get::<_, i64>(1)), (1_200, 1_200));
+    assert_eq!(
+        (told.get::<_, i64>(0), told.get::<_, i64>(1)),
+        (1_200, 1_200)
+    );
     installation.done(&["audit", "verify"], "");
 }
 
@@ -311,8 +475,16 @@ fn thousands_of_clients_go_in_a_few_statements_with_an_audit_row_each() {
 fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let mut command = Command::new("script");
     let settings = installation.command(&[]);
-    command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
-    command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .args(["-qec", line, "/dev/null"])
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm");
+    command.envs(
+        settings
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     // `script` is of util-linux, which every Debian has.
     let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -322,13 +494,26 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
 fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
     let installation = Installation::migrated();
     let file = installation.write_private("many.json", &many(1_200).to_string());
-    let line = |command: &str| format!("{} {command} {}", env!("CARGO_BIN_EXE_gatepost"), file.display());
+    let line = |command: &str| {
+        format!(
+            "{} {command} {}",
+            env!("CARGO_BIN_EXE_gatepost"),
+            file.display()
+        )
+    };
     let shown = at_a_terminal(&installation, &line("plan"));
-    assert!(shown.contains("\u{1b}[32m+ client client-00000\u{1b}[0m"), "{}", &shown[..300]);
+    assert!(
+        shown.contains("\u{1b}[32m+ client client-00000\u{1b}[0m"),
+        "{}",
+        &shown[..300]
+    );
     let shown = at_a_terminal(&installation, &format!("NO_COLOR=1 {}", line("plan")));
     assert!(shown.contains("+ client client-00000") && !shown.contains('\u{1b}'));
     let shown = at_a_terminal(&installation, &line("apply"));
-    assert!(shown.contains("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K") && shown.contains("1200 added"), "{shown}");
+    assert!(
+        shown.contains("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K") && shown.contains("1200 added"),
+        "{shown}"
+    );
     let piped = installation.run(&["apply", file.to_str().unwrap()]);
     assert_eq!(piped.stderr, "");
 }
@@ -337,7 +522,12 @@ fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
 fn await_change_under_way(installation: &Installation) {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut client = installation.database.client();
-    while client.query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[]).unwrap().len() == 1 {
+    while client
+        .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])
+        .unwrap()
+        .len()
+        == 1
+    {
         assert!(Instant::now() < deadline, "no change begins");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -348,20 +538,31 @@ fn killed_in_the_middle_apply_leaves_nothing_behind() {
     let installation = Installation::migrated();
     let file = installation.write_private("many.json", &many(5_000).to_string());
     let before = installation.dump();
-    let mut child = installation.command(&["apply", file.to_str().unwrap()]).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = installation
+        .command(&["apply", file.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     await_change_under_way(&installation);
     child.kill().unwrap();
     child.wait().unwrap();
     // The database notices, and rolls back.
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut client = installation.database.client();
-    while client.query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[]).unwrap().is_empty() {
+    while client
+        .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])
+        .unwrap()
+        .is_empty()
+    {
         assert!(Instant::now() < deadline, "the transaction does not end");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(installation.dump(), before);
     assert!(
-        installation.run(&["apply", file.to_str().unwrap()]).stdout.ends_with("5000 added, 0 changed, 0 unchanged\n")
+        installation
+            .run(&["apply", file.to_str().unwrap()])
+            .stdout
+            .ends_with("5000 added, 0 changed, 0 unchanged\n")
     );
 }
 
@@ -369,7 +570,9 @@ fn killed_in_the_middle_apply_leaves_nothing_behind() {
 fn an_error_of_the_database_in_the_middle_leaves_nothing_behind() {
     let installation = Installation::migrated();
     let mut client = installation.database.client();
-    client.batch_execute("ALTER TABLE users ADD CONSTRAINT no_bob CHECK (username <> 'bob')").unwrap();
+    client
+        .batch_execute("ALTER TABLE users ADD CONSTRAINT no_bob CHECK (username <> 'bob')")
+        .unwrap();
     let before = installation.dump();
     let answer = installation.apply(&document());
     assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
@@ -384,18 +587,34 @@ fn two_applies_at_once_come_one_after_the_other() {
         let running = [&one, &other].map(|document| scope.spawn(|| installation.apply(document)));
         running.map(|thread| thread.join().unwrap().stdout)
     });
-    let mut ends: Vec<&str> = answers.iter().map(|text| text.lines().last().unwrap()).collect();
+    let mut ends: Vec<&str> = answers
+        .iter()
+        .map(|text| text.lines().last().unwrap())
+        .collect();
     ends.sort_unstable();
-    assert_eq!(ends, ["0 added, 0 changed, 200 unchanged", "200 added, 0 changed, 0 unchanged"]);
+    assert_eq!(
+        ends,
+        [
+            "0 added, 0 changed, 200 unchanged",
+            "200 added, 0 changed, 0 unchanged"
+        ]
+    );
 
     // Somebody who holds the registry for too long is told of, and waited for no longer.
     let mut client = installation.database.client();
     let mut transaction = client.transaction().unwrap();
-    transaction.execute("UPDATE installation SET registry_version = registry_version", &[]).unwrap();
+    transaction
+        .execute(
+            "UPDATE installation SET registry_version = registry_version",
+            &[],
+        )
+        .unwrap();
     let answer = installation.apply(&document());
     assert_eq!(answer.code, 1);
     assert!(
-        answer.stderr.contains("another change to the registry is under way; nothing was done, try again"),
+        answer
+            .stderr
+            .contains("another change to the registry is under way; nothing was done, try again"),
         "{answer:?}"
     );
 }
@@ -409,16 +628,38 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
     let counted = "and 51 more (--verbose lists all); 1 in tenants, 150 in clients\n";
     let short = plan(&installation, &document, &[]).stdout;
     assert_eq!(listed(&short, "+ "), 100);
-    assert!(short.contains(counted) && short.ends_with("Would add 151, change 0, remove 0; 0 unchanged.\n"), "{short}");
+    assert!(
+        short.contains(counted)
+            && short.ends_with("Would add 151, change 0, remove 0; 0 unchanged.\n"),
+        "{short}"
+    );
     let whole = plan(&installation, &document, &["--verbose"]).stdout;
-    assert_eq!((listed(&whole, "+ "), whole.contains("more (")), (151, false));
-    assert_eq!(planned(&installation, &document, &[])["changes"].as_array().unwrap().len(), 151);
+    assert_eq!(
+        (listed(&whole, "+ "), whole.contains("more (")),
+        (151, false)
+    );
+    assert_eq!(
+        planned(&installation, &document, &[])["changes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        151
+    );
     let done = installation.apply(&document).stdout;
     assert_eq!(listed(&done, "added "), 100);
-    assert!(done.ends_with(&format!("{counted}151 added, 0 changed, 0 unchanged\n")), "{done}");
+    assert!(
+        done.ends_with(&format!("{counted}151 added, 0 changed, 0 unchanged\n")),
+        "{done}"
+    );
     for client in document["clients"].as_array_mut().unwrap() {
         client["client_name"] = json!("Another");
     }
-    let done = installation.run_with(&["apply", "-", "--verbose"], &document.to_string()).stdout;
-    assert_eq!((listed(&done, "changed "), done.contains("more (")), (150, false), "{done}");
+    let done = installation
+        .run_with(&["apply", "-", "--verbose"], &document.to_string())
+        .stdout;
+    assert_eq!(
+        (listed(&done, "changed "), done.contains("more (")),
+        (150, false),
+        "{done}"
+    );
 }

@@ -4,8 +4,13 @@ use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
 
-const CANARIES: [&str; 5] =
-    ["canary-client-91", "canary-resource-92", "canary-provider-93", "canary-password-94", "canary-variable-95"];
+const CANARIES: [&str; 5] = [
+    "canary-client-91",
+    "canary-resource-92",
+    "canary-provider-93",
+    "canary-password-94",
+    "canary-variable-95",
+];
 
 fn document() -> Value {
     json!({
@@ -32,10 +37,16 @@ fn migrating_twice_makes_one_installation_and_one_key_per_algorithm() {
     let installation = Installation::empty();
     assert_eq!(installation.run(&["migrate", "--check"]).code, 1);
     let first = installation.done(&["migrate"], "");
-    assert!(first.contains("applied 0001_") && first.matches("made signing key").count() == 3, "{first}");
+    assert!(
+        first.contains("applied 0001_") && first.matches("made signing key").count() == 3,
+        "{first}"
+    );
     let keys = installation.list("key");
     let second = installation.done(&["migrate"], "");
-    assert!(!second.contains("applied") && !second.contains("made signing key"), "{second}");
+    assert!(
+        !second.contains("applied") && !second.contains("made signing key"),
+        "{second}"
+    );
     assert_eq!(installation.list("key"), keys);
     assert_eq!(installation.database.count("installation"), 1);
     assert_eq!(installation.run(&["migrate", "--check"]).code, 0);
@@ -57,7 +68,9 @@ fn a_database_made_for_one_issuer_is_not_migrated_for_another() {
 fn migrate_needs_the_master_secret_before_it_writes_anything() {
     let installation = Installation::empty();
     let mut command = installation.command(&["migrate"]);
-    command.env_remove("GATEPOST_SECRET_FILE").env_remove("CREDENTIALS_DIRECTORY");
+    command
+        .env_remove("GATEPOST_SECRET_FILE")
+        .env_remove("CREDENTIALS_DIRECTORY");
     let answer = crate::cli_support::answer(command, "");
     assert_eq!(answer.code, 78);
     assert!(answer.stderr.contains("GATEPOST_SECRET_FILE"), "{answer:?}");
@@ -69,7 +82,10 @@ fn applying_again_changes_nothing() {
     let installation = Installation::migrated();
     let first = installation.apply(&document());
     assert_eq!(first.code, 0, "{first:?}");
-    assert!(first.stdout.ends_with("10 added, 0 changed, 0 unchanged\n"), "{first:?}");
+    assert!(
+        first.stdout.ends_with("10 added, 0 changed, 0 unchanged\n"),
+        "{first:?}"
+    );
     let (version, before) = (installation.registry_version(), installation.dump());
     let second = installation.apply(&document());
     assert_eq!(second.stdout, "0 added, 0 changed, 10 unchanged\n");
@@ -88,7 +104,12 @@ fn a_change_touches_only_what_changed() {
     changed["identity_providers"][0]["client_secret"] = json!("another secret");
     let hash = |installation: &Installation| -> String {
         let query = "SELECT password_hash FROM users WHERE username = 'alice'";
-        installation.database.client().query_one(query, &[]).unwrap().get(0)
+        installation
+            .database
+            .client()
+            .query_one(query, &[])
+            .unwrap()
+            .get(0)
     };
     let before = hash(&installation);
     let answer = installation.apply(&changed);
@@ -96,8 +117,16 @@ fn a_change_touches_only_what_changed() {
         answer.stdout,
         "changed identity_provider corp\nchanged client web\nchanged user alice\n0 added, 3 changed, 7 unchanged\n"
     );
-    assert_eq!(hash(&installation), before, "a password counts only when the user is new");
-    let web = installation.list("client").into_iter().find(|client| client["client_id"] == "web").unwrap();
+    assert_eq!(
+        hash(&installation),
+        before,
+        "a password counts only when the user is new"
+    );
+    let web = installation
+        .list("client")
+        .into_iter()
+        .find(|client| client["client_id"] == "web")
+        .unwrap();
     assert_eq!(web["metadata"]["client_name"], "Web shop");
     assert_eq!(web["secrets"][0]["description"], "first");
 }
@@ -116,7 +145,14 @@ fn objects_left_out_stay_and_secrets_follow_the_document_where_it_names_them() {
     };
     let count = || installation.database.count("client_secrets");
     assert_eq!(installation.apply(&client(Value::Null)).code, 0);
-    assert_eq!((count(), installation.list("user").len(), installation.list("client").len()), (1, 2, 2));
+    assert_eq!(
+        (
+            count(),
+            installation.list("user").len(),
+            installation.list("client").len()
+        ),
+        (1, 2, 2)
+    );
     let two = json!([{"value": CANARIES[0], "description": "first"}, {"sha256": "00".repeat(32), "expires_at": "2031-01-01T00:00:00Z"}]);
     assert_eq!(installation.apply(&client(two)).code, 0);
     assert_eq!(count(), 2);
@@ -138,14 +174,22 @@ fn a_mistake_in_the_last_object_leaves_nothing_behind() {
         "users[1].sub: must be 1 to 255",
         "nothing was applied",
     ];
-    assert!(places.iter().all(|place| answer.stderr.contains(place)), "{answer:?}");
+    assert!(
+        places.iter().all(|place| answer.stderr.contains(place)),
+        "{answer:?}"
+    );
     assert_eq!(installation.dump(), before);
 }
 
 #[test]
 fn what_only_the_database_can_refuse_leaves_nothing_behind_either() {
     let installation = Installation::migrated();
-    assert_eq!(installation.apply(&json!({"users": [{"username": "alice"}]})).code, 0);
+    assert_eq!(
+        installation
+            .apply(&json!({"users": [{"username": "alice"}]}))
+            .code,
+        0
+    );
     let before = installation.dump();
     let taken = json!({
         "clients": [{"client_id": "new", "grant_types": []}],
@@ -153,7 +197,12 @@ fn what_only_the_database_can_refuse_leaves_nothing_behind_either() {
     });
     let answer = installation.apply(&taken);
     assert_eq!(answer.code, 1);
-    assert!(answer.stderr.contains("users[1].username: is the user name of another user"), "{answer:?}");
+    assert!(
+        answer
+            .stderr
+            .contains("users[1].username: is the user name of another user"),
+        "{answer:?}"
+    );
     assert_eq!(installation.dump(), before);
 }
 
@@ -164,7 +213,10 @@ fn names_in_the_database_count_as_there() {
     let good = json!({"clients": [{"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "a-secret-of-20-chars"}], "scope": "orders.read"}]});
     assert_eq!(installation.apply(&good).code, 0);
     for (document, place) in [
-        (json!({"resources": [{"name": "web"}]}), "resources[0].name: is the client_id of a client"),
+        (
+            json!({"resources": [{"name": "web"}]}),
+            "resources[0].name: is the client_id of a client",
+        ),
         (
             json!({"clients": [{"client_id": "orders", "grant_types": []}]}),
             "clients[0].client_id: is the name of a resource",
@@ -179,7 +231,10 @@ fn names_in_the_database_count_as_there() {
         ),
     ] {
         let answer = installation.apply(&document);
-        assert!(answer.code == 1 && answer.stderr.contains(place), "{answer:?}");
+        assert!(
+            answer.code == 1 && answer.stderr.contains(place),
+            "{answer:?}"
+        );
     }
 }
 
@@ -203,12 +258,22 @@ fn secrets_come_from_variables_and_files_and_a_missing_one_is_named() {
             json!({"env": "SHOP_SECRET_MISSING"}),
             "clients[0].secrets[0].env: names SHOP_SECRET_MISSING, which is not set",
         ),
-        (json!({"file": "/nonexistent"}), "clients[0].secrets[0].file: names a file that cannot be read"),
+        (
+            json!({"file": "/nonexistent"}),
+            "clients[0].secrets[0].file: names a file that cannot be read",
+        ),
     ] {
         let answer = apply(&client(secret));
-        assert!(answer.code == 1 && answer.stderr.contains(problem), "{answer:?}");
+        assert!(
+            answer.code == 1 && answer.stderr.contains(problem),
+            "{answer:?}"
+        );
     }
-    assert!(CANARIES.iter().all(|canary| !installation.dump().contains(canary)));
+    assert!(
+        CANARIES
+            .iter()
+            .all(|canary| !installation.dump().contains(canary))
+    );
 }
 
 #[test]
@@ -219,8 +284,12 @@ fn no_secret_is_printed_or_stored_in_the_clear() {
     broken["clients"][0][CANARIES[0]] = json!(1);
     for document in [document(), broken] {
         let answer = installation.apply(&document);
-        let printed = format!("{}{}", answer.stdout, answer.stderr).replace("unknown key \"canary-client-91\"", "");
-        assert!(CANARIES.iter().all(|canary| !printed.contains(canary)), "{printed}");
+        let printed = format!("{}{}", answer.stdout, answer.stderr)
+            .replace("unknown key \"canary-client-91\"", "");
+        assert!(
+            CANARIES.iter().all(|canary| !printed.contains(canary)),
+            "{printed}"
+        );
     }
     let dump = installation.dump();
     assert!(dump.contains("shop.example") && CANARIES.iter().all(|canary| !dump.contains(canary)));
@@ -236,12 +305,22 @@ fn what_is_no_document_is_refused() {
         ("{", "is not JSON"),
         ("[]", "expected an object, found an array"),
         ("{} {}", "is not JSON"),
-        (r#"{"users": [], "users": []}"#, "key \"users\" stands twice"),
+        (
+            r#"{"users": [], "users": []}"#,
+            "key \"users\" stands twice",
+        ),
     ] {
         let answer = installation.run_with(&["apply", "-"], input);
-        assert!(answer.code == 1 && answer.stderr.contains(problem), "{input}: {answer:?}");
+        assert!(
+            answer.code == 1 && answer.stderr.contains(problem),
+            "{input}: {answer:?}"
+        );
     }
     assert_eq!(installation.run(&["apply", "/nonexistent.json"]).code, 1);
     let file = installation.write_private("document.json", &document().to_string());
-    assert!(installation.done(&["apply", file.to_str().unwrap()], "").contains("10 added"));
+    assert!(
+        installation
+            .done(&["apply", file.to_str().unwrap()], "")
+            .contains("10 added")
+    );
 }

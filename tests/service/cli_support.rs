@@ -31,7 +31,10 @@ impl Installation {
         let database = TestDatabase::empty();
         let directory = std::env::temp_dir().join(format!("gatepost-cli-{}", database.schema));
         fs::create_dir(&directory).unwrap();
-        let installation = Installation { database, directory };
+        let installation = Installation {
+            database,
+            directory,
+        };
         let secret = installation.run(&["secret"]);
         installation.write_private("secret", &secret.stdout);
         installation
@@ -46,7 +49,12 @@ impl Installation {
 
     pub fn write_private(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.join(name);
-        let mut file = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path).unwrap();
+        let mut file = fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .unwrap();
         file.write_all(text.as_bytes()).unwrap();
         path
     }
@@ -94,7 +102,11 @@ impl Installation {
     }
 
     pub fn registry_version(&self) -> i64 {
-        self.database.client().query_one("SELECT registry_version FROM installation", &[]).unwrap().get(0)
+        self.database
+            .client()
+            .query_one("SELECT registry_version FROM installation", &[])
+            .unwrap()
+            .get(0)
     }
 
     /// Everything in the database, as text.
@@ -102,10 +114,18 @@ impl Installation {
         let mut client = self.database.client();
         let tables = "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                       WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')";
-        let tables: Vec<String> = client.query(tables, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+        let tables: Vec<String> = client
+            .query(tables, &[])
+            .unwrap()
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
         let mut dump = String::new();
         for table in tables {
-            for row in client.query(&format!("SELECT t::text FROM {table} AS t"), &[]).unwrap() {
+            for row in client
+                .query(&format!("SELECT t::text FROM {table} AS t"), &[])
+                .unwrap()
+            {
                 dump.push_str(&row.get::<_, String>(0));
             }
         }
@@ -122,16 +142,27 @@ impl Drop for Installation {
 /// Runs a command with that standard input.
 pub fn answer(mut command: Command, input: &str) -> Answer {
     let asked = format!("gatepost {:?}", command.get_args().collect::<Vec<_>>());
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
     // A command that reads no input closes it.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = child.wait_with_output().unwrap();
     let answer = Answer {
         code: status.code().expect("ended by itself"),
         stdout: String::from_utf8(stdout).unwrap(),
         stderr: String::from_utf8(stderr).unwrap(),
     };
-    record::write(&asked, &format!("{}\n{}\n{}", answer.code, answer.stdout, answer.stderr));
+    record::write(
+        &asked,
+        &format!("{}\n{}\n{}", answer.code, answer.stdout, answer.stderr),
+    );
     answer
 }

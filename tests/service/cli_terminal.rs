@@ -1,5 +1,5 @@
-//! What commands ask at a terminal before they do what cannot be undone; times with units; lists that are searched; what
-//! `client test` says about addresses.
+//! What commands ask at a terminal before they do what cannot be undone; times with units; lists
+//! that are searched; what `client test` says about addresses.
 
 use std::process::Command;
 
@@ -8,11 +8,16 @@ use serde_json::{Value, json};
 use crate::cli_support::{Answer, Installation, answer};
 use crate::support::postgres::ISSUER;
 
-/// Runs it at a terminal of its own, at which somebody types this; what it says is its standard output.
+/// Runs it at a terminal of its own, at which somebody types this; what it says is its standard
+/// output.
 fn at_a_terminal(installation: &Installation, arguments: &[&str], typed: &str) -> Answer {
     let command = installation.command(arguments);
-    let words = [command.get_program()].into_iter().chain(command.get_args());
-    let line: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let line: Vec<String> = words
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
     let mut script = Command::new("script");
     script.args(["-qec", &line.join(" "), "/dev/null"]);
     for (name, value) in command.get_envs() {
@@ -37,41 +42,91 @@ fn what_cannot_be_undone_is_asked_about_at_a_terminal_and_nowhere_else() {
     let installation = Installation::migrated();
     installation.done(&["apply", "-"], &document().to_string());
     installation.done(&["user", "add", "alice", "--no-password"], "");
-    let key = installation.list("key")[0]["kid"].as_str().unwrap().to_owned();
+    let key = installation.list("key")[0]["kid"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mut smaller = document();
     smaller["clients"].as_array_mut().unwrap().truncate(2);
     let smaller = installation.write_private("smaller.json", &smaller.to_string());
-    let renamed = ["migrate", "--rename-issuer", "--base-url", "https://new.example"];
+    let renamed = [
+        "migrate",
+        "--rename-issuer",
+        "--base-url",
+        "https://new.example",
+    ];
     let before = installation.dump();
     let irreversible: [(&[&str], &str); 9] = [
-        (&["apply", smaller.to_str().unwrap(), "--prune"], "client staff\r\nThis removes 1 for good"),
-        (&["client", "remove", "staff"], "This removes staff for good"),
-        (&["client", "secret", "shop", "--replace"], "This removes all other secrets of shop."),
-        (&["user", "factors", "alice", "--remove-all"], "This removes second factors of alice"),
+        (
+            &["apply", smaller.to_str().unwrap(), "--prune"],
+            "client staff\r\nThis removes 1 for good",
+        ),
+        (
+            &["client", "remove", "staff"],
+            "This removes staff for good",
+        ),
+        (
+            &["client", "secret", "shop", "--replace"],
+            "This removes all other secrets of shop.",
+        ),
+        (
+            &["user", "factors", "alice", "--remove-all"],
+            "This removes second factors of alice",
+        ),
         (&["user", "remove", "alice"], "This removes alice for good"),
         (&["key", "rotate", "--now"], "This erases the private part"),
         (&["key", "retire", &key], "out of the key set for good"),
         (&["revoke", "--everything"], "everybody signs in again"),
-        (&renamed, "This renames https://id.example to https://new.example"),
+        (
+            &renamed,
+            "This renames https://id.example to https://new.example",
+        ),
     ];
     for (arguments, question) in irreversible {
         let refused = at_a_terminal(&installation, arguments, "y\n");
-        assert!(refused.stdout.contains(question) && refused.stdout.contains("Type yes to go on:"), "{refused:?}");
-        assert!(refused.code == 1 && refused.stdout.contains("nothing was changed"), "{arguments:?}: {refused:?}");
+        assert!(
+            refused.stdout.contains(question) && refused.stdout.contains("Type yes to go on:"),
+            "{refused:?}"
+        );
+        assert!(
+            refused.code == 1 && refused.stdout.contains("nothing was changed"),
+            "{arguments:?}: {refused:?}"
+        );
     }
-    let without_chains = |dump: String| dump.lines().filter(|line| !line.contains("chain_opened")).count();
-    assert_eq!(without_chains(installation.dump()), without_chains(before), "nothing was changed");
-    let agreed = at_a_terminal(&installation, &["apply", smaller.to_str().unwrap(), "--prune"], "yes\n");
-    assert!(agreed.code == 0 && agreed.stdout.contains("1 removed"), "{agreed:?}");
+    let without_chains = |dump: String| {
+        dump.lines()
+            .filter(|line| !line.contains("chain_opened"))
+            .count()
+    };
+    assert_eq!(
+        without_chains(installation.dump()),
+        without_chains(before),
+        "nothing was changed"
+    );
+    let agreed = at_a_terminal(
+        &installation,
+        &["apply", smaller.to_str().unwrap(), "--prune"],
+        "yes\n",
+    );
+    assert!(
+        agreed.code == 0 && agreed.stdout.contains("1 removed"),
+        "{agreed:?}"
+    );
     // What removes nothing, and whoever says so beforehand, is not asked.
     for (arguments, told) in [
-        (&["apply", smaller.to_str().unwrap(), "--prune"][..], "3 unchanged"),
+        (
+            &["apply", smaller.to_str().unwrap(), "--prune"][..],
+            "3 unchanged",
+        ),
         (&["client", "remove", "Stock", "--yes"], "removed Stock"),
         (&["client", "secret", "shop"], "gps_"),
         (&["key", "rotate"], "RS256"),
     ] {
         let done = at_a_terminal(&installation, arguments, "");
-        assert!(done.code == 0 && done.stdout.contains(told) && !done.stdout.contains("Type yes"), "{done:?}");
+        assert!(
+            done.code == 0 && done.stdout.contains(told) && !done.stdout.contains("Type yes"),
+            "{done:?}"
+        );
     }
     for arguments in [&["key", "retire", &key][..], &renamed] {
         installation.done(arguments, "");
@@ -95,7 +150,9 @@ fn times_have_units_and_are_kept_as_numbers() {
     installation.done(&["apply", "-"], &given.to_string());
     let exported: Value = serde_json::from_str(&installation.done(&["export"], "")).unwrap();
     let mut clients = exported["clients"].as_array().unwrap().iter();
-    let shop = clients.find(|client| client["client_id"] == "shop").unwrap();
+    let shop = clients
+        .find(|client| client["client_id"] == "shop")
+        .unwrap();
     for (key, seconds) in [
         ("access_token_lifetime", 900),
         ("refresh_token_lifetime", 2_592_000),
@@ -107,28 +164,56 @@ fn times_have_units_and_are_kept_as_numbers() {
         assert_eq!(shop[key], json!(seconds), "{key}");
     }
     let again = installation.apply(&given);
-    assert!(again.stdout.contains("0 added, 0 changed, 4 unchanged"), "{again:?}");
+    assert!(
+        again.stdout.contains("0 added, 0 changed, 4 unchanged"),
+        "{again:?}"
+    );
     for (key, text, rule) in [
         (
             "access_token_lifetime",
             json!("15 m"),
             "must be a whole number of seconds from 1 to 315360000, or as \"15m\"",
         ),
-        ("authorization_code_lifetime", json!("11m"), "must be a whole number of seconds from 1 to 600"),
-        ("id_token_lifetime", json!(true), "expected a whole number of seconds, or a text as \"15m\""),
+        (
+            "authorization_code_lifetime",
+            json!("11m"),
+            "must be a whole number of seconds from 1 to 600",
+        ),
+        (
+            "id_token_lifetime",
+            json!(true),
+            "expected a whole number of seconds, or a text as \"15m\"",
+        ),
     ] {
         let mut wrong = document();
         wrong["clients"][0][key] = text;
         let refused = installation.apply(&wrong);
-        assert!(refused.code == 1 && refused.stderr.contains(rule), "{refused:?}");
+        assert!(
+            refused.code == 1 && refused.stderr.contains(rule),
+            "{refused:?}"
+        );
     }
-    for (text, code) in [("12h", 0), ("43200", 0), ("12", 0), ("11y", 78), ("0s", 78), ("-5s", 78)] {
+    for (text, code) in [
+        ("12h", 0),
+        ("43200", 0),
+        ("12", 0),
+        ("11y", 78),
+        ("0s", 78),
+        ("-5s", 78),
+    ] {
         let told = installation.run(&["export", "--session-lifetime", text]);
         assert_eq!(told.code, code, "{text}: {told:?}");
-        assert_eq!(told.stderr.contains("or a time as 90s, 15m, 12h or 30d"), code == 78, "{told:?}");
+        assert_eq!(
+            told.stderr.contains("or a time as 90s, 15m, 12h or 30d"),
+            code == 78,
+            "{told:?}"
+        );
     }
     // What counts no seconds has no unit.
-    assert_eq!(installation.run(&["export", "--audit-days", "30d"]).code, 78);
+    assert_eq!(
+        installation.run(&["export", "--audit-days", "30d"]).code,
+        78
+    );
 }
 
 #[test]
@@ -136,7 +221,17 @@ fn lists_are_searched_and_cut() {
     let installation = Installation::migrated();
     installation.done(&["apply", "-"], &document().to_string());
     for name in ["alice", "albert", "bob"] {
-        installation.done(&["user", "add", name, "--no-password", "--claims", r#"{"email":"x@corp.example"}"#], "");
+        installation.done(
+            &[
+                "user",
+                "add",
+                name,
+                "--no-password",
+                "--claims",
+                r#"{"email":"x@corp.example"}"#,
+            ],
+            "",
+        );
     }
     let count = |arguments: &[&str]| {
         let json = installation.done(&[arguments, &["--json"]].concat(), "");
@@ -161,10 +256,15 @@ fn lists_are_searched_and_cut() {
         assert_eq!(count(arguments), found, "{arguments:?}");
     }
     let table = installation.done(&["client", "list", "sto"], "");
-    assert!(table.starts_with("CLIENT_ID") && table.contains("Stock") && !table.contains("staff"), "{table}");
-    for arguments in
-        [&["client", "list", "--limit", "0"][..], &["user", "list", "--limit", "x"], &["key", "list", "a", "b"]]
-    {
+    assert!(
+        table.starts_with("CLIENT_ID") && table.contains("Stock") && !table.contains("staff"),
+        "{table}"
+    );
+    for arguments in [
+        &["client", "list", "--limit", "0"][..],
+        &["user", "list", "--limit", "x"],
+        &["key", "list", "a", "b"],
+    ] {
         assert_eq!(installation.run(arguments).code, 2, "{arguments:?}");
     }
 }
@@ -191,7 +291,20 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
     ] {
         assert!(tested.contains(&line), "{line}: {tested}");
     }
-    let allowed = installation.done(&["client", "test", "shop", "--outbound-allow", "10.0.0.0/8,::1"], "");
+    let allowed = installation.done(
+        &[
+            "client",
+            "test",
+            "shop",
+            "--outbound-allow",
+            "10.0.0.0/8,::1",
+        ],
+        "",
+    );
     assert!(!allowed.contains("private"), "{allowed}");
-    assert!(!installation.done(&["client", "test", "staff"], "").contains("must send PKCE"));
+    assert!(
+        !installation
+            .done(&["client", "test", "staff"], "")
+            .contains("must send PKCE")
+    );
 }

@@ -16,7 +16,10 @@ const CHALLENGE: Option<&str> = Some("Basic realm=\"gatepost\"");
 
 /// Asks for a token with that `Authorization` header and further form members.
 fn ask(gatepost: &Gatepost, authorization: Option<&str>, form: &[(&str, &str)]) -> Answer {
-    let headers: Vec<(&str, &str)> = authorization.iter().map(|value| ("Authorization", *value)).collect();
+    let headers: Vec<(&str, &str)> = authorization
+        .iter()
+        .map(|value| ("Authorization", *value))
+        .collect();
     gatepost.post("/connect/token", &headers, &[&[GRANT], form].concat())
 }
 
@@ -53,7 +56,9 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
         "trailing-percent-sign-100%",
         "::::::::::::::::::::::",
     ];
-    let names: Vec<String> = (0..SECRETS.len()).map(|index| format!("secret{index}")).collect();
+    let names: Vec<String> = (0..SECRETS.len())
+        .map(|index| format!("secret{index}"))
+        .collect();
     let clients: Vec<(&str, Value)> = names
         .iter()
         .zip(SECRETS)
@@ -62,7 +67,8 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     for (name, secret) in names.iter().zip(SECRETS) {
         let encoded = basic(name, secret);
-        let everything_encoded: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let everything_encoded: String =
+            secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let cases = [
             encoded.clone(),
             encoded.replace("Basic", "basic"),
@@ -74,7 +80,16 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
             let answer = ask(&gatepost, Some(authorization), &[]);
             assert_eq!(answer.status, 200, "{secret} as {index}: {}", answer.text());
         }
-        assert_eq!(ask(&gatepost, None, &[("client_id", name), ("client_secret", secret)]).status, 200, "{secret}");
+        assert_eq!(
+            ask(
+                &gatepost,
+                None,
+                &[("client_id", name), ("client_secret", secret)]
+            )
+            .status,
+            200,
+            "{secret}"
+        );
         let answer = ask(&gatepost, Some(&encoded), &[("client_id", name)]);
         assert_eq!(answer.status, 200, "client_id beside the header: {secret}");
     }
@@ -130,11 +145,38 @@ fn a_client_that_proves_nothing_is_refused() {
     let gatepost = Gatepost::start();
     assert_unproven(&ask(&gatepost, None, &[]), "nobody");
     assert_unproven(&ask(&gatepost, None, &[("client_id", "")]), "an empty name");
-    assert_unproven(&ask(&gatepost, None, &[("client_secret", CONF1_SECRET)]), "a secret of nobody");
-    assert_unproven(&ask(&gatepost, None, &[("client_id", "conf1")]), "no secret");
-    assert_unproven(&ask(&gatepost, None, &[("client_id", "conf1"), ("client_secret", "")]), "an empty secret");
-    assert_unproven(&ask(&gatepost, None, &[("client_id", "CONF1"), ("client_secret", CONF1_SECRET)]), "other case");
-    assert_unproven(&ask(&gatepost, None, &[("client_id", "conf1 "), ("client_secret", CONF1_SECRET)]), "a space");
+    assert_unproven(
+        &ask(&gatepost, None, &[("client_secret", CONF1_SECRET)]),
+        "a secret of nobody",
+    );
+    assert_unproven(
+        &ask(&gatepost, None, &[("client_id", "conf1")]),
+        "no secret",
+    );
+    assert_unproven(
+        &ask(
+            &gatepost,
+            None,
+            &[("client_id", "conf1"), ("client_secret", "")],
+        ),
+        "an empty secret",
+    );
+    assert_unproven(
+        &ask(
+            &gatepost,
+            None,
+            &[("client_id", "CONF1"), ("client_secret", CONF1_SECRET)],
+        ),
+        "other case",
+    );
+    assert_unproven(
+        &ask(
+            &gatepost,
+            None,
+            &[("client_id", "conf1 "), ("client_secret", CONF1_SECRET)],
+        ),
+        "a space",
+    );
     for (client_id, secret) in [
         ("conf1", ""),
         ("conf1", "wrong"),
@@ -154,11 +196,24 @@ fn a_client_that_proves_nothing_is_refused() {
         }
     }
     let digest = STANDARD.encode(Sha256::digest(CONF1_SECRET));
-    assert_challenged(&ask(&gatepost, Some(&basic("conf1", &digest)), &[]), "the digest of the secret");
+    assert_challenged(
+        &ask(&gatepost, Some(&basic("conf1", &digest)), &[]),
+        "the digest of the secret",
+    );
     let overlong = "a".repeat(257);
-    assert_unproven(&ask(&gatepost, None, &[("client_id", "conf1"), ("client_secret", &overlong)]), "overlong secret");
+    assert_unproven(
+        &ask(
+            &gatepost,
+            None,
+            &[("client_id", "conf1"), ("client_secret", &overlong)],
+        ),
+        "overlong secret",
+    );
     let overlong = "a".repeat(201);
-    let form = [("client_id", overlong.as_str()), ("client_secret", CONF1_SECRET)];
+    let form = [
+        ("client_id", overlong.as_str()),
+        ("client_secret", CONF1_SECRET),
+    ];
     assert_unproven(&ask(&gatepost, None, &form), "overlong name");
 }
 
@@ -177,10 +232,20 @@ fn an_unknown_client_is_answered_as_a_wrong_secret_is() {
     let header = |client_id: &str| ask(&gatepost, Some(&basic(client_id, "wrong")), &[]);
     assert_challenged(&header("nobody"), "unknown");
     assert_eq!(comparable(&header("nobody")), comparable(&header("conf1")));
-    let body = |client_id: &str| ask(&gatepost, None, &[("client_id", client_id), ("client_secret", "wrong")]);
+    let body = |client_id: &str| {
+        ask(
+            &gatepost,
+            None,
+            &[("client_id", client_id), ("client_secret", "wrong")],
+        )
+    };
     assert_unproven(&body("nobody"), "unknown");
     for client_id in ["conf1", "nobody'--", "<script>", "\u{e9}"] {
-        assert_eq!(comparable(&body("nobody")), comparable(&body(client_id)), "{client_id}");
+        assert_eq!(
+            comparable(&body("nobody")),
+            comparable(&body(client_id)),
+            "{client_id}"
+        );
     }
 }
 
@@ -188,52 +253,144 @@ fn an_unknown_client_is_answered_as_a_wrong_secret_is() {
 fn two_ways_at_once_are_a_contradiction() {
     let gatepost = Gatepost::start();
     let right = basic("conf1", CONF1_SECRET);
-    let both = ask(&gatepost, Some(&right), &[("client_id", "conf1"), ("client_secret", CONF1_SECRET)]);
+    let both = ask(
+        &gatepost,
+        Some(&right),
+        &[("client_id", "conf1"), ("client_secret", CONF1_SECRET)],
+    );
     assert_refused(&both, 400, "invalid_request", "header and body");
     let alone = ask(&gatepost, Some(&right), &[("client_secret", CONF1_SECRET)]);
-    assert_refused(&alone, 400, "invalid_request", "header and a secret in the body");
-    let twice = [("Authorization", right.as_str()), ("Authorization", right.as_str())];
-    assert_refused(&gatepost.post("/connect/token", &twice, &[GRANT]), 400, "invalid_request", "two headers");
-    assert_challenged(&ask(&gatepost, Some(&right), &[("client_id", "conf2")]), "another client_id in the body");
-    let repeated = [("client_id", "conf1"), ("client_id", "conf1"), ("client_secret", CONF1_SECRET)];
-    assert_refused(&ask(&gatepost, None, &repeated), 400, "invalid_request", "client_id twice");
-    let repeated = [("client_id", "conf1"), ("client_secret", CONF1_SECRET), ("client_secret", CONF1_SECRET)];
-    assert_refused(&ask(&gatepost, None, &repeated), 400, "invalid_request", "client_secret twice");
+    assert_refused(
+        &alone,
+        400,
+        "invalid_request",
+        "header and a secret in the body",
+    );
+    let twice = [
+        ("Authorization", right.as_str()),
+        ("Authorization", right.as_str()),
+    ];
+    assert_refused(
+        &gatepost.post("/connect/token", &twice, &[GRANT]),
+        400,
+        "invalid_request",
+        "two headers",
+    );
+    assert_challenged(
+        &ask(&gatepost, Some(&right), &[("client_id", "conf2")]),
+        "another client_id in the body",
+    );
+    let repeated = [
+        ("client_id", "conf1"),
+        ("client_id", "conf1"),
+        ("client_secret", CONF1_SECRET),
+    ];
+    assert_refused(
+        &ask(&gatepost, None, &repeated),
+        400,
+        "invalid_request",
+        "client_id twice",
+    );
+    let repeated = [
+        ("client_id", "conf1"),
+        ("client_secret", CONF1_SECRET),
+        ("client_secret", CONF1_SECRET),
+    ];
+    assert_refused(
+        &ask(&gatepost, None, &repeated),
+        400,
+        "invalid_request",
+        "client_secret twice",
+    );
     // An empty secret is no secret, so this is one way only.
-    assert_eq!(ask(&gatepost, Some(&right), &[("client_secret", "")]).status, 200);
+    assert_eq!(
+        ask(&gatepost, Some(&right), &[("client_secret", "")]).status,
+        200
+    );
 }
 
 #[test]
 fn a_public_client_that_brings_a_secret_is_refused() {
     let gatepost = Gatepost::start();
-    let code = [("grant_type", "authorization_code"), ("code", "gpc_x"), ("redirect_uri", RPS)];
+    let code = [
+        ("grant_type", "authorization_code"),
+        ("code", "gpc_x"),
+        ("redirect_uri", RPS),
+    ];
     let post = |authorization: &[(&str, &str)], more: &[(&str, &str)]| {
         gatepost.post("/connect/token", authorization, &[&code[..], more].concat())
     };
-    assert_unproven(&post(&[], &[("client_id", "pub1"), ("client_secret", "x")]), "body");
-    assert_challenged(&post(&[("Authorization", &basic("pub1", "x"))], &[]), "header");
+    assert_unproven(
+        &post(&[], &[("client_id", "pub1"), ("client_secret", "x")]),
+        "body",
+    );
+    assert_challenged(
+        &post(&[("Authorization", &basic("pub1", "x"))], &[]),
+        "header",
+    );
     let answer = post(&[], &[("client_id", "pub1"), ("client_secret", "")]);
-    assert_refused(&answer, 400, "invalid_grant", "an empty secret is none: the code is looked at");
+    assert_refused(
+        &answer,
+        400,
+        "invalid_grant",
+        "an empty secret is none: the code is looked at",
+    );
 }
 
 #[test]
 fn secrets_count_as_registered_and_until_they_expire() {
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let (old, new, hashed) = ("an-old-secret-of-some-length", "a-new-secret-of-some-length", "a-hashed-secret-of-ours");
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let (old, new, hashed) = (
+        "an-old-secret-of-some-length",
+        "a-new-secret-of-some-length",
+        "a-hashed-secret-of-ours",
+    );
     let clients = [
-        ("several", json!({"secrets": [{"value": old}, {"value": new, "expires_at": "2099-01-01T00:00:00Z"}]})),
-        ("expired", json!({"secrets": [{"value": old, "expires_at": "2020-01-01T00:00:00Z"}, {"value": new}]})),
-        ("sha256", with_secret(&json!({"sha256": STANDARD.encode(Sha256::digest(hashed))}))),
-        ("sha256hex", with_secret(&json!({"sha256": hex(&Sha256::digest(hashed))}))),
-        ("sha512", with_secret(&json!({"sha512": STANDARD.encode(Sha512::digest(hashed))}))),
+        (
+            "several",
+            json!({"secrets": [{"value": old}, {"value": new, "expires_at": "2099-01-01T00:00:00Z"}]}),
+        ),
+        (
+            "expired",
+            json!({"secrets": [{"value": old, "expires_at": "2020-01-01T00:00:00Z"}, {"value": new}]}),
+        ),
+        (
+            "sha256",
+            with_secret(&json!({"sha256": STANDARD.encode(Sha256::digest(hashed))})),
+        ),
+        (
+            "sha256hex",
+            with_secret(&json!({"sha256": hex(&Sha256::digest(hashed))})),
+        ),
+        (
+            "sha512",
+            with_secret(&json!({"sha512": STANDARD.encode(Sha512::digest(hashed))})),
+        ),
         ("disabled", json!({"enabled": false})),
-        ("basiconly", json!({"token_endpoint_auth_method": "client_secret_basic"})),
-        ("postonly", json!({"token_endpoint_auth_method": "client_secret_post"})),
+        (
+            "basiconly",
+            json!({"token_endpoint_auth_method": "client_secret_basic"}),
+        ),
+        (
+            "postonly",
+            json!({"token_endpoint_auth_method": "client_secret_post"}),
+        ),
     ];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
-    let header = |client_id: &str, secret: &str| ask(&gatepost, Some(&basic(client_id, secret)), &[]);
-    let body =
-        |client_id: &str, secret: &str| ask(&gatepost, None, &[("client_id", client_id), ("client_secret", secret)]);
+    let header =
+        |client_id: &str, secret: &str| ask(&gatepost, Some(&basic(client_id, secret)), &[]);
+    let body = |client_id: &str, secret: &str| {
+        ask(
+            &gatepost,
+            None,
+            &[("client_id", client_id), ("client_secret", secret)],
+        )
+    };
     for (client_id, secret) in [
         ("several", old),
         ("several", new),
@@ -242,20 +399,43 @@ fn secrets_count_as_registered_and_until_they_expire() {
         ("sha256hex", hashed),
         ("sha512", hashed),
     ] {
-        assert_eq!((header(client_id, secret).status, body(client_id, secret).status), (200, 200), "{client_id}");
+        assert_eq!(
+            (
+                header(client_id, secret).status,
+                body(client_id, secret).status
+            ),
+            (200, 200),
+            "{client_id}"
+        );
     }
-    assert_eq!((header("basiconly", CONF1_SECRET).status, body("postonly", CONF1_SECRET).status), (200, 200));
+    assert_eq!(
+        (
+            header("basiconly", CONF1_SECRET).status,
+            body("postonly", CONF1_SECRET).status
+        ),
+        (200, 200)
+    );
     assert_challenged(&header("expired", old), "expired");
-    assert_challenged(&header("sha256", &STANDARD.encode(Sha256::digest(hashed))), "a digest for a secret");
+    assert_challenged(
+        &header("sha256", &STANDARD.encode(Sha256::digest(hashed))),
+        "a digest for a secret",
+    );
     assert_challenged(&header("disabled", CONF1_SECRET), "disabled");
     assert_unproven(&body("disabled", CONF1_SECRET), "disabled");
     assert_challenged(&header("postonly", CONF1_SECRET), "pinned to the body");
     assert_unproven(&body("basiconly", CONF1_SECRET), "pinned to the header");
     // A secret in the database is neither itself nor its plain digest.
     let mut client = gatepost.database.client();
-    for row in client.query("SELECT sealed_digest FROM client_secrets", &[]).unwrap() {
+    for row in client
+        .query("SELECT sealed_digest FROM client_secrets", &[])
+        .unwrap()
+    {
         let sealed: Vec<u8> = row.get(0);
-        for known in [Sha256::digest(hashed).to_vec(), Sha256::digest(CONF1_SECRET).to_vec(), old.as_bytes().to_vec()] {
+        for known in [
+            Sha256::digest(hashed).to_vec(),
+            Sha256::digest(CONF1_SECRET).to_vec(),
+            old.as_bytes().to_vec(),
+        ] {
             assert!(!sealed.windows(known.len()).any(|window| window == known));
         }
     }
@@ -265,11 +445,17 @@ fn secrets_count_as_registered_and_until_they_expire() {
 fn guessing_is_stopped_for_its_source_and_client_alone() {
     let gatepost = Gatepost::start();
     let from = |address: &str, client_id: &str, secret: &str| {
-        let headers = [("X-Forwarded-For", address), ("Authorization", &basic(client_id, secret))];
+        let headers = [
+            ("X-Forwarded-For", address),
+            ("Authorization", &basic(client_id, secret)),
+        ];
         gatepost.post("/connect/token", &headers, &[GRANT])
     };
     for guess in 0..20 {
-        assert_challenged(&from("192.0.2.1", "conf1", &format!("guess-{guess}")), "a guess");
+        assert_challenged(
+            &from("192.0.2.1", "conf1", &format!("guess-{guess}")),
+            "a guess",
+        );
     }
     for secret in ["guess", CONF1_SECRET] {
         let answer = from("192.0.2.1", "conf1", secret);
@@ -277,24 +463,53 @@ fn guessing_is_stopped_for_its_source_and_client_alone() {
         let retry_after: u64 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&retry_after), "{retry_after}");
     }
-    assert_eq!(from("192.0.2.2", "conf1", CONF1_SECRET).status, 200, "from elsewhere");
-    assert_eq!(from("192.0.2.1", "service", CONF1_SECRET).status, 200, "another client");
-    assert_eq!(from("9.9.9.9, 192.0.2.3", "conf1", CONF1_SECRET).status, 200);
+    assert_eq!(
+        from("192.0.2.2", "conf1", CONF1_SECRET).status,
+        200,
+        "from elsewhere"
+    );
+    assert_eq!(
+        from("192.0.2.1", "service", CONF1_SECRET).status,
+        200,
+        "another client"
+    );
+    assert_eq!(
+        from("9.9.9.9, 192.0.2.3", "conf1", CONF1_SECRET).status,
+        200
+    );
     // What stands left of the address that a trusted proxy wrote is anybody's invention.
-    assert_eq!(from("192.0.2.2, 192.0.2.1", "conf1", CONF1_SECRET).status, 429);
+    assert_eq!(
+        from("192.0.2.2, 192.0.2.1", "conf1", CONF1_SECRET).status,
+        429
+    );
     for guess in 0..20 {
         from(&format!("2001:db8::{guess:x}"), "conf1", "wrong");
     }
-    assert_eq!(from("2001:db8::ffff", "conf1", CONF1_SECRET).status, 429, "one IPv6 network is one source");
+    assert_eq!(
+        from("2001:db8::ffff", "conf1", CONF1_SECRET).status,
+        429,
+        "one IPv6 network is one source"
+    );
     assert_eq!(from("2001:db8:0:1::1", "conf1", CONF1_SECRET).status, 200);
-    for odd in ["a", "unknown", "::ffff:192.0.2.9", "192.0.2.9:443", "[2001:db8:9::1]:443", ",,", "999.1.1.1"] {
+    for odd in [
+        "a",
+        "unknown",
+        "::ffff:192.0.2.9",
+        "192.0.2.9:443",
+        "[2001:db8:9::1]:443",
+        ",,",
+        "999.1.1.1",
+    ] {
         assert_eq!(from(odd, "conf1", CONF1_SECRET).status, 200, "{odd}");
     }
 }
 
 #[test]
 fn a_header_that_reads_two_ways_counts_as_the_two_guesses_it_is() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "5")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "5")],
+    );
     let guess = |secret: &str| ask(&gatepost, Some(&raw(format!("conf1:{secret}"))), &[]);
     for secret in ["first%20pair", "second+pair"] {
         assert_challenged(&guess(secret), secret);
@@ -303,9 +518,15 @@ fn a_header_that_reads_two_ways_counts_as_the_two_guesses_it_is() {
     assert_challenged(&guess("third+pair"), "the fifth guess");
     assert_eq!(guess(CONF1_SECRET).status, 429);
     // The other reading names another client; each guess counts where it was tried.
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")],
+    );
     for _ in 0..2 {
-        assert_challenged(&ask(&gatepost, Some(&raw("conf%31:wrong")), &[]), "conf1, or conf%31");
+        assert_challenged(
+            &ask(&gatepost, Some(&raw("conf%31:wrong")), &[]),
+            "conf1, or conf%31",
+        );
     }
     assert_eq!(ask(&gatepost, Some(&raw("conf1:wrong")), &[]).status, 429);
     assert_eq!(ask(&gatepost, Some(&raw("nobody:wrong")), &[]).status, 429);
@@ -313,28 +534,46 @@ fn a_header_that_reads_two_ways_counts_as_the_two_guesses_it_is() {
 
 #[test]
 fn whoever_is_right_by_the_second_reading_counts_nothing() {
-    let clients = [("older", with_secret(&json!({"value": "100% of an older secret"})))];
+    let clients = [(
+        "older",
+        with_secret(&json!({"value": "100% of an older secret"})),
+    )];
     let settings = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &settings);
     for _ in 0..10 {
-        assert_eq!(ask(&gatepost, Some(&raw("older:100% of an older secret")), &[]).status, 200);
+        assert_eq!(
+            ask(&gatepost, Some(&raw("older:100% of an older secret")), &[]).status,
+            200
+        );
     }
 }
 
 #[test]
 fn made_up_names_share_a_counter_and_push_out_none_of_a_name_that_exists() {
-    let settings = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "20"), ("GATEPOST_LIMIT_TRACKED", "1000")];
+    let settings = [
+        ("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "20"),
+        ("GATEPOST_LIMIT_TRACKED", "1000"),
+    ];
     let gatepost = Gatepost::start_with(&document(), &settings);
     let mut connection = gatepost.connect();
     let mut from = |address: &str, client_id: &str| {
-        let headers = [("X-Forwarded-For", address), ("Authorization", &basic(client_id, "wrong"))];
+        let headers = [
+            ("X-Forwarded-For", address),
+            ("Authorization", &basic(client_id, "wrong")),
+        ];
         connection.post("/connect/token", &headers, &[GRANT]).status
     };
     (0..20).for_each(|_| assert_eq!(from("192.0.2.1", "conf1"), 401));
     // Made-up names of one source come to an end together.
-    let answers: Vec<u16> = (0..30).map(|number| from("192.0.2.2", &format!("made-up-{number}"))).collect();
+    let answers: Vec<u16> = (0..30)
+        .map(|number| from("192.0.2.2", &format!("made-up-{number}")))
+        .collect();
     assert_eq!(answers, [[401; 20].as_slice(), &[429; 10]].concat());
-    assert_eq!(from("192.0.2.2", "conf1"), 401, "what exists has a counter of its own");
+    assert_eq!(
+        from("192.0.2.2", "conf1"),
+        401,
+        "what exists has a counter of its own"
+    );
     // And of more sources than are tracked: the counter of a name that exists stays.
     for number in 0..1_100_u32 {
         let address = format!("2001:db8:{:x}:{:x}::1", number / 256, number % 256);
@@ -345,11 +584,19 @@ fn made_up_names_share_a_counter_and_push_out_none_of_a_name_that_exists() {
 
 #[test]
 fn of_many_guesses_at_once_no_more_are_told_than_one_after_the_other() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "10")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "10")],
+    );
     let told = thread::scope(|scope| {
-        let guesses: Vec<_> =
-            (0..60).map(|_| scope.spawn(|| ask(&gatepost, Some(&basic("conf1", "wrong")), &[]).status)).collect();
-        guesses.into_iter().map(|guess| guess.join().unwrap()).filter(|status| *status == 401).count()
+        let guesses: Vec<_> = (0..60)
+            .map(|_| scope.spawn(|| ask(&gatepost, Some(&basic("conf1", "wrong")), &[]).status))
+            .collect();
+        guesses
+            .into_iter()
+            .map(|guess| guess.join().unwrap())
+            .filter(|status| *status == 401)
+            .count()
     });
     assert_eq!(told, 10);
 }
@@ -360,44 +607,102 @@ fn only_wrong_secrets_count_as_guesses() {
     let right = basic("conf1", CONF1_SECRET);
     for _ in 0..25 {
         assert_eq!(ask(&gatepost, Some(&right), &[]).status, 200);
-        assert_unproven(&ask(&gatepost, None, &[("client_id", "conf1")]), "no secret");
+        assert_unproven(
+            &ask(&gatepost, None, &[("client_id", "conf1")]),
+            "no secret",
+        );
         assert_challenged(&ask(&gatepost, Some("Basic ???"), &[]), "unreadable");
         let answer = ask(&gatepost, Some(&right), &[("scope", "nope")]);
-        assert_refused(&answer, 400, "invalid_scope", "an authenticated client's mistake");
+        assert_refused(
+            &answer,
+            400,
+            "invalid_scope",
+            "an authenticated client's mistake",
+        );
     }
     for _ in 0..20 {
-        assert_unproven(&ask(&gatepost, None, &[("client_id", "nobody"), ("client_secret", "x")]), "unknown");
+        assert_unproven(
+            &ask(
+                &gatepost,
+                None,
+                &[("client_id", "nobody"), ("client_secret", "x")],
+            ),
+            "unknown",
+        );
     }
-    let answer = ask(&gatepost, None, &[("client_id", "nobody"), ("client_secret", "x")]);
-    assert_refused(&answer, 429, "temporarily_unavailable", "an unknown client is limited as a known one");
+    let answer = ask(
+        &gatepost,
+        None,
+        &[("client_id", "nobody"), ("client_secret", "x")],
+    );
+    assert_refused(
+        &answer,
+        429,
+        "temporarily_unavailable",
+        "an unknown client is limited as a known one",
+    );
 }
 
 #[test]
 fn old_clients_may_be_told_everything_with_400() {
     let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_INVALID_CLIENT_STATUS", "400")]);
-    for authorization in
-        [basic("conf1", "wrong"), basic("nobody", "x"), String::from("Basic ???"), String::from("Bearer x")]
-    {
+    for authorization in [
+        basic("conf1", "wrong"),
+        basic("nobody", "x"),
+        String::from("Basic ???"),
+        String::from("Bearer x"),
+    ] {
         assert_unproven(&ask(&gatepost, Some(&authorization), &[]), &authorization);
     }
     assert_unproven(&ask(&gatepost, None, &[]), "nobody");
-    assert_eq!(ask(&gatepost, Some(&basic("conf1", CONF1_SECRET)), &[]).status, 200);
+    assert_eq!(
+        ask(&gatepost, Some(&basic("conf1", CONF1_SECRET)), &[]).status,
+        200
+    );
 }
 
 #[test]
 fn no_secret_reaches_the_log() {
     let canary = "canary-secret-1f8e5c";
     let clients = [("canary", with_secret(&json!({"value": canary})))];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[("GATEPOST_LOG", "debug")]);
-    assert_eq!(ask(&gatepost, Some(&basic("canary", canary)), &[]).status, 200);
+    let gatepost = Gatepost::start_with(
+        &with_clients(document(), &clients),
+        &[("GATEPOST_LOG", "debug")],
+    );
+    assert_eq!(
+        ask(&gatepost, Some(&basic("canary", canary)), &[]).status,
+        200
+    );
     ask(&gatepost, Some(&basic("conf1", canary)), &[]);
-    ask(&gatepost, None, &[("client_id", "canary"), ("client_secret", canary), ("scope", "nope")]);
-    ask(&gatepost, Some(&basic("canary", canary)), &[("client_secret", canary)]);
+    ask(
+        &gatepost,
+        None,
+        &[
+            ("client_id", "canary"),
+            ("client_secret", canary),
+            ("scope", "nope"),
+        ],
+    );
+    ask(
+        &gatepost,
+        Some(&basic("canary", canary)),
+        &[("client_secret", canary)],
+    );
     gatepost.get(&format!("/connect/token?client_secret={canary}"));
-    gatepost.post(&format!("/connect/token?client_secret={canary}"), &[], &[GRANT]);
+    gatepost.post(
+        &format!("/connect/token?client_secret={canary}"),
+        &[],
+        &[GRANT],
+    );
     let log = gatepost.log();
-    assert!(log.contains("client_id=\"canary\"") && !log.contains(canary), "{log}");
-    assert!(!log.contains(&STANDARD.encode(format!("canary:{canary}"))), "{log}");
+    assert!(
+        log.contains("client_id=\"canary\"") && !log.contains(canary),
+        "{log}"
+    );
+    assert!(
+        !log.contains(&STANDARD.encode(format!("canary:{canary}"))),
+        "{log}"
+    );
 }
 
 #[test]
@@ -417,5 +722,10 @@ fn a_stranger_cannot_invent_where_it_comes_from() {
     for guess in 0..20 {
         assert_challenged(&from(&format!("192.0.2.{guess}"), "wrong"), "a guess");
     }
-    assert_refused(&from("198.51.100.1", CONF1_SECRET), 429, "temporarily_unavailable", "still the same peer");
+    assert_refused(
+        &from("198.51.100.1", CONF1_SECRET),
+        429,
+        "temporarily_unavailable",
+        "still the same peer",
+    );
 }

@@ -1,4 +1,5 @@
-//! `/clients/{client_id}/logo`: logos come from us, are fetched when somebody looks, and are pictures.
+//! `/clients/{client_id}/logo`: logos come from us, are fetched when somebody looks, and are
+//! pictures.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -22,7 +23,10 @@ struct Pictures {
 impl Pictures {
     fn start() -> Pictures {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let pictures = Pictures { port: listener.local_addr().unwrap().port(), asked: Arc::default() };
+        let pictures = Pictures {
+            port: listener.local_addr().unwrap().port(),
+            asked: Arc::default(),
+        };
         let asked = Arc::clone(&pictures.asked);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -36,7 +40,9 @@ impl Pictures {
                     let (status, body) = match path.as_str() {
                         "/logo.png" | "/declared.html" => ("200 OK", PNG.to_vec()),
                         "/large.png" => ("200 OK", [PNG, &[0; 256 * 1_024]].concat()),
-                        "/drawing.svg" => ("200 OK", b"<svg><script>alert(1)</script></svg>".to_vec()),
+                        "/drawing.svg" => {
+                            ("200 OK", b"<svg><script>alert(1)</script></svg>".to_vec())
+                        }
                         "/missing.png" => ("404 Not Found", PNG.to_vec()),
                         "/moved.png" => ("302 Found\r\nLocation: /logo.png", Vec::new()),
                         "/slow.png" => {
@@ -64,7 +70,8 @@ impl Pictures {
     fn document(&self, clients: &[(&str, &str)]) -> Value {
         let mut document = document();
         let usual = document["clients"][0].clone();
-        document["clients"][0]["logo_uri"] = json!(format!("http://127.0.0.1:{}/logo.png", self.port));
+        document["clients"][0]["logo_uri"] =
+            json!(format!("http://127.0.0.1:{}/logo.png", self.port));
         for (client_id, path) in clients {
             let mut client = usual.clone();
             client["client_id"] = json!(client_id);
@@ -80,30 +87,60 @@ const LOOPBACK: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
 #[test]
 fn a_registered_picture_is_fetched_once_and_served_by_us() {
     let pictures = Pictures::start();
-    let gatepost = Gatepost::start_with(&pictures.document(&[("a/b?c.%2F#d", "/declared.html")]), &[LOOPBACK]);
+    let gatepost = Gatepost::start_with(
+        &pictures.document(&[("a/b?c.%2F#d", "/declared.html")]),
+        &[LOOPBACK],
+    );
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "consent")]));
-    assert_eq!(page.attribute("client-logo", "src").as_deref(), Some("/clients/conf1/logo"));
-    assert!(!page.text().contains("127.0.0.1"), "nobody else learns who signs in");
-    assert_eq!(pictures.asked(), Vec::<String>::new(), "drawing a page fetches nothing");
+    assert_eq!(
+        page.attribute("client-logo", "src").as_deref(),
+        Some("/clients/conf1/logo")
+    );
+    assert!(
+        !page.text().contains("127.0.0.1"),
+        "nobody else learns who signs in"
+    );
+    assert_eq!(
+        pictures.asked(),
+        Vec::<String>::new(),
+        "drawing a page fetches nothing"
+    );
     for _ in 0..2 {
         let logo = browser.get("/clients/conf1/logo");
-        assert_eq!((logo.status, logo.header("content-type")), (200, Some("image/png")));
-        assert_eq!((logo.body.as_slice(), logo.header("cache-control")), (PNG, Some("public, max-age=3600")));
-        assert_eq!(logo.header("content-security-policy"), Some("default-src 'none'; sandbox"));
+        assert_eq!(
+            (logo.status, logo.header("content-type")),
+            (200, Some("image/png"))
+        );
+        assert_eq!(
+            (logo.body.as_slice(), logo.header("cache-control")),
+            (PNG, Some("public, max-age=3600"))
+        );
+        assert_eq!(
+            logo.header("content-security-policy"),
+            Some("default-src 'none'; sandbox")
+        );
     }
     assert_eq!(pictures.asked(), ["/logo.png"]);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
-    assert_eq!(consent.attribute("client-logo", "src").as_deref(), Some("/clients/conf1/logo"));
+    assert_eq!(
+        consent.attribute("client-logo", "src").as_deref(),
+        Some("/clients/conf1/logo")
+    );
     // What a server calls its picture does not count, and a client may have any name.
     let page = browser.visit(&authorize_path("a/b?c.%2F#d", RP1, &[("prompt", "login")]));
     let address = page.attribute("client-logo", "src").unwrap();
     assert_eq!(address, "/clients/a%2Fb%3Fc%2E%252F%23d/logo");
-    assert_eq!(browser.get(&address).header("content-type"), Some("image/png"));
+    assert_eq!(
+        browser.get(&address).header("content-type"),
+        Some("image/png")
+    );
     // Without a registered picture there is none, and nothing is asked of anybody.
     assert_eq!(
-        browser.visit(&authorize_path("conf2", RP2, &[("prompt", "login")])).attribute("client-logo", "src"),
+        browser
+            .visit(&authorize_path("conf2", RP2, &[("prompt", "login")]))
+            .attribute("client-logo", "src"),
         None
     );
     for path in [
@@ -144,7 +181,15 @@ fn what_is_no_picture_is_not_served_and_not_asked_for_again_at_once() {
             let answer = gatepost.get(&format!("/clients/{client_id}/logo"));
             answer.assert_error_page(404, "GP1007", path);
         }
-        assert_eq!(pictures.asked().iter().filter(|asked| *asked == path).count(), 1, "{path}");
+        assert_eq!(
+            pictures
+                .asked()
+                .iter()
+                .filter(|asked| *asked == path)
+                .count(),
+            1,
+            "{path}"
+        );
     }
     // A disabled client has no picture, be it one that was fetched.
     assert_eq!(gatepost.get("/clients/conf1/logo").status, 200);
@@ -159,5 +204,9 @@ fn addresses_that_our_requests_must_not_reach_give_no_picture() {
     let gatepost = Gatepost::start_with(&pictures.document(&[]), &[]);
     assert_eq!(gatepost.get("/clients/conf1/logo").status, 404);
     assert_eq!(pictures.asked(), Vec::<String>::new());
-    assert!(gatepost.log().contains("GATEPOST_OUTBOUND_ALLOW"), "{}", gatepost.log());
+    assert!(
+        gatepost.log().contains("GATEPOST_OUTBOUND_ALLOW"),
+        "{}",
+        gatepost.log()
+    );
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
+use crate::support::flow::{
+    authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients,
+};
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
 
@@ -15,7 +17,8 @@ fn registered() -> Value {
     registered["identity_scopes"].as_array_mut().unwrap().push(json!(
         {"name": "terms", "display_name": "Your plan", "claims": ["plan"], "required": true, "emphasize": true}
     ));
-    registered["clients"][1]["scope"] = json!("openid profile email terms orders.read orders.write");
+    registered["clients"][1]["scope"] =
+        json!("openid profile email terms orders.read orders.write");
     registered
 }
 
@@ -30,7 +33,10 @@ fn asks(page: &Answer) -> bool {
 }
 
 fn silent_error(browser: &mut Browser, changes: &[(&str, &str)]) -> Option<String> {
-    browser.get(&path(&[changes, &[("prompt", "none")]].concat())).query().remove("error")
+    browser
+        .get(&path(&[changes, &[("prompt", "none")]].concat()))
+        .query()
+        .remove("error")
 }
 
 fn tokens(gatepost: &Gatepost, answer: &Answer) -> Value {
@@ -44,24 +50,46 @@ fn what_is_not_ticked_is_not_granted() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (ticked, granted) in [
-        (vec!["profile", "orders.read"], "openid profile terms orders.read"),
+        (
+            vec!["profile", "orders.read"],
+            "openid profile terms orders.read",
+        ),
         (vec!["orders.read"], "openid terms orders.read"),
-        (vec!["orders.read", "orders.read", "openid", "terms"], "openid terms orders.read"),
+        (
+            vec!["orders.read", "orders.read", "openid", "terms"],
+            "openid terms orders.read",
+        ),
         (vec![], "openid terms"),
     ] {
         let page = browser.visit(&path(&[]));
         let text = page.text();
-        for (scope, locked) in [("openid", true), ("profile", false), ("terms", true), ("orders.read", false)] {
-            let tag = text.split('<').find(|tag| tag.contains(&format!("value=\"{scope}\""))).unwrap();
+        for (scope, locked) in [
+            ("openid", true),
+            ("profile", false),
+            ("terms", true),
+            ("orders.read", false),
+        ] {
+            let tag = text
+                .split('<')
+                .find(|tag| tag.contains(&format!("value=\"{scope}\"")))
+                .unwrap();
             assert_eq!(tag.contains(" disabled"), locked, "{tag}");
             assert!(tag.contains(" checked"), "{tag}");
         }
-        assert!(text.contains("Your plan") && text.contains("Read orders") && text.contains("Alice Smith"));
+        assert!(
+            text.contains("Your plan")
+                && text.contains("Read orders")
+                && text.contains("Alice Smith")
+        );
         let answer = decide(&mut browser, &page, "allow", &ticked, false);
         let got = tokens(&gatepost, &answer);
         assert_eq!(got["scope"], granted, "{ticked:?}");
         let told = userinfo(&gatepost, got["access_token"].as_str().unwrap()).json();
-        assert_eq!(told.get("name").is_some(), granted.contains("profile"), "{told}");
+        assert_eq!(
+            told.get("name").is_some(),
+            granted.contains("profile"),
+            "{told}"
+        );
     }
 }
 
@@ -74,19 +102,42 @@ fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_re
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[("scope", "orders.read")]));
     let answer = decide(&mut browser, &page, "allow", &[], true);
-    assert_eq!((answer.query()["error"].as_str(), answer.query()["state"].as_str()), ("access_denied", "the-state"));
+    assert_eq!(
+        (
+            answer.query()["error"].as_str(),
+            answer.query()["state"].as_str()
+        ),
+        ("access_denied", "the-state")
+    );
     assert_eq!(gatepost.database.count("consents"), 0);
     let asked = path(&[("scope", "openid orders.read offline_access")]);
     let page = browser.visit(&asked);
-    for words in
-        ["Keep access while you are away", "even when you are not using it, until you withdraw it", "Please note"]
-    {
+    for words in [
+        "Keep access while you are away",
+        "even when you are not using it, until you withdraw it",
+        "Please note",
+    ] {
         assert!(page.text().contains(words), "{words}: {}", page.text());
     }
-    let without = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["orders.read"], false));
-    assert_eq!((without["scope"].as_str(), without.get("refresh_token")), (Some("openid orders.read"), None));
+    let without = tokens(
+        &gatepost,
+        &decide(&mut browser, &page, "allow", &["orders.read"], false),
+    );
+    assert_eq!(
+        (without["scope"].as_str(), without.get("refresh_token")),
+        (Some("openid orders.read"), None)
+    );
     let page = browser.visit(&asked);
-    let with = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["orders.read", "offline_access"], false));
+    let with = tokens(
+        &gatepost,
+        &decide(
+            &mut browser,
+            &page,
+            "allow",
+            &["orders.read", "offline_access"],
+            false,
+        ),
+    );
     assert!(with["refresh_token"].is_string(), "{with}");
 }
 
@@ -95,7 +146,16 @@ fn a_scope_that_was_not_asked_for_cannot_be_granted() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    for scope in ["orders.write", "email", "nope", "offline_access", "profile orders.read", "", "<script>", "Profile"] {
+    for scope in [
+        "orders.write",
+        "email",
+        "nope",
+        "offline_access",
+        "profile orders.read",
+        "",
+        "<script>",
+        "Profile",
+    ] {
         let answer = decide(&mut browser, &page, "allow", &["profile", scope], true);
         if scope.is_empty() {
             assert!(answer.query().contains_key("code"));
@@ -115,17 +175,28 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
     for (mode, is_query) in [("query", true), ("fragment", false)] {
         let page = browser.visit(&path(&[("response_mode", mode)]));
         let answer = decide(&mut browser, &page, "deny", &["profile"], true);
-        let got = if is_query { answer.query() } else { answer.fragment() };
-        assert_eq!((got["error"].as_str(), got["state"].as_str()), ("access_denied", "the-state"));
+        let got = if is_query {
+            answer.query()
+        } else {
+            answer.fragment()
+        };
+        assert_eq!(
+            (got["error"].as_str(), got["state"].as_str()),
+            ("access_denied", "the-state")
+        );
         assert!(answer.location().starts_with(RP2));
     }
     let page = browser.visit(&path(&[("response_mode", "form_post")]));
-    assert_eq!(decide(&mut browser, &page, "deny", &[], true).fields()["error"], "access_denied");
+    assert_eq!(
+        decide(&mut browser, &page, "deny", &[], true).fields()["error"],
+        "access_denied"
+    );
     assert_eq!(gatepost.database.count("consents"), 0);
     assert!(asks(&browser.visit(&path(&[]))));
     let page = browser.visit(&path(&[]));
     for decision in ["", "Allow", "continue", "cancel", "sign_out"] {
-        decide(&mut browser, &page, decision, &["profile"], true).assert_error_page(400, "GP1505", decision);
+        decide(&mut browser, &page, decision, &["profile"], true)
+            .assert_error_page(400, "GP1505", decision);
     }
 }
 
@@ -133,25 +204,62 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
 fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
     let page = browser.visit(&path(&[]));
     assert!(page.text().contains("name=\"remember\""));
-    let once = decide(&mut browser, &page, "allow", &["profile", "orders.read"], false);
+    let once = decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "orders.read"],
+        false,
+    );
     tokens(&gatepost, &once);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
     let page = browser.visit(&path(&[]));
-    decide(&mut browser, &page, "allow", &["profile", "orders.read"], true);
+    decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "orders.read"],
+        true,
+    );
     assert_eq!(silent_error(&mut browser, &[]), None);
     tokens(&gatepost, &browser.visit(&path(&[])));
     // The same or less needs no question, more does.
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid profile")]), None);
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid profile")]),
+        None
+    );
     let more = [("scope", "openid profile terms orders.read email")];
-    assert_eq!(silent_error(&mut browser, &more).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &more).as_deref(),
+        Some("consent_required")
+    );
     let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
-    assert_eq!(silent_error(&mut browser, &claims).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &claims).as_deref(),
+        Some("consent_required")
+    );
     let page = browser.visit(&path(&claims));
-    assert!(asks(&page) && page.text().contains("E-mail address"), "{}", page.text());
-    decide(&mut browser, &page, "allow", &["profile", "orders.read"], true);
+    assert!(
+        asks(&page) && page.text().contains("E-mail address"),
+        "{}",
+        page.text()
+    );
+    decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "orders.read"],
+        true,
+    );
     assert_eq!(silent_error(&mut browser, &claims), None);
     // Allowing something else does not take back what was allowed before.
     let page = browser.visit(&path(&[("scope", "openid email")]));
@@ -170,12 +278,21 @@ fn what_was_unticked_is_asked_about_again() {
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     decide(&mut browser, &page, "allow", &["orders.read"], true);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid terms orders.read")]), None);
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid terms orders.read")]),
+        None
+    );
     // Unticking later what was allowed before takes it back.
     let page = browser.visit(&path(&[("prompt", "consent")]));
     decide(&mut browser, &page, "allow", &[], true);
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid orders.read")]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid orders.read")]).as_deref(),
+        Some("consent_required")
+    );
 }
 
 #[test]
@@ -185,14 +302,35 @@ fn prompt_consent_asks_every_time_and_every_client() {
     for _ in 0..2 {
         let page = browser.visit(&path(&[("prompt", "consent")]));
         assert!(asks(&page));
-        assert!(decide(&mut browser, &page, "allow", &["profile", "orders.read"], true).query().contains_key("code"));
+        assert!(
+            decide(
+                &mut browser,
+                &page,
+                "allow",
+                &["profile", "orders.read"],
+                true
+            )
+            .query()
+            .contains_key("code")
+        );
         let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "consent")]));
         assert!(asks(&page));
-        assert!(decide(&mut browser, &page, "allow", &["profile"], true).query().contains_key("code"));
+        assert!(
+            decide(&mut browser, &page, "allow", &["profile"], true)
+                .query()
+                .contains_key("code")
+        );
     }
     // What was agreed to on that page is remembered; where nothing is required, nothing is asked.
     assert_eq!(silent_error(&mut browser, &[]), None);
-    code(&mut browser, &authorize_path("conf1", RP1, &[("scope", "openid email"), ("prompt", "none")]));
+    code(
+        &mut browser,
+        &authorize_path(
+            "conf1",
+            RP1,
+            &[("scope", "openid email"), ("prompt", "none")],
+        ),
+    );
 }
 
 #[test]
@@ -204,18 +342,34 @@ fn nobody_else_can_answer_the_page() {
     let login = attacker.visit(&path(&[]));
     let answer = sign_in(&mut attacker, &login, "bob", BOB_PASSWORD);
     let attackers_page = attacker.follow(answer);
-    let other_request = browser.visit(&path(&[("state", "other")])).fields().remove("form_token").unwrap();
-    let logout = browser.get("/logout").fields().remove("form_token").unwrap();
+    let other_request = browser
+        .visit(&path(&[("state", "other")]))
+        .fields()
+        .remove("form_token")
+        .unwrap();
+    let logout = browser
+        .get("/logout")
+        .fields()
+        .remove("form_token")
+        .unwrap();
     let login_token = login.fields().remove("form_token").unwrap();
     let attackers = attackers_page.fields().remove("form_token").unwrap();
     for token in ["", "x", &other_request, &logout, &login_token, &attackers] {
-        let form = [("form_token", token), ("decision", "allow"), ("scope", "profile"), ("remember", "true")];
+        let form = [
+            ("form_token", token),
+            ("decision", "allow"),
+            ("scope", "profile"),
+            ("remember", "true"),
+        ];
         for address in [page.action(), attackers_page.action()] {
             if token == attackers && address == attackers_page.action() {
                 continue;
             }
             let answer = browser.post(&address, &form);
-            assert!(asks(&answer) && answer.header("location").is_none(), "{token}");
+            assert!(
+                asks(&answer) && answer.header("location").is_none(),
+                "{token}"
+            );
             assert!(answer.text().contains("Alice Smith"), "{}", answer.text());
         }
     }
@@ -223,16 +377,34 @@ fn nobody_else_can_answer_the_page() {
     let form = [("form_token", attackers.as_str()), ("decision", "allow")];
     assert!(asks(&browser.post(&attackers_page.action(), &form)));
     let token = page.fields().remove("form_token").unwrap();
-    let form = [("form_token", token.as_str()), ("decision", "allow"), ("scope", "profile")];
-    for headers in [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")] {
-        browser.post_from(&page.action(), &[headers], &form).assert_error_page(403, "GP1009", headers.1);
+    let form = [
+        ("form_token", token.as_str()),
+        ("decision", "allow"),
+        ("scope", "profile"),
+    ];
+    for headers in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ] {
+        browser
+            .post_from(&page.action(), &[headers], &form)
+            .assert_error_page(403, "GP1009", headers.1);
     }
     let mut without_cookies = gatepost.browser();
     let answer = without_cookies.post(&page.action(), &form);
-    assert!(without_cookies.follow(answer).text().contains("name=\"password\""));
+    assert!(
+        without_cookies
+            .follow(answer)
+            .text()
+            .contains("name=\"password\"")
+    );
     assert_eq!(gatepost.database.count("consents"), 0);
     // A GET decides nothing.
-    let address = format!("{}&form_token={token}&decision=allow&scope=profile", page.action());
+    let address = format!(
+        "{}&form_token={token}&decision=allow&scope=profile",
+        page.action()
+    );
     assert!(asks(&browser.get(&address)));
 }
 
@@ -246,16 +418,32 @@ fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     let again = decide(&mut browser, &page, "allow", &["profile"], true);
     assert!(asks(&again), "{}", again.text());
-    assert!(again.text().contains("<bdi>Bob</bdi>") && !again.text().contains("Alice"), "{}", again.text());
+    assert!(
+        again.text().contains("<bdi>Bob</bdi>") && !again.text().contains("Alice"),
+        "{}",
+        again.text()
+    );
     assert!(again.text().contains("changed while this page was open"));
     assert_eq!(gatepost.database.count("consents"), 0);
-    assert!(decide(&mut browser, &again, "allow", &["profile"], false).query().contains_key("code"));
+    assert!(
+        decide(&mut browser, &again, "allow", &["profile"], false)
+            .query()
+            .contains_key("code")
+    );
     // Also when the same person signed in anew, and when nobody is signed in any more.
     let page = browser.visit(&path(&[]));
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
-    assert!(asks(&decide(&mut browser, &page, "allow", &["profile"], true)));
-    gatepost.database.run("UPDATE sessions SET ended_at = now()");
+    assert!(asks(&decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile"],
+        true
+    )));
+    gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = now()");
     let answer = decide(&mut browser, &page, "allow", &["profile"], true);
     assert!(browser.follow(answer).text().contains("name=\"password\""));
     assert_eq!(gatepost.database.count("consents"), 0);
@@ -267,12 +455,26 @@ fn another_account_can_be_chosen_from_the_page() {
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     let login = decide(&mut browser, &page, "another", &[], false);
-    assert!(login.text().contains("name=\"password\"") && !login.text().contains("alice"), "{}", login.text());
+    assert!(
+        login.text().contains("name=\"password\"") && !login.text().contains("alice"),
+        "{}",
+        login.text()
+    );
     let answer = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     let page = browser.follow(answer);
-    assert!(asks(&page) && page.text().contains("<bdi>Bob</bdi>"), "{}", page.text());
-    let got = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["profile"], false));
-    assert_eq!(userinfo(&gatepost, got["access_token"].as_str().unwrap()).json()["name"], "Bob");
+    assert!(
+        asks(&page) && page.text().contains("<bdi>Bob</bdi>"),
+        "{}",
+        page.text()
+    );
+    let got = tokens(
+        &gatepost,
+        &decide(&mut browser, &page, "allow", &["profile"], false),
+    );
+    assert_eq!(
+        userinfo(&gatepost, got["access_token"].as_str().unwrap()).json()["name"],
+        "Bob"
+    );
 }
 
 #[test]
@@ -290,20 +492,42 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
     for uri in ["http://127.0.0.1:5000/cb", "com.example.app:/cb"] {
         for _ in 0..2 {
             let page = browser.visit(&authorize_path("native", uri, &[]));
-            assert!(asks(&page) && !page.text().contains("name=\"remember\""), "{}", page.text());
+            assert!(
+                asks(&page) && !page.text().contains("name=\"remember\""),
+                "{}",
+                page.text()
+            );
             let answer = decide(&mut browser, &page, "allow", &["profile"], true);
-            assert!(answer.location().starts_with(&format!("{uri}?code=")), "{}", answer.location());
+            assert!(
+                answer.location().starts_with(&format!("{uri}?code=")),
+                "{}",
+                answer.location()
+            );
         }
         let silent = browser.get(&authorize_path("native", uri, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "consent_required");
     }
-    assert_eq!(gatepost.database.count("consents"), 0, "none was offered to be remembered");
-    code(&mut browser, &authorize_path("trusted", "com.example.trusted:/cb", &[("prompt", "none")]));
+    assert_eq!(
+        gatepost.database.count("consents"),
+        0,
+        "none was offered to be remembered"
+    );
+    code(
+        &mut browser,
+        &authorize_path("trusted", "com.example.trusted:/cb", &[("prompt", "none")]),
+    );
     // On loopback the registration may say that it is remembered.
     let page = browser.visit(&authorize_path("spa", spa, &[]));
-    assert!(asks(&page) && page.text().contains("name=\"remember\""), "{}", page.text());
+    assert!(
+        asks(&page) && page.text().contains("name=\"remember\""),
+        "{}",
+        page.text()
+    );
     decide(&mut browser, &page, "allow", &["profile"], true);
-    code(&mut browser, &authorize_path("spa", spa, &[("prompt", "none")]));
+    code(
+        &mut browser,
+        &authorize_path("spa", spa, &[("prompt", "none")]),
+    );
 }
 
 #[test]
@@ -311,18 +535,53 @@ fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    let got = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["profile", "orders.read"], true));
+    let got = tokens(
+        &gatepost,
+        &decide(
+            &mut browser,
+            &page,
+            "allow",
+            &["profile", "orders.read"],
+            true,
+        ),
+    );
     let in_flight = code(&mut browser, &path(&[]));
     let of_another_client = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(userinfo(&gatepost, got["access_token"].as_str().unwrap()).status, 200);
-    gatepost.database.run("UPDATE consents SET scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'");
+    assert_eq!(
+        userinfo(&gatepost, got["access_token"].as_str().unwrap()).status,
+        200
+    );
+    gatepost.database.run(
+        "UPDATE consents SET scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'",
+    );
     let refused = redeem_as(&gatepost, CONF2, RP2, &in_flight);
-    assert_eq!((refused.status, &refused.json()["error"]), (400, &json!("invalid_grant")));
-    assert_eq!(userinfo(&gatepost, got["access_token"].as_str().unwrap()).status, 401);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
-    assert_eq!(crate::support::flow::redeem(&gatepost, &of_another_client).status, 200);
+    assert_eq!(
+        (refused.status, &refused.json()["error"]),
+        (400, &json!("invalid_grant"))
+    );
+    assert_eq!(
+        userinfo(&gatepost, got["access_token"].as_str().unwrap()).status,
+        401
+    );
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
+    assert_eq!(
+        crate::support::flow::redeem(&gatepost, &of_another_client).status,
+        200
+    );
     let page = browser.visit(&path(&[]));
-    tokens(&gatepost, &decide(&mut browser, &page, "allow", &["profile", "orders.read"], true));
+    tokens(
+        &gatepost,
+        &decide(
+            &mut browser,
+            &page,
+            "allow",
+            &["profile", "orders.read"],
+            true,
+        ),
+    );
     assert_eq!(silent_error(&mut browser, &[]), None);
 }
 
@@ -333,16 +592,31 @@ fn a_consent_lapses_when_its_time_is_over() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    decide(&mut browser, &page, "allow", &["profile", "orders.read"], true);
+    decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "orders.read"],
+        true,
+    );
     assert_eq!(silent_error(&mut browser, &[]), None);
-    let earlier =
-        "UPDATE consents SET granted_at = granted_at - interval '1 day', expires_at = expires_at - interval '1 day'";
+    let earlier = "UPDATE consents SET granted_at = granted_at - interval '1 day', expires_at = expires_at - interval '1 day'";
     gatepost.database.run(earlier);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
-    // What the user agreed to for a day does not last longer because the client's registration changed.
-    registered["clients"][1].as_object_mut().unwrap().remove("consent_lifetime");
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
+    // What the user agreed to for a day does not last longer because the client's registration
+    // changed.
+    registered["clients"][1]
+        .as_object_mut()
+        .unwrap()
+        .remove("consent_lifetime");
     gatepost.apply(&registered);
-    assert_eq!(silent_error(&mut browser, &[]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[]).as_deref(),
+        Some("consent_required")
+    );
 }
 
 #[test]
@@ -354,7 +628,16 @@ fn a_client_that_may_not_have_it_remembered_asks_again() {
     for _ in 0..2 {
         let page = browser.visit(&path(&[]));
         assert!(asks(&page) && !page.text().contains("name=\"remember\""));
-        tokens(&gatepost, &decide(&mut browser, &page, "allow", &["profile", "orders.read"], true));
+        tokens(
+            &gatepost,
+            &decide(
+                &mut browser,
+                &page,
+                "allow",
+                &["profile", "orders.read"],
+                true,
+            ),
+        );
     }
     assert_eq!(gatepost.database.count("consents"), 0);
 }
@@ -368,14 +651,22 @@ fn a_request_that_was_registered_away_meanwhile_is_refused() {
     let mut narrowed = registered.clone();
     narrowed["clients"][1]["scope"] = json!("openid terms profile");
     gatepost.apply(&narrowed);
-    let answer = decide(&mut browser, &page, "allow", &["profile", "orders.read"], true);
+    let answer = decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "orders.read"],
+        true,
+    );
     assert_eq!(answer.query()["error"], "invalid_scope");
     narrowed["clients"][1]["redirect_uris"] = json!(["https://rp2.example/moved"]);
     gatepost.apply(&narrowed);
-    decide(&mut browser, &page, "allow", &["profile"], true).assert_error_page(400, "GP1105", "moved");
+    decide(&mut browser, &page, "allow", &["profile"], true)
+        .assert_error_page(400, "GP1105", "moved");
     narrowed["clients"][1]["enabled"] = json!(false);
     gatepost.apply(&narrowed);
-    decide(&mut browser, &page, "allow", &["profile"], true).assert_error_page(400, "GP1103", "disabled");
+    decide(&mut browser, &page, "allow", &["profile"], true)
+        .assert_error_page(400, "GP1103", "disabled");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
 
@@ -387,11 +678,25 @@ fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[("scope", "openid profile email")]));
     decide(&mut browser, &page, "allow", &["profile", "email"], true);
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]), None);
-    gatepost.database.run("UPDATE consents SET granted_at = granted_at - interval '90 days'");
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid email")]),
+        None
+    );
+    gatepost
+        .database
+        .run("UPDATE consents SET granted_at = granted_at - interval '90 days'");
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid email")]).as_deref(),
+        Some("consent_required")
+    );
     let page = browser.visit(&path(&[("scope", "openid orders.read")]));
     decide(&mut browser, &page, "allow", &["orders.read"], true);
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid orders.read")]), None);
-    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]).as_deref(), Some("consent_required"));
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid orders.read")]),
+        None
+    );
+    assert_eq!(
+        silent_error(&mut browser, &[("scope", "openid email")]).as_deref(),
+        Some("consent_required")
+    );
 }

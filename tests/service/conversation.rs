@@ -1,5 +1,5 @@
-//! The sign-in as one conversation: for each page and each step, which page or answer comes next. The table says what the
-//! pages do on purpose, as a browser sees it.
+//! The sign-in as one conversation: for each page and each step, which page or answer comes next.
+//! The table says what the pages do on purpose, as a browser sees it.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,12 @@ struct Row {
 }
 
 const fn row(request: &'static str, who: Who, moves: &'static str, ends: &'static str) -> Row {
-    Row { request, who, moves, ends }
+    Row {
+        request,
+        who,
+        moves,
+        ends,
+    }
 }
 
 const ROWS: &[Row] = &[
@@ -59,20 +64,40 @@ const ROWS: &[Row] = &[
     row("conf1 prompt=none", Nobody, "ask", "error: login_required"),
     row("conf1 prompt=none", Alice, "ask", "code"),
     row("conf2 prompt=none", Alice, "ask", "error: consent_required"),
-    row("strong prompt=none", Alice, "ask", "error: unmet_authentication_requirements"),
-    row("strong prompt=none", FayByPassword, "ask", "error: interaction_required"),
+    row(
+        "strong prompt=none",
+        Alice,
+        "ask",
+        "error: unmet_authentication_requirements",
+    ),
+    row(
+        "strong prompt=none",
+        FayByPassword,
+        "ask",
+        "error: interaction_required",
+    ),
     row("conf1 prompt=none", Alice, "ask-by-post follow", "code"),
     // The sign-in page: what it shows.
     row("conf1", Nobody, "ask follow", "page: sign in"),
     row("conf1", Alice, "ask-by-post follow", "code"),
     row("conf1 prompt=login", Alice, "ask follow", "page: sign in"),
-    row("conf1 prompt=select_account", Alice, "ask follow", "page: choose account"),
+    row(
+        "conf1 prompt=select_account",
+        Alice,
+        "ask follow",
+        "page: choose account",
+    ),
     row("conf2", Alice, "ask-by-post follow", "to /consent"),
     row("closed", Alice, "ask-by-post follow", "page: not open"),
     row("strong", Alice, "ask follow", "page: add an app"),
     row("strong", FayByPassword, "ask follow", "page: second factor"),
     row("only-up", Nobody, "ask-by-post follow", "to the provider"),
-    row("conf1", Alice, "ask-by-post follow-as-someone-else", "page: sign in"),
+    row(
+        "conf1",
+        Alice,
+        "ask-by-post follow-as-someone-else",
+        "page: sign in",
+    ),
     // HEAD shows nothing.
     row("conf1", Alice, "ask-by-post head", "nothing"),
     row("conf2", Alice, "ask-by-post head", "to /consent"),
@@ -80,68 +105,263 @@ const ROWS: &[Row] = &[
     row("conf1", Nobody, "ask follow sign-in", "code"),
     row("conf2", Nobody, "ask follow sign-in", "to /consent"),
     row("conf1 prompt=login", Alice, "ask follow sign-in", "code"),
-    row("conf1 prompt=select_account", Nobody, "ask follow sign-in", "code"),
+    row(
+        "conf1 prompt=select_account",
+        Nobody,
+        "ask follow sign-in",
+        "code",
+    ),
     row("closed", Nobody, "ask follow sign-in", "page: not open"),
     row("strong", Nobody, "ask follow sign-in", "page: add an app"),
-    row("conf1", Nobody, "ask follow press:cancel", "error: access_denied"),
-    row("conf1", Nobody, "ask follow forget-cookies sign-in", "page: sign in"),
-    row("conf1", Nobody, "ask follow press:continue", "error page: GP1505"),
-    row("conf1 claims=bob", Nobody, "ask follow sign-in", "error: login_required"),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow press:cancel",
+        "error: access_denied",
+    ),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow forget-cookies sign-in",
+        "page: sign in",
+    ),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow press:continue",
+        "error page: GP1505",
+    ),
+    row(
+        "conf1 claims=bob",
+        Nobody,
+        "ask follow sign-in",
+        "error: login_required",
+    ),
     // The account chooser.
-    row("conf1 prompt=select_account", Alice, "ask follow press:continue", "code"),
-    row("conf1 prompt=select_account", Alice, "ask follow press:another", "page: sign in"),
-    row("conf1 prompt=select_account", Alice, "ask follow press:cancel", "error: access_denied"),
-    row("conf2 prompt=select_account", Alice, "ask follow press:continue", "page: consent"),
-    row("strong prompt=select_account", Alice, "ask follow press:continue", "page: add an app"),
-    row("conf1 prompt=login,select_account", Alice, "ask follow", "page: sign in"),
+    row(
+        "conf1 prompt=select_account",
+        Alice,
+        "ask follow press:continue",
+        "code",
+    ),
+    row(
+        "conf1 prompt=select_account",
+        Alice,
+        "ask follow press:another",
+        "page: sign in",
+    ),
+    row(
+        "conf1 prompt=select_account",
+        Alice,
+        "ask follow press:cancel",
+        "error: access_denied",
+    ),
+    row(
+        "conf2 prompt=select_account",
+        Alice,
+        "ask follow press:continue",
+        "page: consent",
+    ),
+    row(
+        "strong prompt=select_account",
+        Alice,
+        "ask follow press:continue",
+        "page: add an app",
+    ),
+    row(
+        "conf1 prompt=login,select_account",
+        Alice,
+        "ask follow",
+        "page: sign in",
+    ),
     row("closed", Alice, "ask press:another", "page: sign in"),
     // The second factor, after a password and in a session.
-    row("conf1", Nobody, "ask follow sign-in-as-fay", "page: second factor"),
-    row("conf1", Nobody, "ask follow sign-in-as-fay type-code", "code"),
-    row("conf2", Nobody, "ask follow sign-in-as-fay type-code", "to /consent"),
-    row("conf1", Nobody, "ask follow sign-in-as-fay type-wrong-code", "page: second factor"),
-    row("conf1", Nobody, "ask follow sign-in-as-fay press:cancel", "error: access_denied"),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow sign-in-as-fay",
+        "page: second factor",
+    ),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow sign-in-as-fay type-code",
+        "code",
+    ),
+    row(
+        "conf2",
+        Nobody,
+        "ask follow sign-in-as-fay type-code",
+        "to /consent",
+    ),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow sign-in-as-fay type-wrong-code",
+        "page: second factor",
+    ),
+    row(
+        "conf1",
+        Nobody,
+        "ask follow sign-in-as-fay press:cancel",
+        "error: access_denied",
+    ),
     row("strong", FayByPassword, "ask follow type-code", "code"),
-    row("strong", FayByPassword, "ask follow press:cancel", "error: unmet_authentication_requirements"),
-    row("conf1 acr_values=2", FayByPassword, "ask follow", "page: second factor"),
-    row("conf1 acr_values=2", FayByPassword, "ask follow press:not_now", "code"),
-    row("strong", Alice, "ask follow add-app", "page: recovery codes"),
+    row(
+        "strong",
+        FayByPassword,
+        "ask follow press:cancel",
+        "error: unmet_authentication_requirements",
+    ),
+    row(
+        "conf1 acr_values=2",
+        FayByPassword,
+        "ask follow",
+        "page: second factor",
+    ),
+    row(
+        "conf1 acr_values=2",
+        FayByPassword,
+        "ask follow press:not_now",
+        "code",
+    ),
+    row(
+        "strong",
+        Alice,
+        "ask follow add-app",
+        "page: recovery codes",
+    ),
     row("strong", Alice, "ask follow add-app press:continue", "code"),
-    row("strong", Alice, "ask follow press:cancel", "error: unmet_authentication_requirements"),
+    row(
+        "strong",
+        Alice,
+        "ask follow press:cancel",
+        "error: unmet_authentication_requirements",
+    ),
     // The consent page.
-    row("conf2", Nobody, "ask follow sign-in follow", "page: consent"),
+    row(
+        "conf2",
+        Nobody,
+        "ask follow sign-in follow",
+        "page: consent",
+    ),
     row("conf2", Alice, "ask follow press:allow", "code"),
-    row("conf2", Alice, "ask follow press:deny", "error: access_denied"),
+    row(
+        "conf2",
+        Alice,
+        "ask follow press:deny",
+        "error: access_denied",
+    ),
     row("conf2", Alice, "ask follow press:another", "page: sign in"),
-    row("conf2", Alice, "ask follow forget-cookies press:allow", "to /login"),
+    row(
+        "conf2",
+        Alice,
+        "ask follow forget-cookies press:allow",
+        "to /login",
+    ),
     row("conf1", Alice, "ask-by-post open:/consent", "code"),
-    row("conf1 prompt=login", Alice, "ask-by-post open:/consent", "to /login"),
+    row(
+        "conf1 prompt=login",
+        Alice,
+        "ask-by-post open:/consent",
+        "to /login",
+    ),
     row("conf1", Nobody, "ask-by-post open:/consent", "to /login"),
-    row("conf1", Alice, "ask-by-post open:/device", "error page: GP1504"),
+    row(
+        "conf1",
+        Alice,
+        "ask-by-post open:/device",
+        "error page: GP1504",
+    ),
     // Providers: no round and round.
     row("only-up", Guest, "ask", "code"),
     row("conf1", Nobody, "ask follow provider:up", "to the provider"),
     row("only-up prompt=login", Guest, "ask", "to the provider"),
-    row("only-up claims=bob", Nobody, "ask travel", "error: login_required"),
-    row("conf2 acr_values=idp:up", Nobody, "ask travel", "page: consent"),
+    row(
+        "only-up claims=bob",
+        Nobody,
+        "ask travel",
+        "error: login_required",
+    ),
+    row(
+        "conf2 acr_values=idp:up",
+        Nobody,
+        "ask travel",
+        "page: consent",
+    ),
     // A device: no address leads past the page that asks for its code.
     row("device", Nobody, "device", "page: user code"),
     row("device", Nobody, "device type-user-code", "page: sign in"),
-    row("device", Nobody, "device type-user-code sign-in", "page: device question"),
-    row("device", Nobody, "device type-user-code sign-in open:/login", "to /device"),
-    row("device", Alice, "device type-user-code", "page: device question"),
-    row("device", Alice, "device type-user-code open:/device", "page: user code"),
-    row("device", Alice, "device type-user-code open:/consent", "error page: GP1504"),
-    row("device", Alice, "device type-user-code press:allow", "page: device connected"),
-    row("device", Alice, "device type-user-code press:deny", "page: device refused"),
-    row("device", Nobody, "device type-user-code press:cancel", "to /device"),
-    row("device", Alice, "device type-user-code forget-cookies press:allow", "page: user code"),
-    row("device", Nobody, "device type-user-code sign-in-as-fay type-code", "page: device question"),
+    row(
+        "device",
+        Nobody,
+        "device type-user-code sign-in",
+        "page: device question",
+    ),
+    row(
+        "device",
+        Nobody,
+        "device type-user-code sign-in open:/login",
+        "to /device",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code",
+        "page: device question",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code open:/device",
+        "page: user code",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code open:/consent",
+        "error page: GP1504",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code press:allow",
+        "page: device connected",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code press:deny",
+        "page: device refused",
+    ),
+    row(
+        "device",
+        Nobody,
+        "device type-user-code press:cancel",
+        "to /device",
+    ),
+    row(
+        "device",
+        Alice,
+        "device type-user-code forget-cookies press:allow",
+        "page: user code",
+    ),
+    row(
+        "device",
+        Nobody,
+        "device type-user-code sign-in-as-fay type-code",
+        "page: device question",
+    ),
     // The account page.
     row("account", Nobody, "account", "to /login"),
     row("account", Nobody, "account follow sign-in", "to /account"),
     row("account", Nobody, "account follow press:cancel", "to /"),
-    row("account", Nobody, "account follow sign-in-as-fay type-code", "to /account"),
+    row(
+        "account",
+        Nobody,
+        "account follow sign-in-as-fay type-code",
+        "to /account",
+    ),
     row("account", Alice, "account", "page: account"),
 ];
 
@@ -187,7 +407,10 @@ impl<'a> Scene<'a> {
             sealed: String::new(),
         };
         // A code of an app counts once; each row has one of its own.
-        house.gatepost.database.run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
+        house
+            .gatepost
+            .database
+            .run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
         house.gatepost.database.run(
             "DELETE FROM authenticators WHERE sub = (SELECT sub FROM users WHERE username = 'alice');
              UPDATE users SET strongest_acr = '1' WHERE username = 'alice'",
@@ -201,7 +424,10 @@ impl<'a> Scene<'a> {
                 house.gatepost.database.run(
                     "UPDATE sessions SET acr = '1', amr = '{pwd}' WHERE sub = (SELECT sub FROM users WHERE username = 'fay')",
                 );
-                house.gatepost.database.run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
+                house
+                    .gatepost
+                    .database
+                    .run("UPDATE authenticators SET last_step = 0 WHERE kind = 'totp'");
             }
             Guest => {
                 let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
@@ -223,11 +449,18 @@ impl<'a> Scene<'a> {
         let changes: Vec<(&str, String)> = words
             .map(|word| {
                 let (name, value) = word.split_once('=').unwrap();
-                let value = if name == "claims" { String::from(BOBS_SUBJECT) } else { value.replace(',', " ") };
+                let value = if name == "claims" {
+                    String::from(BOBS_SUBJECT)
+                } else {
+                    value.replace(',', " ")
+                };
                 (name, value)
             })
             .collect();
-        let changes: Vec<(&str, &str)> = changes.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let changes: Vec<(&str, &str)> = changes
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         authorize_path(client_id, redirect_uri, &changes)
     }
 
@@ -235,10 +468,10 @@ impl<'a> Scene<'a> {
         moves.split(' ').for_each(|one| self.make(one));
     }
 
-    /// Makes one move:
-    /// `ask`, `ask-by-post` the authorize endpoint; `account` and `device` open those pages; `follow` goes where the last
-    /// answer sends, once; `open:PAGE` and `head` open a page of the same sealed request; `press:X` sends the page's form
-    /// with that decision; `travel` goes to the provider and back until Gatepost shows something or tells the client.
+    /// Makes one move: `ask`, `ask-by-post` the authorize endpoint; `account` and `device` open
+    /// those pages; `follow` goes where the last answer sends, once; `open:PAGE` and `head` open a
+    /// page of the same sealed request; `press:X` sends the page's form with that decision;
+    /// `travel` goes to the provider and back until Gatepost shows something or tells the client.
     fn make(&mut self, one: &str) {
         let (verb, argument) = one.split_once(':').unwrap_or((one, ""));
         let answer = match verb {
@@ -270,7 +503,11 @@ impl<'a> Scene<'a> {
             "provider" => self.send(&[("identity_provider", argument)]),
             "press" => self.send(&[("decision", argument)]),
             "type-user-code" => {
-                let started = device::start(&self.house.gatepost, device::TV, &[("scope", "openid profile")]);
+                let started = device::start(
+                    &self.house.gatepost,
+                    device::TV,
+                    &[("scope", "openid profile")],
+                );
                 self.send(&[("user_code", device::user_code(&started))])
             }
             "forget-cookies" => {
@@ -287,8 +524,13 @@ impl<'a> Scene<'a> {
     fn ask_by_post(&mut self) -> Answer {
         let path = self.path();
         let (page, query) = path.split_once('?').unwrap();
-        let form: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let form: Vec<(&str, &str)> = form.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let form: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let form: Vec<(&str, &str)> = form
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         self.browser.post(page, &form)
     }
 
@@ -297,8 +539,9 @@ impl<'a> Scene<'a> {
         let page = self.last().clone();
         let hidden = page.fields();
         // The fields of the form for passkeys stay out.
-        let kept =
-            ["form_token", "app", "someone_else"].iter().filter_map(|name| Some((*name, hidden.get(*name)?.as_str())));
+        let kept = ["form_token", "app", "someone_else"]
+            .iter()
+            .filter_map(|name| Some((*name, hidden.get(*name)?.as_str())));
         let form: Vec<(&str, &str)> = kept.chain(fields.iter().copied()).collect();
         self.browser.post(&page.action(), &form)
     }
@@ -307,12 +550,20 @@ impl<'a> Scene<'a> {
     fn travel(&mut self) -> Answer {
         let mut answer = self.last().clone();
         for _ in 0..6 {
-            let Some(location) = answer.header("location").map(str::to_owned) else { break };
+            let Some(location) = answer.header("location").map(str::to_owned) else {
+                break;
+            };
             if location.starts_with('/') || location.starts_with(&self.house.gatepost.base_url) {
                 answer = self.browser.get(&location);
             } else if location.starts_with(self.house.up.issuer()) {
                 let (origin, _) = location.split_at(self.house.up.issuer().len());
-                let port = origin.rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
+                let port = origin
+                    .rsplit(':')
+                    .next()
+                    .unwrap()
+                    .trim_end_matches('/')
+                    .parse()
+                    .unwrap();
                 answer = Browser::new(port, origin).get(&location);
             } else {
                 break;
@@ -335,7 +586,9 @@ impl<'a> Scene<'a> {
 /// A word for what the browser has.
 fn seen(house: &House, answer: &Answer) -> String {
     if let Some(location) = answer.header("location") {
-        let path = location.strip_prefix(&house.gatepost.base_url).unwrap_or(location);
+        let path = location
+            .strip_prefix(&house.gatepost.base_url)
+            .unwrap_or(location);
         if path.starts_with('/') {
             return format!("to {}", path.split('?').next().unwrap());
         }
@@ -369,13 +622,19 @@ fn seen(house: &House, answer: &Answer) -> String {
     }
     if text.contains("value=\"allow\"") {
         let is_of_device = answer.action().starts_with("/device");
-        return String::from(if is_of_device { "page: device question" } else { "page: consent" });
+        return String::from(if is_of_device {
+            "page: device question"
+        } else {
+            "page: consent"
+        });
     }
     if let Some((_, page)) = marks.iter().find(|(mark, _)| text.contains(mark)) {
         return String::from(*page);
     }
     let reason = text.find("GP1").and_then(|at| text.get(at..at + 6));
-    reason.map(|reason| format!("error page: {reason}")).unwrap_or_else(|| panic!("an unknown page: {text}"))
+    reason
+        .map(|reason| format!("error page: {reason}"))
+        .unwrap_or_else(|| panic!("an unknown page: {text}"))
 }
 
 #[test]
@@ -387,8 +646,17 @@ fn each_page_and_step_leads_where_the_table_says() {
         scene.make_all(row.moves);
         let ends = seen(&house, scene.last());
         if ends != row.ends {
-            wrong.push(format!("{} {:?}: {}: {ends}, not {}", row.request, row.who, row.moves, row.ends));
+            wrong.push(format!(
+                "{} {:?}: {}: {ends}, not {}",
+                row.request, row.who, row.moves, row.ends
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} rows:\n{}",
+        wrong.len(),
+        ROWS.len(),
+        wrong.join("\n")
+    );
 }

@@ -5,8 +5,8 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::device::{
-    BOX, DEVICE_CODE, TV, allow, decide, document, enter, poll, reach_decision, send_code, start, user_code,
-    with_devices,
+    BOX, DEVICE_CODE, TV, allow, decide, document, enter, poll, reach_decision, send_code, start,
+    user_code, with_devices,
 };
 use crate::support::flow::{assert_refused, authorize_path, issued, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
@@ -21,20 +21,38 @@ fn serve() -> Gatepost {
 
 fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("X-Forwarded-For"), address.to_owned()));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), address.to_owned()));
     browser
 }
 
 fn asks_for_the_code(page: &Answer) -> String {
-    assert_eq!((page.status, page.action().as_str()), (200, "/device"), "{}", page.text());
-    assert!(!page.text().contains("name=\"decision\""), "{}", page.text());
+    assert_eq!(
+        (page.status, page.action().as_str()),
+        (200, "/device"),
+        "{}",
+        page.text()
+    );
+    assert!(
+        !page.text().contains("name=\"decision\""),
+        "{}",
+        page.text()
+    );
     page.attribute("id=\"user-code\"", "value").unwrap()
 }
 
 fn asks_for_a_decision(page: &Answer, code: &str, client_name: &str) {
     let text = page.text();
     assert_eq!(page.status, 200, "{text}");
-    for shown in [code, client_name, "value=\"allow\"", "value=\"deny\"", "Is this your device?", "sent you the code"] {
+    for shown in [
+        code,
+        client_name,
+        "value=\"allow\"",
+        "value=\"deny\"",
+        "Is this your device?",
+        "sent you the code",
+    ] {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     assert_eq!(page.header("referrer-policy"), Some("same-origin"));
@@ -42,7 +60,12 @@ fn asks_for_a_decision(page: &Answer, code: &str, client_name: &str) {
 
 fn decided(gatepost: &Gatepost) -> i64 {
     let counted = "SELECT count(*) FROM device_authorizations WHERE decided_at IS NOT NULL";
-    gatepost.database.client().query_one(counted, &[]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -53,12 +76,27 @@ fn a_typed_code_leads_over_the_sign_in_to_a_question_with_client_and_scopes() {
     let mut browser = gatepost.browser();
     let page = browser.get("/device");
     assert_eq!(asks_for_the_code(&page), "");
-    assert!(page.text().contains("Enter the code that your device shows."));
+    assert!(
+        page.text()
+            .contains("Enter the code that your device shows.")
+    );
     // Case, hyphens and spaces do not count.
-    let page = send_code(&mut browser, &page, &format!(" {} ", code.to_lowercase().replace('-', " ")));
-    assert!(page.text().contains("name=\"password\"") && page.text().contains("Television"), "{}", page.text());
+    let page = send_code(
+        &mut browser,
+        &page,
+        &format!(" {} ", code.to_lowercase().replace('-', " ")),
+    );
+    assert!(
+        page.text().contains("name=\"password\"") && page.text().contains("Television"),
+        "{}",
+        page.text()
+    );
     let again = sign_in(&mut browser, &page, "alice", "wrong");
-    assert!(again.text().contains("name=\"password\""), "{}", again.text());
+    assert!(
+        again.text().contains("name=\"password\""),
+        "{}",
+        again.text()
+    );
     let page = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
     asks_for_a_decision(&page, code, "Television");
     for scope in ["Your roles", "Read orders", "Change orders", "Alice Smith"] {
@@ -96,29 +134,60 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
     for mut browser in [gatepost.browser(), signed_in(&gatepost)] {
         let page = browser.get(&link);
         assert_eq!(asks_for_the_code(&page), code);
-        assert!(page.text().contains("exactly the code that your device shows"), "{}", page.text());
-        assert!(!page.text().contains("Television"), "nothing is told of the device yet");
+        assert!(
+            page.text()
+                .contains("exactly the code that your device shows"),
+            "{}",
+            page.text()
+        );
+        assert!(
+            !page.text().contains("Television"),
+            "nothing is told of the device yet"
+        );
     }
     let mut browser = signed_in(&gatepost);
     let page = browser.get(&link);
     let page = send_code(&mut browser, &page, code);
     asks_for_a_decision(&page, code, "Television");
     assert_eq!(decided(&gatepost), 0);
-    // The address of that page leads back to the code, in this browser and in any other, and so does the sign-in's.
+    // The address of that page leads back to the code, in this browser and in any other, and so
+    // does the sign-in's.
     let address = page.attribute("form ", "action").unwrap();
     for (browser, address) in [
         (&mut browser, address.clone()),
         (&mut gatepost.browser(), address.clone()),
-        (&mut signed_in(&gatepost), address.replace("/device", "/login")),
+        (
+            &mut signed_in(&gatepost),
+            address.replace("/device", "/login"),
+        ),
     ] {
         assert_eq!(asks_for_the_code(&browser.visit(&address)), code);
     }
     // What has not the form of a code is left out of the page.
-    for (typed, shown) in [("call%20%2B1%20555%20now", ""), ("%3Cscript%3E", ""), ("bcdfghjk", "BCDF-GHJK"), ("", "")] {
-        assert_eq!(asks_for_the_code(&gatepost.browser().get(&format!("/device?user_code={typed}"))), shown, "{typed}");
+    for (typed, shown) in [
+        ("call%20%2B1%20555%20now", ""),
+        ("%3Cscript%3E", ""),
+        ("bcdfghjk", "BCDF-GHJK"),
+        ("", ""),
+    ] {
+        assert_eq!(
+            asks_for_the_code(
+                &gatepost
+                    .browser()
+                    .get(&format!("/device?user_code={typed}"))
+            ),
+            shown,
+            "{typed}"
+        );
     }
-    gatepost.browser().get("/device?user_code=a&user_code=b").assert_error_page(400, "GP1002", "twice");
-    gatepost.browser().get("/device?r=nothing").assert_error_page(400, "GP1504", "no seal");
+    gatepost
+        .browser()
+        .get("/device?user_code=a&user_code=b")
+        .assert_error_page(400, "GP1002", "twice");
+    gatepost
+        .browser()
+        .get("/device?r=nothing")
+        .assert_error_page(400, "GP1504", "no seal");
 }
 
 /// RFC 8628 §5.4: whoever sent the link may sit at the device.
@@ -144,13 +213,25 @@ fn a_link_asks_whoever_is_signed_in_and_allowed_that_client_everything_before() 
         assert_eq!(asks_for_the_code(&page), user_code(&device));
         let page = send_code(&mut browser, &page, user_code(&device));
         asks_for_a_decision(&page, user_code(&device), "Television");
-        assert!(!page.text().contains("name=\"remember\""), "{require_consent}");
+        assert!(
+            !page.text().contains("name=\"remember\""),
+            "{require_consent}"
+        );
         assert_eq!(decided(&gatepost), 0, "{require_consent}");
-        assert_refused(&poll(&gatepost, "trusted-tv", &device), 400, "authorization_pending", "nobody decided");
+        assert_refused(
+            &poll(&gatepost, "trusted-tv", &device),
+            400,
+            "authorization_pending",
+            "nobody decided",
+        );
         // What the consent covers is no part of what they allow this device.
         decide(&mut browser, &page, "allow", &["profile"]);
         let tokens = poll(&gatepost, "trusted-tv", &device);
-        assert_eq!(issued(&tokens)["scope"], "openid profile", "{require_consent}");
+        assert_eq!(
+            issued(&tokens)["scope"],
+            "openid profile",
+            "{require_consent}"
+        );
     }
 }
 
@@ -162,7 +243,13 @@ fn wrong_expired_and_decided_codes_say_the_same() {
     allow(&mut browser, &used);
     let old = start(&gatepost, TV, &[]);
     gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second' WHERE decided_at IS NULL");
-    for typed in ["BCDF-GHJK", "nonsense", user_code(&used), user_code(&old), text(&old, "device_code")] {
+    for typed in [
+        "BCDF-GHJK",
+        "nonsense",
+        user_code(&used),
+        user_code(&old),
+        text(&old, "device_code"),
+    ] {
         let page = enter(&mut browser, typed);
         asks_for_the_code(&page);
         assert!(
@@ -170,22 +257,37 @@ fn wrong_expired_and_decided_codes_say_the_same() {
             "{}",
             page.text()
         );
-        assert_eq!(page.attribute("id=\"user-code\"", "aria-invalid").as_deref(), Some("true"));
+        assert_eq!(
+            page.attribute("id=\"user-code\"", "aria-invalid")
+                .as_deref(),
+            Some("true")
+        );
     }
     let page = enter(&mut browser, "");
-    assert!(page.text().contains("<title>Error:") && !page.text().contains(WRONG), "{}", page.text());
+    assert!(
+        page.text().contains("<title>Error:") && !page.text().contains(WRONG),
+        "{}",
+        page.text()
+    );
 }
 
 #[test]
 fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", "15")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", "15")],
+    );
     let device = start(&gatepost, TV, &[]);
     let mut guesser = browser_at(&gatepost, "192.0.2.7");
     let is_told_to_wait = |page: &Answer| {
         assert_eq!(page.status, 429, "{}", page.text());
         let seconds: u64 = page.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
-        assert!(page.text().contains("too many failed attempts"), "{}", page.text());
+        assert!(
+            page.text().contains("too many failed attempts"),
+            "{}",
+            page.text()
+        );
     };
     // Right ones and empty ones do not count.
     for typed in [user_code(&device), "", user_code(&device)] {
@@ -197,12 +299,19 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
     is_told_to_wait(&enter(&mut guesser, "BCDF-GHJK"));
     is_told_to_wait(&enter(&mut guesser, user_code(&device)));
     let mut other = browser_at(&gatepost, "192.0.2.8");
-    assert!(enter(&mut other, user_code(&device)).text().contains("name=\"password\""));
+    assert!(
+        enter(&mut other, user_code(&device))
+            .text()
+            .contains("name=\"password\"")
+    );
     for number in 0..5 {
         assert_eq!(enter(&mut other, &format!("{number}")).status, 200);
     }
     // Fifteen in all: now everybody waits.
-    is_told_to_wait(&enter(&mut browser_at(&gatepost, "2001:db8::1"), user_code(&device)));
+    is_told_to_wait(&enter(
+        &mut browser_at(&gatepost, "2001:db8::1"),
+        user_code(&device),
+    ));
     assert_eq!(gatepost.browser().get("/device").status, 200);
 }
 
@@ -219,28 +328,48 @@ fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
             })
             .collect::<Vec<_>>()
             .into_iter()
-            .map(|(mut browser, page)| scope.spawn(move || send_code(&mut browser, &page, "BCDF-GHJK").status))
+            .map(|(mut browser, page)| {
+                scope.spawn(move || send_code(&mut browser, &page, "BCDF-GHJK").status)
+            })
             .collect();
-        guesses.into_iter().map(|guess| guess.join().unwrap()).collect()
+        guesses
+            .into_iter()
+            .map(|guess| guess.join().unwrap())
+            .collect()
     });
     let of = |status| answers.iter().filter(|answer| **answer == status).count();
     // Where the server is busy it may say so; whoever is told that a code is wrong was one of ten.
-    assert_eq!((of(200), of(200) + of(429) + of(503)), (10, 150), "{answers:?}");
-    assert!(enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device)).text().contains("name=\"password\""));
+    assert_eq!(
+        (of(200), of(200) + of(429) + of(503)),
+        (10, 150),
+        "{answers:?}"
+    );
+    assert!(
+        enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device))
+            .text()
+            .contains("name=\"password\"")
+    );
 }
 
 #[test]
 fn a_decision_is_made_once_and_cannot_be_made_again() {
     let gatepost = serve();
     let mut browser = signed_in(&gatepost);
-    for (first, second, answer) in [("allow", "deny", None), ("deny", "allow", Some("access_denied"))] {
+    for (first, second, answer) in [
+        ("allow", "deny", None),
+        ("deny", "allow", Some("access_denied")),
+    ] {
         let device = start(&gatepost, BOX, &[]);
         let page = reach_decision(&mut browser, user_code(&device));
         assert_eq!(decide(&mut browser, &page, first, &[]).status, 200);
         for decision in [second, first] {
             decide(&mut browser, &page, decision, &[]).assert_error_page(400, "GP1607", decision);
         }
-        assert!(enter(&mut browser, user_code(&device)).text().contains(WRONG));
+        assert!(
+            enter(&mut browser, user_code(&device))
+                .text()
+                .contains(WRONG)
+        );
         match answer {
             None => drop(issued(&poll(&gatepost, BOX, &device))),
             Some(error) => assert_refused(&poll(&gatepost, BOX, &device), 400, error, first),
@@ -263,7 +392,11 @@ fn a_decision_is_made_once_and_cannot_be_made_again() {
             .into();
         tabs.into_iter().map(|tab| tab.join().unwrap()).collect()
     });
-    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 200).count(),
+        1,
+        "{statuses:?}"
+    );
     // Expired while the page was open.
     let device = start(&gatepost, BOX, &[]);
     let page = reach_decision(&mut browser, user_code(&device));
@@ -279,7 +412,10 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     let mut alice = signed_in(&gatepost);
     let page = enter(&mut alice, code);
     asks_for_a_decision(&page, code, "Television");
-    let (action, token) = (page.attribute("form ", "action").unwrap(), page.fields()["form_token"].clone());
+    let (action, token) = (
+        page.attribute("form ", "action").unwrap(),
+        page.fields()["form_token"].clone(),
+    );
     let form = [("form_token", token.as_str()), ("decision", "allow")];
 
     // Another session draws the page again for itself; no session asks for the code again.
@@ -288,7 +424,11 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     assert_eq!(sign_in(&mut bob, &login, "bob", BOB_PASSWORD).status, 303);
     let redrawn = bob.post(&action, &form);
     asks_for_a_decision(&redrawn, code, "Television");
-    assert!(redrawn.text().contains("Bob") && redrawn.text().contains("role=\"alert\""), "{}", redrawn.text());
+    assert!(
+        redrawn.text().contains("Bob") && redrawn.text().contains("role=\"alert\""),
+        "{}",
+        redrawn.text()
+    );
     asks_for_the_code(&gatepost.browser().post(&action, &form));
     // A token of another page, or none.
     for forged in ["", "AAAA", &alice.get("/device").fields()["form_token"]] {
@@ -296,25 +436,41 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
         asks_for_a_decision(&answer, code, "Television");
     }
     // Sent from somewhere else.
-    for headers in
-        [vec![("Origin", "https://evil.example")], vec![("Origin", "null")], vec![("Sec-Fetch-Site", "cross-site")]]
-    {
+    for headers in [
+        vec![("Origin", "https://evil.example")],
+        vec![("Origin", "null")],
+        vec![("Sec-Fetch-Site", "cross-site")],
+    ] {
         let answer = alice.post_from(&action, &headers, &form);
         answer.assert_error_page(403, "GP1009", "foreign");
         let code_form = [("form_token", token.as_str()), ("user_code", code)];
-        alice.post_from("/device", &headers, &code_form).assert_error_page(403, "GP1009", "foreign");
+        alice
+            .post_from("/device", &headers, &code_form)
+            .assert_error_page(403, "GP1009", "foreign");
     }
     // A code posted without the page that asks for it.
     let answer = gatepost.browser().post("/device", &[("user_code", code)]);
     assert_eq!(asks_for_the_code(&answer), code);
     assert!(answer.text().contains("out of date"), "{}", answer.text());
     // Neither a decision nor a request of another kind.
-    alice.post(&action, &[("form_token", &token), ("decision", "maybe")]).assert_error_page(400, "GP1505", "maybe");
-    let other = gatepost.browser().visit(&authorize_path("conf1", RP1, &[])).action().replace("/login", "/device");
-    alice.get(&other).assert_error_page(400, "GP1504", "authorize");
-    alice.post(&other, &form).assert_error_page(400, "GP1504", "authorize");
+    alice
+        .post(&action, &[("form_token", &token), ("decision", "maybe")])
+        .assert_error_page(400, "GP1505", "maybe");
+    let other = gatepost
+        .browser()
+        .visit(&authorize_path("conf1", RP1, &[]))
+        .action()
+        .replace("/login", "/device");
+    alice
+        .get(&other)
+        .assert_error_page(400, "GP1504", "authorize");
+    alice
+        .post(&other, &form)
+        .assert_error_page(400, "GP1504", "authorize");
     let consent = action.replace("/device", "/consent");
-    alice.get(&consent).assert_error_page(400, "GP1504", "at the consent page");
+    alice
+        .get(&consent)
+        .assert_error_page(400, "GP1504", "at the consent page");
     assert_eq!(decided(&gatepost), 0);
     let answer = alice.post(&action, &form);
     assert!(answer.text().contains("is connected"), "{}", answer.text());
@@ -329,14 +485,19 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     let login = decide(&mut browser, &page, "another", &[]);
     let cancelled = {
         let token = login.fields()["form_token"].clone();
-        browser.post(&login.action(), &[("form_token", &token), ("decision", "cancel")])
+        browser.post(
+            &login.action(),
+            &[("form_token", &token), ("decision", "cancel")],
+        )
     };
     assert_eq!(cancelled.location(), "/device");
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
     let page = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     asks_for_a_decision(&page, user_code(&device), "Television");
-    gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp()");
     asks_for_the_code(&decide(&mut browser, &page, "allow", &[]));
     assert_eq!(decided(&gatepost), 0);
     let page = enter(&mut browser, user_code(&device));
@@ -344,19 +505,29 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     decide(&mut browser, &page, "allow", &["profile"]);
     let tokens = issued(&poll(&gatepost, TV, &device));
     let bob = "SELECT sub FROM users WHERE username = 'bob'";
-    let bob: String = gatepost.database.client().query_one(bob, &[]).unwrap().get(0);
-    assert_eq!(verified(&gatepost, text(&tokens, "id_token")).1["sub"], json!(bob));
+    let bob: String = gatepost
+        .database
+        .client()
+        .query_one(bob, &[])
+        .unwrap()
+        .get(0);
+    assert_eq!(
+        verified(&gatepost, text(&tokens, "id_token")).1["sub"],
+        json!(bob)
+    );
 }
 
 fn with_tenants() -> Value {
     let mut document = with_devices(&[
-        ("acme-tv", json!({"client_name": "ACME screen", "tenants": ["acme"]})),
+        (
+            "acme-tv",
+            json!({"client_name": "ACME screen", "tenants": ["acme"]}),
+        ),
         ("corp-tv", json!({"identity_providers": ["corp"]})),
         ("strict-tv", json!({"default_max_age": 60})),
     ]);
     document["tenants"] = json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
-    document["identity_providers"] =
-        json!([{"name": "corp", "enabled": false, "issuer": "https://corp.example", "client_id": "gatepost"}]);
+    document["identity_providers"] = json!([{"name": "corp", "enabled": false, "issuer": "https://corp.example", "client_id": "gatepost"}]);
     let users = document["users"].as_array_mut().unwrap();
     users.push(
         json!({"username": "alice", "tenant": "acme", "password": ALICE_PASSWORD, "claims": {"name": "Alice of ACME"}}),
@@ -368,16 +539,26 @@ fn with_tenants() -> Value {
 fn people_sign_in_under_the_clients_own_rules() {
     let gatepost = Gatepost::start_with(&with_tenants(), &[]);
     let mut browser = signed_in(&gatepost);
-    for (client_id, form) in [("acme-tv", [("x", "y")]), (TV, [("acr_values", "tenant:acme")])] {
+    for (client_id, form) in [
+        ("acme-tv", [("x", "y")]),
+        (TV, [("acr_values", "tenant:acme")]),
+    ] {
         let device = start(&gatepost, client_id, &form);
         // The session of the user without a tenant will not do.
         let page = enter(&mut browser, user_code(&device));
-        assert!(page.text().contains("name=\"password\"") && page.text().contains("ACME Ltd"), "{}", page.text());
+        assert!(
+            page.text().contains("name=\"password\"") && page.text().contains("ACME Ltd"),
+            "{}",
+            page.text()
+        );
         let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         assert!(page.text().contains("Alice of ACME"), "{}", page.text());
         decide(&mut browser, &page, "allow", &["profile"]);
         let tokens = issued(&poll(&gatepost, client_id, &device));
-        assert_eq!(verified(&gatepost, text(&tokens, "id_token")).1["tenant"], "acme");
+        assert_eq!(
+            verified(&gatepost, text(&tokens, "id_token")).1["tenant"],
+            "acme"
+        );
         browser = signed_in(&gatepost);
     }
     for acr_values in ["tenant:nope", "tenant:acme tenant:globex"] {
@@ -389,7 +570,9 @@ fn people_sign_in_under_the_clients_own_rules() {
     let page = enter(&mut browser, user_code(&device));
     page.assert_error_page(400, "GP1138", "no way to sign in");
     // A sign-in that is too old for this client is made again, and then it is fresh.
-    gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '61 seconds'");
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '61 seconds'");
     let device = start(&gatepost, "strict-tv", &[]);
     let page = enter(&mut browser, user_code(&device));
     assert!(page.text().contains("name=\"password\""), "{}", page.text());
@@ -402,23 +585,51 @@ fn people_sign_in_under_the_clients_own_rules() {
          UPDATE installation SET registry_version = registry_version + 1"
     ));
     gatepost.settle();
-    assert!(enter(&mut browser, user_code(&device)).text().contains(WRONG), "{DEVICE_CODE}");
-    assert_refused(&poll(&gatepost, TV, &device), 400, "unauthorized_client", "poll");
+    assert!(
+        enter(&mut browser, user_code(&device))
+            .text()
+            .contains(WRONG),
+        "{DEVICE_CODE}"
+    );
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "unauthorized_client",
+        "poll",
+    );
 }
 
 #[test]
 fn the_page_speaks_the_readers_language_and_survives_a_base_path() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_BASE_URL", "http://localhost:PORT/idp")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_BASE_URL", "http://localhost:PORT/idp")],
+    );
     let form = [("client_id", TV)];
-    let device = gatepost.post("/idp/connect/deviceauthorization", &[], &form).json();
-    assert_eq!(device["verification_uri"], format!("{}/device", gatepost.base_url));
+    let device = gatepost
+        .post("/idp/connect/deviceauthorization", &[], &form)
+        .json();
+    assert_eq!(
+        device["verification_uri"],
+        format!("{}/device", gatepost.base_url)
+    );
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("Accept-Language"), String::from("de")));
+    browser
+        .headers
+        .push((String::from("Accept-Language"), String::from("de")));
     let page = browser.get(text(&device, "verification_uri_complete"));
-    assert!(page.text().contains("<html lang=\"de\"") && page.text().contains("Gerät verbinden"), "{}", page.text());
+    assert!(
+        page.text().contains("<html lang=\"de\"") && page.text().contains("Gerät verbinden"),
+        "{}",
+        page.text()
+    );
     assert_eq!(page.action(), "/idp/device");
     let page = send_code(&mut browser, &page, user_code(&device));
-    assert!(page.action().starts_with("/idp/login?r="), "{}", page.action());
+    assert!(
+        page.action().starts_with("/idp/login?r="),
+        "{}",
+        page.action()
+    );
     let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(
         page.text().contains("Ist das Ihr Gerät?") && page.action().starts_with("/idp/device?r="),
@@ -428,5 +639,8 @@ fn the_page_speaks_the_readers_language_and_survives_a_base_path() {
     let mut connection = gatepost.connect();
     assert_eq!(connection.send("HEAD", "/idp/device", &[], b"").status, 200);
     let answer = connection.send("PUT", "/idp/device", &[], b"");
-    assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD, POST")));
+    assert_eq!(
+        (answer.status, answer.header("allow")),
+        (405, Some("GET, HEAD, POST"))
+    );
 }

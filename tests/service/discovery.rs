@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decode_jwt, redeem, redeem_as, signed_in, userinfo, with_clients};
+use crate::support::flow::{
+    authorize_path, code, decode_jwt, redeem, redeem_as, signed_in, userinfo, with_clients,
+};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::jwt::{base64url, published_keys, verified};
 use crate::support::waiting::{SOON, await_that};
@@ -54,11 +56,19 @@ const REGISTERED: [&str; 36] = [
 ];
 
 fn members(value: &Value) -> BTreeSet<&str> {
-    value.as_array().unwrap().iter().map(|item| item.as_str().unwrap()).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item.as_str().unwrap())
+        .collect()
 }
 
 fn kids(gatepost: &Gatepost) -> BTreeSet<String> {
-    published_keys(gatepost).iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+    published_keys(gatepost)
+        .iter()
+        .map(|key| key["kid"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn tokens(gatepost: &Gatepost) -> Value {
@@ -71,11 +81,19 @@ fn tokens(gatepost: &Gatepost) -> Value {
 fn the_metadata_says_what_clients_and_the_certification_need() {
     let gatepost = Gatepost::start();
     let answer = gatepost.get(DOCUMENT);
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json"))
+    );
     assert_eq!(answer.header("cache-control"), Some("public, max-age=3600"));
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     let metadata = answer.json();
-    assert_eq!(gatepost.get("/.well-known/oauth-authorization-server").json(), metadata);
+    assert_eq!(
+        gatepost
+            .get("/.well-known/oauth-authorization-server")
+            .json(),
+        metadata
+    );
 
     assert_eq!(metadata["issuer"], gatepost.base_url);
     for (name, path) in [
@@ -89,25 +107,66 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     }
     let list = |name: &str| members(&metadata[name]);
     assert_eq!(metadata["subject_types_supported"], json!(["public"]));
-    assert_eq!(list("id_token_signing_alg_values_supported"), BTreeSet::from(ALGORITHMS));
-    let types = ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
+    assert_eq!(
+        list("id_token_signing_alg_values_supported"),
+        BTreeSet::from(ALGORITHMS)
+    );
+    let types = [
+        "code",
+        "id_token",
+        "token",
+        "id_token token",
+        "code id_token",
+        "code token",
+        "code id_token token",
+    ];
     assert_eq!(list("response_types_supported"), BTreeSet::from(types));
-    assert_eq!(list("response_modes_supported"), BTreeSet::from(["query", "fragment", "form_post"]));
+    assert_eq!(
+        list("response_modes_supported"),
+        BTreeSet::from(["query", "fragment", "form_post"])
+    );
     let authentication = list("token_endpoint_auth_methods_supported");
-    assert!(authentication.is_superset(&BTreeSet::from(["client_secret_basic", "client_secret_post"])));
-    let [device, exchange] =
-        ["device_code", "token-exchange"].map(|name| format!("urn:ietf:params:oauth:grant-type:{name}"));
-    let grants =
-        ["authorization_code", "refresh_token", "client_credentials", "password", "implicit", &device, &exchange];
+    assert!(authentication.is_superset(&BTreeSet::from([
+        "client_secret_basic",
+        "client_secret_post"
+    ])));
+    let [device, exchange] = ["device_code", "token-exchange"]
+        .map(|name| format!("urn:ietf:params:oauth:grant-type:{name}"));
+    let grants = [
+        "authorization_code",
+        "refresh_token",
+        "client_credentials",
+        "password",
+        "implicit",
+        &device,
+        &exchange,
+    ];
     assert!(list("grant_types_supported").is_superset(&BTreeSet::from(grants)));
-    assert!(list("scopes_supported").is_superset(&BTreeSet::from(["openid", "profile", "email", "address", "phone"])));
+    assert!(list("scopes_supported").is_superset(&BTreeSet::from([
+        "openid", "profile", "email", "address", "phone"
+    ])));
     assert!(list("scopes_supported").is_superset(&BTreeSet::from(["roles", "orders.read"])));
-    for claim in ["sub", "iss", "auth_time", "acr", "name", "email_verified", "address", "phone_number", "role"] {
+    for claim in [
+        "sub",
+        "iss",
+        "auth_time",
+        "acr",
+        "name",
+        "email_verified",
+        "address",
+        "phone_number",
+        "role",
+    ] {
         assert!(list("claims_supported").contains(claim), "{claim}");
     }
-    assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
+    assert_eq!(
+        metadata["code_challenge_methods_supported"],
+        json!(["S256"])
+    );
     assert_eq!(metadata["acr_values_supported"], json!(["1", "2", "phr"]));
-    assert!(list("prompt_values_supported").is_superset(&BTreeSet::from(["none", "login", "consent"])));
+    assert!(
+        list("prompt_values_supported").is_superset(&BTreeSet::from(["none", "login", "consent"]))
+    );
     for (flag, value) in [
         ("authorization_response_iss_parameter_supported", true),
         ("claims_parameter_supported", true),
@@ -116,7 +175,9 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     ] {
         assert_eq!(metadata[flag], value, "{flag}");
     }
-    let spoken = BTreeSet::from(["de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "zh-Hans"]);
+    let spoken = BTreeSet::from([
+        "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "zh-Hans",
+    ]);
     assert_eq!(list("ui_locales_supported"), spoken);
 }
 
@@ -125,21 +186,38 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
     let gatepost = Gatepost::start();
     let metadata = gatepost.get(DOCUMENT).json();
     for (name, value) in metadata.as_object().unwrap() {
-        assert!(REGISTERED.contains(&name.as_str()), "{name} is not registered");
+        assert!(
+            REGISTERED.contains(&name.as_str()),
+            "{name} is not registered"
+        );
         let right = match name.as_str() {
             "issuer" | "jwks_uri" | "check_session_iframe" => value.is_string(),
             _ if name.ends_with("_endpoint") => value.is_string(),
-            _ if name.ends_with("_methods_supported") || name.ends_with("_values_supported") => value.is_array(),
-            _ if name.ends_with("_parameter_supported") || name.contains("logout") => value.is_boolean(),
+            _ if name.ends_with("_methods_supported") || name.ends_with("_values_supported") => {
+                value.is_array()
+            }
+            _ if name.ends_with("_parameter_supported") || name.contains("logout") => {
+                value.is_boolean()
+            }
             _ => value.is_array(),
         };
         assert!(right, "{name}: {value}");
         if let Some(items) = value.as_array() {
-            assert!(!items.is_empty() && items.iter().all(Value::is_string), "{name}: {value}");
-            assert_eq!(members(value).len(), items.len(), "{name} repeats itself: {value}");
+            assert!(
+                !items.is_empty() && items.iter().all(Value::is_string),
+                "{name}: {value}"
+            );
+            assert_eq!(
+                members(value).len(),
+                items.len(),
+                "{name} repeats itself: {value}"
+            );
         }
         if let Some(address) = value.as_str() {
-            assert!(address.starts_with(&gatepost.base_url) && !address.contains(['?', '#', '@']), "{name}: {value}");
+            assert!(
+                address.starts_with(&gatepost.base_url) && !address.contains(['?', '#', '@']),
+                "{name}: {value}"
+            );
         }
     }
     for spoofed in ["evil.example", "localhost", "localhost:1"] {
@@ -154,7 +232,12 @@ fn the_metadata_has_registered_names_of_the_right_types_alone() {
 fn body_of(port: u16, raw: &str) -> Value {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(raw.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+    stream
+        .write_all(
+            raw.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        )
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
@@ -170,40 +253,75 @@ fn the_registration_shows_in_the_metadata_as_far_as_it_may() {
     let metadata = gatepost.get(DOCUMENT).json();
     let scopes = members(&metadata["scopes_supported"]);
     assert!(
-        !scopes.contains("roles") && !scopes.contains("stock.read") && scopes.contains("orders.read"),
+        !scopes.contains("roles")
+            && !scopes.contains("stock.read")
+            && scopes.contains("orders.read"),
         "{scopes:?}"
     );
     assert!(!members(&metadata["claims_supported"]).contains("role"));
-    assert_eq!(members(&metadata["code_challenge_methods_supported"]), BTreeSet::from(["S256", "plain"]));
-    assert!(!metadata.to_string().contains("Second shop") && !metadata.to_string().contains("conf1"));
+    assert_eq!(
+        members(&metadata["code_challenge_methods_supported"]),
+        BTreeSet::from(["S256", "plain"])
+    );
+    assert!(
+        !metadata.to_string().contains("Second shop") && !metadata.to_string().contains("conf1")
+    );
 }
 
 #[test]
 fn the_key_set_is_public_and_every_key_has_its_own_name() {
     let gatepost = Gatepost::start();
     let answer = gatepost.get(JWKS);
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json"))
+    );
     assert_eq!(answer.header("cache-control"), Some("public, max-age=3600"));
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-    assert_eq!(answer.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["keys"]);
+    assert_eq!(
+        answer
+            .json()
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect::<Vec<_>>(),
+        ["keys"]
+    );
     let keys = published_keys(&gatepost);
     assert_eq!(kids(&gatepost).len(), keys.len());
-    let algorithms: BTreeSet<&str> = keys.iter().map(|key| key["alg"].as_str().unwrap()).collect();
+    let algorithms: BTreeSet<&str> = keys
+        .iter()
+        .map(|key| key["alg"].as_str().unwrap())
+        .collect();
     assert_eq!(algorithms, BTreeSet::from(ALGORITHMS));
     for key in &keys {
         let (members, lengths): (&[&str], &[(&str, usize)]) = match key["kty"].as_str().unwrap() {
-            "RSA" => (&["alg", "e", "kid", "kty", "n", "use"], &[("n", 256), ("e", 3)]),
-            "EC" => (&["alg", "crv", "kid", "kty", "use", "x", "y"], &[("x", 32), ("y", 32)]),
+            "RSA" => (
+                &["alg", "e", "kid", "kty", "n", "use"],
+                &[("n", 256), ("e", 3)],
+            ),
+            "EC" => (
+                &["alg", "crv", "kid", "kty", "use", "x", "y"],
+                &[("x", 32), ("y", 32)],
+            ),
             "OKP" => (&["alg", "crv", "kid", "kty", "use", "x"], &[("x", 32)]),
             other => panic!("{other}"),
         };
-        let mut names: Vec<&str> = key.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = key
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
         assert_eq!(names, members, "nothing private, nothing missing");
         assert_eq!(key["use"], "sig");
         assert!(!key["kid"].as_str().unwrap().trim().is_empty());
         for (name, length) in lengths {
-            assert!(base64url(key[*name].as_str().unwrap()).len() >= *length, "{name} of {key}");
+            assert!(
+                base64url(key[*name].as_str().unwrap()).len() >= *length,
+                "{name} of {key}"
+            );
         }
     }
 }
@@ -214,10 +332,15 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
     let before = kids(&gatepost);
     let old = tokens(&gatepost);
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
-    await_that("the new key is announced", SOON, || kids(&gatepost).len() == before.len() + 1);
+    await_that("the new key is announced", SOON, || {
+        kids(&gatepost).len() == before.len() + 1
+    });
     assert!(kids(&gatepost).is_superset(&before));
     let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
-    assert!(before.contains(header["kid"].as_str().unwrap()), "announced is not signing");
+    assert!(
+        before.contains(header["kid"].as_str().unwrap()),
+        "announced is not signing"
+    );
     verified(&gatepost, old["id_token"].as_str().unwrap());
     // A second rotation does not make a third key while one is waiting.
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
@@ -236,22 +359,37 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
         !before.contains(header["kid"].as_str().unwrap())
     };
     await_that("the new key signs", SOON, signs_with_new);
-    assert!(kids(&gatepost).is_superset(&before), "the old one stays published");
+    assert!(
+        kids(&gatepost).is_superset(&before),
+        "the old one stays published"
+    );
     verified(&gatepost, old["id_token"].as_str().unwrap());
-    assert_eq!(userinfo(&gatepost, old["access_token"].as_str().unwrap()).status, 200);
+    assert_eq!(
+        userinfo(&gatepost, old["access_token"].as_str().unwrap()).status,
+        200
+    );
 }
 
 #[test]
 fn a_key_replaced_at_once_signs_no_more_and_no_token_is_lost() {
     let clients = ALGORITHMS.map(|alg| {
-        (alg.to_owned(), json!({"id_token_signed_response_alg": alg, "access_token_signed_response_alg": alg}))
+        (
+            alg.to_owned(),
+            json!({"id_token_signed_response_alg": alg, "access_token_signed_response_alg": alg}),
+        )
     });
-    let clients: Vec<(&str, Value)> = clients.iter().map(|(name, changes)| (name.as_str(), changes.clone())).collect();
+    let clients: Vec<(&str, Value)> = clients
+        .iter()
+        .map(|(name, changes)| (name.as_str(), changes.clone()))
+        .collect();
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let mut browser = signed_in(&gatepost);
     let mut issue = |alg: &str| {
         let code = code(&mut browser, &authorize_path(alg, RP1, &[]));
-        redeem_as(&gatepost, (alg, CONF1_SECRET), RP1, &code).json()["access_token"].as_str().unwrap().to_owned()
+        redeem_as(&gatepost, (alg, CONF1_SECRET), RP1, &code).json()["access_token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let before = kids(&gatepost);
     let old = ALGORITHMS.map(&mut issue);
@@ -262,11 +400,26 @@ fn a_key_replaced_at_once_signs_no_more_and_no_token_is_lost() {
         let new = issue(alg);
         let (header, _) = verified(&gatepost, &new);
         assert_eq!(header["alg"], alg);
-        assert!(!before.contains(header["kid"].as_str().unwrap()), "{alg} still signs with the old key");
+        assert!(
+            !before.contains(header["kid"].as_str().unwrap()),
+            "{alg} still signs with the old key"
+        );
         assert_ne!(decode_jwt(old).0["kid"], header["kid"]);
-        assert_eq!((userinfo(&gatepost, old).status, userinfo(&gatepost, &new).status), (200, 200), "{alg}");
+        assert_eq!(
+            (
+                userinfo(&gatepost, old).status,
+                userinfo(&gatepost, &new).status
+            ),
+            (200, 200),
+            "{alg}"
+        );
     }
     let private = "SELECT count(*) FROM signing_keys WHERE wrapped_private IS NOT NULL";
-    let held: i64 = gatepost.database.client().query_one(private, &[]).unwrap().get(0);
+    let held: i64 = gatepost
+        .database
+        .client()
+        .query_one(private, &[])
+        .unwrap()
+        .get(0);
     assert_eq!(held, 3, "the private parts of the old keys are erased");
 }

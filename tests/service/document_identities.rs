@@ -18,42 +18,71 @@ fn a_document_links_leaves_alone_and_unlinks() {
     let house = House::start();
     let issuer = house.other.issuer().to_owned();
     let users = |of_alice: Value, of_bob: Value| {
-        let mut alice = json!({"username": "alice", "password": ALICE_PASSWORD, "claims": {"name": "Alice"}});
-        let mut bob = json!({"username": "bob", "password": BOB_PASSWORD, "claims": {"name": "Bob"}});
+        let mut alice =
+            json!({"username": "alice", "password": ALICE_PASSWORD, "claims": {"name": "Alice"}});
+        let mut bob =
+            json!({"username": "bob", "password": BOB_PASSWORD, "claims": {"name": "Bob"}});
         alice["identities"] = of_alice;
         bob["identities"] = of_bob;
         json!({"users": [alice, bob]})
     };
     let theirs = |subject: &str| json!([{"issuer": issuer, "subject": subject}]);
-    assert!(house.through(&mut Traveller::new(), "other").is_none(), "nobody is that");
+    assert!(
+        house.through(&mut Traveller::new(), "other").is_none(),
+        "nobody is that"
+    );
 
     let linked = users(theirs(SUBJECT), theirs("b"));
     let (code, text) = plan(&house, &linked);
     assert!(
-        code == Some(3) && text.contains(&format!("+{{\"issuer\":\"{issuer}\",\"subject\":\"{SUBJECT}\"}}")),
+        code == Some(3)
+            && text.contains(&format!(
+                "+{{\"issuer\":\"{issuer}\",\"subject\":\"{SUBJECT}\"}}"
+            )),
         "{text}"
     );
     house.gatepost.apply(&linked);
     assert_eq!((plan(&house, &linked).0, house.links()), (Some(0), 2));
-    assert_eq!(house.events("identity_linked")[0]["upstream_subject"], SUBJECT);
+    assert_eq!(
+        house.events("identity_linked")[0]["upstream_subject"],
+        SUBJECT
+    );
     let mut elsewhere = Traveller::new();
-    assert_eq!(house.through(&mut elsewhere, "other").unwrap()["sub"], house.sub("alice"));
+    assert_eq!(
+        house.through(&mut elsewhere, "other").unwrap()["sub"],
+        house.sub("alice")
+    );
 
     // Left out, they stay; and somebody else's are nobody's to have.
     assert_eq!(plan(&house, &users(Value::Null, Value::Null)).0, Some(0));
     for (document, problem) in [
-        (users(Value::Null, theirs(SUBJECT)), "users[1].identities: has an identity that is another user's"),
+        (
+            users(Value::Null, theirs(SUBJECT)),
+            "users[1].identities: has an identity that is another user's",
+        ),
         (
             users(theirs("c"), theirs("c")),
             "users[1].identities: has an identity that another user of the document has, too",
         ),
         (
-            users(json!([{"issuer": "https://x.example", "subject": "c"}]), Value::Null),
+            users(
+                json!([{"issuer": "https://x.example", "subject": "c"}]),
+                Value::Null,
+            ),
             "users[0].identities: has an issuer that no",
         ),
-        (users(json!([{"issuer": "", "subject": "c"}]), Value::Null), "users[0].identities[0].issuer: must be"),
-        (users(json!([{"issuer": issuer}]), Value::Null), "users[0].identities[0].subject: is required"),
-        (users(json!("x"), Value::Null), "users[0].identities: expected an array"),
+        (
+            users(json!([{"issuer": "", "subject": "c"}]), Value::Null),
+            "users[0].identities[0].issuer: must be",
+        ),
+        (
+            users(json!([{"issuer": issuer}]), Value::Null),
+            "users[0].identities[0].subject: is required",
+        ),
+        (
+            users(json!("x"), Value::Null),
+            "users[0].identities: expected an array",
+        ),
     ] {
         let (code, text) = plan(&house, &document);
         assert!(code == Some(1) && text.contains(problem), "{text}");
@@ -62,11 +91,25 @@ fn a_document_links_leaves_alone_and_unlinks() {
     let moved = users(Value::Null, theirs(SUBJECT)).to_string();
     let output = house.gatepost.run(&["plan", "-", "--prune"], &moved);
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && text.contains("has an identity that is another user's"), "{text}");
+    assert!(
+        output.status.code() == Some(1) && text.contains("has an identity that is another user's"),
+        "{text}"
+    );
     // An export changes nothing, with and without.
-    assert!(!house.gatepost.run_well(&["export"], "").contains("identities"));
-    let exported: Value = serde_json::from_str(&house.gatepost.run_well(&["export", "--identities"], "")).unwrap();
-    let of_alice = exported["users"].as_array().unwrap().iter().find(|user| user["username"] == "alice").unwrap();
+    assert!(
+        !house
+            .gatepost
+            .run_well(&["export"], "")
+            .contains("identities")
+    );
+    let exported: Value =
+        serde_json::from_str(&house.gatepost.run_well(&["export", "--identities"], "")).unwrap();
+    let of_alice = exported["users"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|user| user["username"] == "alice")
+        .unwrap();
     assert_eq!(of_alice["identities"], theirs(SUBJECT));
     let planned = plan(&house, &exported);
     assert_eq!(planned.0, Some(0), "{}", planned.1);
@@ -74,17 +117,34 @@ fn a_document_links_leaves_alone_and_unlinks() {
     // Taken away: no way in any more, and who came in by it is out.
     assert!(house.is_signed_in(&mut elsewhere));
     house.gatepost.apply(&users(json!([]), Value::Null));
-    assert_eq!((house.links(), house.is_signed_in(&mut elsewhere)), (1, false));
+    assert_eq!(
+        (house.links(), house.is_signed_in(&mut elsewhere)),
+        (1, false)
+    );
     assert!(house.through(&mut Traveller::new(), "other").is_none());
-    assert_eq!((house.events("identity_unlinked").len(), house.events("session_ended").len()), (1, 1));
+    assert_eq!(
+        (
+            house.events("identity_unlinked").len(),
+            house.events("session_ended").len()
+        ),
+        (1, 1)
+    );
     // Free again, it can be bob's; pruned, the one who had it is gone before.
     house.gatepost.apply(&users(Value::Null, theirs(SUBJECT)));
-    assert_eq!(house.through(&mut Traveller::new(), "other").unwrap()["sub"], house.sub("bob"));
+    assert_eq!(
+        house.through(&mut Traveller::new(), "other").unwrap()["sub"],
+        house.sub("bob")
+    );
     let last = json!({"users": [{"username": "carol", "identities": theirs(SUBJECT)}]});
     assert_eq!(plan(&house, &last).0, Some(1));
-    house.gatepost.run_well(&["apply", "--prune", "-"], &last.to_string());
+    house
+        .gatepost
+        .run_well(&["apply", "--prune", "-"], &last.to_string());
     assert_eq!(
-        (house.links(), house.through(&mut Traveller::new(), "other").unwrap()["sub"] == house.sub("carol")),
+        (
+            house.links(),
+            house.through(&mut Traveller::new(), "other").unwrap()["sub"] == house.sub("carol")
+        ),
         (1, true)
     );
 }

@@ -9,9 +9,18 @@ use serde_json::{Value, json};
 use crate::cli_support::Installation;
 
 fn pages(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> =
-        entries.flat_map(|path| if path.is_dir() { pages(&path) } else { vec![path] }).collect();
+    let entries = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> = entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                pages(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect();
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
     pages
@@ -22,8 +31,13 @@ pub(crate) fn registrations(directory: &str) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for page in pages(Path::new(directory)) {
         let text = std::fs::read_to_string(&page).unwrap();
-        for block in text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
-            let value: Value = serde_json::from_str(block).unwrap_or_else(|error| panic!("{page:?}: {error}\n{block}"));
+        for block in text
+            .split("```json\n")
+            .skip(1)
+            .map(|rest| rest.split("```").next().unwrap())
+        {
+            let value: Value = serde_json::from_str(block)
+                .unwrap_or_else(|error| panic!("{page:?}: {error}\n{block}"));
             if Kind::ALL.iter().any(|kind| value[kind.list()].is_array()) {
                 found.push((page.display().to_string(), value));
             }
@@ -38,7 +52,10 @@ fn commands() -> Vec<(String, String)> {
     for page in [vec![PathBuf::from("README.md")], pages(Path::new("docs"))].concat() {
         for line in std::fs::read_to_string(&page).unwrap().lines() {
             let line = line.trim_start().trim_start_matches("sudo ");
-            let begins = |word: &str| line.strip_prefix("gatepost ").is_some_and(|rest| rest.starts_with(word));
+            let begins = |word: &str| {
+                line.strip_prefix("gatepost ")
+                    .is_some_and(|rest| rest.starts_with(word))
+            };
             if line.starts_with("gatepost ") && !begins("serve") {
                 found.push((page.display().to_string(), line.to_owned()));
             }
@@ -51,17 +68,24 @@ fn commands() -> Vec<(String, String)> {
 fn every_command_of_the_documentation_can_be_typed() {
     let found = commands();
     assert!(found.len() > 40, "{}", found.len());
-    let elsewhere = std::env::temp_dir().join(format!("gatepost-documentation-{}", std::process::id()));
+    let elsewhere =
+        std::env::temp_dir().join(format!("gatepost-documentation-{}", std::process::id()));
     std::fs::create_dir(&elsewhere).unwrap();
     let wrong = found.iter().filter(|(_, line)| {
         let program = Path::new(env!("CARGO_BIN_EXE_gatepost")).parent().unwrap();
         let mut bash = Command::new("bash");
-        bash.args(["-c", line]).current_dir(&elsewhere).stdin(Stdio::null()).env_clear();
+        bash.args(["-c", line])
+            .current_dir(&elsewhere)
+            .stdin(Stdio::null())
+            .env_clear();
         // Nothing that this machine may have installed is touched, as there is a setting.
         bash.env("GATEPOST_LOG", "info");
         // What a loop around the line would say.
         bash.env("event", "factor_added");
-        let done = bash.env("PATH", format!("{}:/usr/bin:/bin", program.display())).output().unwrap();
+        let done = bash
+            .env("PATH", format!("{}:/usr/bin:/bin", program.display()))
+            .output()
+            .unwrap();
         // Without settings nothing is done; a mistake in the words is told before.
         done.status.code() == Some(2)
     });
@@ -73,7 +97,9 @@ fn every_command_of_the_documentation_can_be_typed() {
 /// Secrets in files that no machine of the tests has.
 fn without_files(value: &mut Value) {
     match value {
-        Value::Object(members) if members.contains_key("file") => *value = json!({"value": "a-secret-of-sixteen"}),
+        Value::Object(members) if members.contains_key("file") => {
+            *value = json!({"value": "a-secret-of-sixteen"})
+        }
         Value::Object(members) => members.values_mut().for_each(without_files),
         Value::Array(items) => items.iter_mut().for_each(without_files),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -87,8 +113,15 @@ fn every_registration_of_the_documentation_can_be_applied() {
     assert!(examples.len() > 10, "{}", examples.len());
     let mut refused = Vec::new();
     // grant_extension_sql runs that page, whose function must be there first.
-    for (page, mut document) in examples.into_iter().filter(|(page, _)| !page.ends_with("own-grants-sql.md")) {
-        for provider in document["identity_providers"].as_array_mut().into_iter().flatten() {
+    for (page, mut document) in examples
+        .into_iter()
+        .filter(|(page, _)| !page.ends_with("own-grants-sql.md"))
+    {
+        for provider in document["identity_providers"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
             provider["client_secret"] = json!("a-secret-of-sixteen");
         }
         without_files(&mut document);

@@ -7,9 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, basic, damaged, decode_jwt, sign_in, signed_in, text, tokens, userinfo,
+    access_token, authorize_path, basic, damaged, decode_jwt, sign_in, signed_in, text, tokens,
+    userinfo,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::{base64url, forge, published_keys};
 use crate::support::postgres::TestDatabase;
@@ -31,19 +34,31 @@ fn id_token(gatepost: &Gatepost, browser: &mut Browser) -> String {
 }
 
 fn path(parameters: &[(&str, &str)]) -> String {
-    let sent: Vec<(&str, &str)> = parameters.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
+    let sent: Vec<(&str, &str)> = parameters
+        .iter()
+        .copied()
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
     format!("/connect/endsession?{}", encode(&sent))
 }
 
 fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
-    assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+    let answer = browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .query();
+    assert!(
+        answer.contains_key("code") || answer["error"] == "login_required",
+        "{answer:?}"
+    );
     answer.contains_key("code")
 }
 
 fn confirm(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("decision", decision)],
+    )
 }
 
 /// What came of a request.
@@ -67,27 +82,53 @@ const DONE_WITH_LINK: Outcome = Done { link: true };
 fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case: &str) {
     match expected {
         Back => {
-            assert_eq!(answer.location(), format!("{DONE}&state=the%20state"), "{case}");
+            assert_eq!(
+                answer.location(),
+                format!("{DONE}&state=the%20state"),
+                "{case}"
+            );
         }
         Asked(then) => {
-            assert!(answer.location().starts_with("/logout?r="), "{case}: {}", answer.location());
+            assert!(
+                answer.location().starts_with("/logout?r="),
+                "{case}: {}",
+                answer.location()
+            );
             assert!(is_signed_in(browser), "{case}: asking signs nobody out");
             let page = browser.follow(answer);
             assert_eq!((page.status, page.header("refresh")), (200, None), "{case}");
-            assert!(page.text().contains("Sign out?") && page.text().contains("Alice Smith"), "{case}");
+            assert!(
+                page.text().contains("Sign out?") && page.text().contains("Alice Smith"),
+                "{case}"
+            );
             let answer = confirm(browser, &page, "sign_out");
             assert_outcome(browser, answer, *then, case);
         }
         Done { link } => {
             assert_eq!(
-                (answer.status, answer.header("location"), answer.header("refresh")),
+                (
+                    answer.status,
+                    answer.header("location"),
+                    answer.header("refresh")
+                ),
                 (200, None, None),
                 "{case}"
             );
-            assert!(answer.text().contains("You are signed out"), "{case}: {}", answer.text());
+            assert!(
+                answer.text().contains("You are signed out"),
+                "{case}: {}",
+                answer.text()
+            );
             let leads = answer.attribute("a class=\"button\"", "href");
-            assert_eq!(leads, link.then(|| format!("{DONE}&state=the%20state")), "{case}");
-            assert!(!answer.text().contains("evil") && !answer.text().contains("<iframe"), "{case}");
+            assert_eq!(
+                leads,
+                link.then(|| format!("{DONE}&state=the%20state")),
+                "{case}"
+            );
+            assert!(
+                !answer.text().contains("evil") && !answer.text().contains("<iframe"),
+                "{case}"
+            );
         }
         Refused(reason) => answer.assert_error_page(400, reason, case),
     }
@@ -117,11 +158,32 @@ fn hints(gatepost: &Gatepost, browser: &mut Browser) -> BTreeMap<&'static str, S
         ("bob's", id_token(gatepost, &mut bobs)),
         ("not a token", String::from("not-a-token")),
         ("unsigned", forge(&no_alg, &claims, |_| Vec::new())),
-        ("unsigned, with a dot less", forge(&no_alg, &claims, |_| Vec::new()).trim_end_matches('.').to_owned()),
-        ("signed with what everybody knows", forge(&with_secret, &claims, |_| modulus.clone().into_bytes())),
-        ("damaged signature", forge(&header, &claims, |_| damaged.clone())),
-        ("another's signature", forge(&header, &with("sub", json!("mallory")), |_| own_signature.clone())),
-        ("another audience", forge(&header, &with("aud", json!("conf2")), |_| own_signature.clone())),
+        (
+            "unsigned, with a dot less",
+            forge(&no_alg, &claims, |_| Vec::new())
+                .trim_end_matches('.')
+                .to_owned(),
+        ),
+        (
+            "signed with what everybody knows",
+            forge(&with_secret, &claims, |_| modulus.clone().into_bytes()),
+        ),
+        (
+            "damaged signature",
+            forge(&header, &claims, |_| damaged.clone()),
+        ),
+        (
+            "another's signature",
+            forge(&header, &with("sub", json!("mallory")), |_| {
+                own_signature.clone()
+            }),
+        ),
+        (
+            "another audience",
+            forge(&header, &with("aud", json!("conf2")), |_| {
+                own_signature.clone()
+            }),
+        ),
         ("without signature", signing_input.to_owned()),
         ("an access token", access_token(gatepost, browser, "openid")),
         ("own", own),
@@ -136,7 +198,8 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
     const AGREE_BACK: Outcome = Asked(&Back);
     const AGREE_DONE: Outcome = Asked(&DONE_ALONE);
     const ADDED: &str = "https://rp1.example/done?a=%20b&c=d";
-    // Hint, client_id, post_logout_redirect_uri, what comes of it with alice signed in, and with nobody.
+    // Hint, client_id, post_logout_redirect_uri, what comes of it with alice signed in, and with
+    // nobody.
     let mut cases = vec![
         ("", "", "", AGREE_DONE, DONE_ALONE),
         ("", "", DONE, AGREE_DONE, DONE_ALONE),
@@ -154,11 +217,23 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
         ("own", "", "", DONE_ALONE, DONE_ALONE),
         ("own", "", ADDED, DONE_ALONE, DONE_ALONE),
         ("own", "", OTHERS_DONE, DONE_ALONE, DONE_ALONE),
-        ("own", "", "https://rp1.example/done", DONE_ALONE, DONE_ALONE),
+        (
+            "own",
+            "",
+            "https://rp1.example/done",
+            DONE_ALONE,
+            DONE_ALONE,
+        ),
         ("own", "", RP1, DONE_ALONE, DONE_ALONE),
         ("own", "", "//evil.example/", DONE_ALONE, DONE_ALONE),
         ("own", "", "javascript:alert(1)", DONE_ALONE, DONE_ALONE),
-        ("own", "", "https://rp1.example/done?a=%20b#evil", DONE_ALONE, DONE_ALONE),
+        (
+            "own",
+            "",
+            "https://rp1.example/done?a=%20b#evil",
+            DONE_ALONE,
+            DONE_ALONE,
+        ),
         ("bob's", "", DONE, AGREE_BACK, Back),
         ("bob's", "conf1", ADDED, AGREE_DONE, DONE_ALONE),
     ];
@@ -179,7 +254,11 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
         let mut alice = signed_in(&gatepost);
         let answer = alice.get(&sent);
         assert_outcome(&mut alice, answer, signed_in_outcome, &case);
-        assert_eq!(is_signed_in(&mut alice), matches!(signed_in_outcome, Refused(_)), "{case}");
+        assert_eq!(
+            is_signed_in(&mut alice),
+            matches!(signed_in_outcome, Refused(_)),
+            "{case}"
+        );
     }
     // Where nobody was signed in, the session of the hint ended; with somebody, theirs alone.
     assert!(!is_signed_in(&mut browser));
@@ -200,12 +279,20 @@ fn the_hint_of_another_session_of_the_same_person_ends_the_one_that_is_there() {
     assert_eq!(userinfo(&gatepost, &used).status, 401);
 }
 
-/// How many sessions have ended, with who asked for it and the session, of each event that tells so.
+/// How many sessions have ended, with who asked for it and the session, of each event that tells
+/// so.
 fn ended(gatepost: &Gatepost) -> (i64, Vec<Value>) {
     let told = gatepost.run_well(&["audit", "list", "--event", "signed_out", "--json"], "");
     let events: Vec<Value> = serde_json::from_str(&told).unwrap();
-    let told = events.iter().map(|event| json!([event["client_id"], event["sid"], event["detail"]]));
-    (gatepost.database.count("sessions WHERE ended_at IS NOT NULL"), told.collect())
+    let told = events
+        .iter()
+        .map(|event| json!([event["client_id"], event["sid"], event["detail"]]));
+    (
+        gatepost
+            .database
+            .count("sessions WHERE ended_at IS NOT NULL"),
+        told.collect(),
+    )
 }
 
 #[test]
@@ -217,28 +304,50 @@ fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other(
     let hint = id_token(&gatepost, &mut browser);
     let used = access_token(&gatepost, &mut browser, "openid");
     let sent = path(&[("id_token_hint", &hint), ("client_id", "conf1")]);
-    // A request of a browser may be such a post, without its cookies: only what follows it can tell.
+    // A request of a browser may be such a post, without its cookies: only what follows it can
+    // tell.
     let posted = gatepost.post("/connect/endsession", &[], &[("id_token_hint", &hint)]);
     let onward = posted.location();
-    assert_eq!(gatepost.connect().send("HEAD", onward, &[], b"").status, 204);
+    assert_eq!(
+        gatepost.connect().send("HEAD", onward, &[], b"").status,
+        204
+    );
     assert_eq!(gatepost.connect().send("HEAD", &sent, &[], b"").status, 405);
     assert_eq!(ended(&gatepost), (0, vec![]), "a look ahead, and a post");
     assert!(is_signed_in(&mut browser));
 
     for _ in 0..2 {
         let answer = gatepost.get(&sent);
-        assert_outcome(&mut gatepost.browser(), answer, DONE_ALONE, "the page without any frame");
+        assert_outcome(
+            &mut gatepost.browser(),
+            answer,
+            DONE_ALONE,
+            "the page without any frame",
+        );
     }
-    assert!(!is_signed_in(&mut browser) && is_signed_in(&mut elsewhere), "hers, and not what she has elsewhere");
+    assert!(
+        !is_signed_in(&mut browser) && is_signed_in(&mut elsewhere),
+        "hers, and not what she has elsewhere"
+    );
     assert_eq!(userinfo(&gatepost, &used).status, 401);
     let sid = decode_jwt(&hint).1["sid"].clone();
-    assert_eq!(ended(&gatepost), (1, vec![json!(["conf1", sid, {"by": "id_token_hint"}])]));
+    assert_eq!(
+        ended(&gatepost),
+        (1, vec![json!(["conf1", sid, {"by": "id_token_hint"}])])
+    );
 
     // Whoever follows the redirect of a post, and whoever wants to go back, gets there.
     let hint = id_token(&gatepost, &mut elsewhere);
-    let form = [("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", DONE), ("state", "s")];
+    let form = [
+        ("id_token_hint", hint.as_str()),
+        ("post_logout_redirect_uri", DONE),
+        ("state", "s"),
+    ];
     let posted = gatepost.post("/connect/endsession", &[], &form);
-    assert_eq!(gatepost.get(posted.location()).location(), format!("{DONE}&state=s"));
+    assert_eq!(
+        gatepost.get(posted.location()).location(),
+        format!("{DONE}&state=s")
+    );
     assert!(!is_signed_in(&mut elsewhere));
     assert_eq!(ended(&gatepost).0, 2);
 }
@@ -261,12 +370,30 @@ fn without_a_browser_nothing_ends_but_what_a_good_hint_names() {
     let mut hints = hints(&gatepost, &mut browser);
     let own = hints.remove("own").unwrap();
     hints.remove("bob's");
-    hints.iter().for_each(|(name, hint)| nothing_ends(hint, &[], Refused("GP1128"), name));
-    nothing_ends(&own, &[("client_id", "conf2")], Refused("GP1160"), "the hint of another client");
+    hints
+        .iter()
+        .for_each(|(name, hint)| nothing_ends(hint, &[], Refused("GP1128"), name));
+    nothing_ends(
+        &own,
+        &[("client_id", "conf2")],
+        Refused("GP1160"),
+        "the hint of another client",
+    );
 
     // An ID token that names no session: its user has some.
-    let form = [("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD), ("scope", "openid")];
-    let tokens = gatepost.post("/connect/token", &[("Authorization", &basic("direct", CONF1_SECRET))], &form).json();
+    let form = [
+        ("grant_type", "password"),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+        ("scope", "openid"),
+    ];
+    let tokens = gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &basic("direct", CONF1_SECRET))],
+            &form,
+        )
+        .json();
     let without_sid = text(&tokens, "id_token");
     assert_eq!(decode_jwt(without_sid).1.get("sid"), None);
     nothing_ends(without_sid, &[], DONE_ALONE, "a subject alone");
@@ -285,10 +412,20 @@ fn without_a_browser_nothing_ends_but_what_a_good_hint_names() {
         (
             "a removed user",
             of_user("sub = 'gone'"),
-            format!("UPDATE users SET sub = s.sub FROM sessions s WHERE s.sid = '{sid}' AND users.sub = 'gone'"),
+            format!(
+                "UPDATE users SET sub = s.sub FROM sessions s WHERE s.sid = '{sid}' AND users.sub = 'gone'"
+            ),
         ),
-        ("a disabled user", of_user("enabled = false"), of_user("enabled = true")),
-        ("bob's session", of_session(&format!("sub = {bob}")), of_session(&format!("sub = {alice}"))),
+        (
+            "a disabled user",
+            of_user("enabled = false"),
+            of_user("enabled = true"),
+        ),
+        (
+            "bob's session",
+            of_session(&format!("sub = {bob}")),
+            of_session(&format!("sub = {alice}")),
+        ),
         (
             "a session that ran out",
             of_session("expires_at = expires_at - interval '1 year'"),
@@ -340,8 +477,16 @@ fn state_comes_back_byte_for_byte_and_alone() {
         let answer = back(state);
         let (before, _) = answer.location().split_once('?').unwrap();
         assert_eq!(before, "https://rp1.example/bye");
-        assert_eq!(answer.query(), BTreeMap::from([(String::from("state"), state.to_owned())]));
-        assert!(answer.location().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+{}".contains(&byte)));
+        assert_eq!(
+            answer.query(),
+            BTreeMap::from([(String::from("state"), state.to_owned())])
+        );
+        assert!(
+            answer
+                .location()
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+{}".contains(&byte))
+        );
     }
     back(&"~".repeat(4_097)).assert_error_page(400, "GP1003", "a character too many");
     let long = "\u{20ac}".repeat(4_096);
@@ -354,10 +499,21 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
-    let form = [("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", DONE), ("state", "s")];
-    let foreign = [("Origin", "https://rp1.example"), ("Sec-Fetch-Site", "cross-site")];
+    let form = [
+        ("id_token_hint", hint.as_str()),
+        ("post_logout_redirect_uri", DONE),
+        ("state", "s"),
+    ];
+    let foreign = [
+        ("Origin", "https://rp1.example"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ];
     // Lax cookies stay away from such a post, and nothing in the query counts.
-    let answer = gatepost.post("/connect/endsession?client_id=conf2&state=x&state=y", &foreign, &form);
+    let answer = gatepost.post(
+        "/connect/endsession?client_id=conf2&state=x&state=y",
+        &foreign,
+        &form,
+    );
     let (page, secret) = answer.location().split_once("?r=").unwrap();
     assert_eq!(page, "/logout");
     assert!(!secret.contains(&hint[..20]) && answer.headers_named("set-cookie").is_empty());
@@ -366,26 +522,52 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
     browser.post_from("/connect/endsession", &foreign, &form);
     assert!(is_signed_in(&mut browser));
     // To look ahead ends nothing either.
-    let cookies: Vec<String> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let head = gatepost.connect().send("HEAD", &address, &[("Cookie", &cookies.join("; "))], b"");
+    let cookies: Vec<String> = browser
+        .cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let head = gatepost
+        .connect()
+        .send("HEAD", &address, &[("Cookie", &cookies.join("; "))], b"");
     assert_eq!((head.status, head.header("location")), (204, None));
     assert!(is_signed_in(&mut browser));
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
     assert!(!is_signed_in(&mut browser));
-    assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"), "nobody there, and the hint is genuine");
+    assert_eq!(
+        browser.get(&address).location(),
+        format!("{DONE}&state=s"),
+        "nobody there, and the hint is genuine"
+    );
     let head = gatepost.connect().send("HEAD", &address, &[], b"");
     assert_eq!((head.status, head.header("location")), (204, None));
 
-    for (content_type, status) in [("text/plain", 415), ("application/json", 415), ("multipart/form-data", 415)] {
-        let answer =
-            gatepost.connect().send("POST", "/connect/endsession", &[("Content-Type", content_type)], b"state=s");
+    for (content_type, status) in [
+        ("text/plain", 415),
+        ("application/json", 415),
+        ("multipart/form-data", 415),
+    ] {
+        let answer = gatepost.connect().send(
+            "POST",
+            "/connect/endsession",
+            &[("Content-Type", content_type)],
+            b"state=s",
+        );
         answer.assert_error_page(status, "GP1005", content_type);
     }
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS"] {
-        let answer = gatepost.connect().send(method, "/connect/endsession", &[], b"");
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST")), "{method}");
+        let answer = gatepost
+            .connect()
+            .send(method, "/connect/endsession", &[], b"");
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some("GET, POST")),
+            "{method}"
+        );
     }
-    let shared = gatepost.connect().send("GET", "/connect/endsession", &foreign[..1], b"");
+    let shared = gatepost
+        .connect()
+        .send("GET", "/connect/endsession", &foreign[..1], b"");
     assert_eq!(shared.header("access-control-allow-origin"), None);
 }
 
@@ -401,19 +583,32 @@ fn what_is_malformed_is_refused_before_anybody_is_asked() {
         (String::from("id_token_hint=&id_token_hint=a"), "GP1002"),
         (String::from("client_id=conf1&client_id=conf1"), "GP1002"),
         (format!("client_id={}", "a".repeat(201)), "GP1003"),
-        (format!("post_logout_redirect_uri=https://rp1.example/{}", "a".repeat(2_000)), "GP1003"),
+        (
+            format!(
+                "post_logout_redirect_uri=https://rp1.example/{}",
+                "a".repeat(2_000)
+            ),
+            "GP1003",
+        ),
         (format!("id_token_hint={}", "a".repeat(16_385)), "GP1003"),
         (format!("logout_hint={}", "a".repeat(301)), "GP1003"),
         (format!("ui_locales={}", "a".repeat(301)), "GP1003"),
     ] {
-        browser.get(&format!("/connect/endsession?{query}")).assert_error_page(400, reason, &query);
+        browser
+            .get(&format!("/connect/endsession?{query}"))
+            .assert_error_page(400, reason, &query);
     }
     assert!(is_signed_in(&mut browser));
     // Unknown parameters, and hints at whom to sign out, are nobody's problem.
-    let answer =
-        browser.get("/connect/endsession?x=1&x=2&logout_hint=bob&ui_locales=xx%20de&post_logout_redirect_uri=");
+    let answer = browser.get(
+        "/connect/endsession?x=1&x=2&logout_hint=bob&ui_locales=xx%20de&post_logout_redirect_uri=",
+    );
     let page = browser.follow(answer);
-    assert!(page.text().contains("Abmelden?") && page.text().contains("lang=\"de\""), "{}", page.text());
+    assert!(
+        page.text().contains("Abmelden?") && page.text().contains("lang=\"de\""),
+        "{}",
+        page.text()
+    );
 }
 
 #[test]
@@ -423,32 +618,70 @@ fn only_the_form_that_was_drawn_for_this_wish_and_this_session_signs_out() {
     gatepost.serve();
     let mut browser = signed_in(&gatepost);
     let ask = |browser: &mut Browser, state: &str| {
-        let sent = [("client_id", "conf1"), ("post_logout_redirect_uri", DONE), ("state", state)];
+        let sent = [
+            ("client_id", "conf1"),
+            ("post_logout_redirect_uri", DONE),
+            ("state", state),
+        ];
         browser.visit(&path(&sent))
     };
     let page = ask(&mut browser, "one");
-    assert!(page.text().contains("First shop") && page.action().starts_with("/logout?r="), "{}", page.text());
-    let other = ask(&mut browser, "two").fields().remove("form_token").unwrap();
-    let plain = browser.get("/logout").fields().remove("form_token").unwrap();
+    assert!(
+        page.text().contains("First shop") && page.action().starts_with("/logout?r="),
+        "{}",
+        page.text()
+    );
+    let other = ask(&mut browser, "two")
+        .fields()
+        .remove("form_token")
+        .unwrap();
+    let plain = browser
+        .get("/logout")
+        .fields()
+        .remove("form_token")
+        .unwrap();
     for wrong in [other, plain, String::new(), String::from("x")] {
-        let answer = browser.post(&page.action(), &[("form_token", &wrong), ("decision", "sign_out")]);
-        assert!(answer.text().contains("changed while") && is_signed_in(&mut browser), "{}", answer.text());
+        let answer = browser.post(
+            &page.action(),
+            &[("form_token", &wrong), ("decision", "sign_out")],
+        );
+        assert!(
+            answer.text().contains("changed while") && is_signed_in(&mut browser),
+            "{}",
+            answer.text()
+        );
     }
     assert_eq!(confirm(&mut browser, &page, "stay").location(), "/");
     confirm(&mut browser, &page, "SIGN_OUT").assert_error_page(400, "GP1505", "decision");
     let token = page.fields().remove("form_token").unwrap();
     let foreign = [("Origin", "https://rp1.example")];
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
-    browser.post_from(&page.action(), &foreign, &form).assert_error_page(403, "GP1009", "origin");
+    browser
+        .post_from(&page.action(), &foreign, &form)
+        .assert_error_page(403, "GP1009", "origin");
     assert!(is_signed_in(&mut browser));
 
     // One kind of sealed request is not another, none can be made up, and none lasts.
     let sealed = page.action().split_once("?r=").unwrap().1.to_owned();
-    let login = gatepost.get(&authorize_path("conf1", RP1, &[])).location().split_once("?r=").unwrap().1.to_owned();
-    gatepost.get(&format!("/login?r={sealed}")).assert_error_page(400, "GP1504", "to sign in");
-    gatepost.get(&format!("/logout?r={login}")).assert_error_page(400, "GP1504", "to sign out");
-    gatepost.get(&format!("/logout?r={}", damaged(&sealed))).assert_error_page(400, "GP1504", "damaged");
-    gatepost.get("/logout?r=https://evil.example/").assert_error_page(400, "GP1504", "an address");
+    let login = gatepost
+        .get(&authorize_path("conf1", RP1, &[]))
+        .location()
+        .split_once("?r=")
+        .unwrap()
+        .1
+        .to_owned();
+    gatepost
+        .get(&format!("/login?r={sealed}"))
+        .assert_error_page(400, "GP1504", "to sign in");
+    gatepost
+        .get(&format!("/logout?r={login}"))
+        .assert_error_page(400, "GP1504", "to sign out");
+    gatepost
+        .get(&format!("/logout?r={}", damaged(&sealed)))
+        .assert_error_page(400, "GP1504", "damaged");
+    gatepost
+        .get("/logout?r=https://evil.example/")
+        .assert_error_page(400, "GP1504", "an address");
     gatepost.travel(3_601);
     confirm(&mut browser, &page, "sign_out").assert_error_page(400, "GP1503", "late");
     assert!(is_signed_in(&mut browser));
@@ -473,10 +706,16 @@ fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
         "wrapped_private = NULL, announced_at = now() - interval '9 days', activates_at = now() - interval '8 days',
          retires_at = now() - interval '7 days', unpublished_at = now() - interval '6 days'",
     );
-    assert!(published_keys(&gatepost).iter().all(|key| key["kid"] != kid.as_str()));
+    assert!(
+        published_keys(&gatepost)
+            .iter()
+            .all(|key| key["kid"] != kid.as_str())
+    );
     assert_eq!(gatepost.get(&sent).location(), DONE);
     shift("forgotten_at = now() - interval '5 days'");
-    gatepost.get(&sent).assert_error_page(400, "GP1128", "forgotten");
+    gatepost
+        .get(&sent)
+        .assert_error_page(400, "GP1128", "forgotten");
 
     let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
@@ -486,20 +725,32 @@ fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
     gatepost.apply(&document);
     let answer = gatepost.get(&sent);
     assert_eq!((answer.status, answer.header("location")), (200, None));
-    assert!(gatepost.log().contains("reason=\"GP1161\""), "{}", gatepost.log());
+    assert!(
+        gatepost.log().contains("reason=\"GP1161\""),
+        "{}",
+        gatepost.log()
+    );
     document["clients"][0]["enabled"] = json!(false);
     gatepost.apply(&document);
-    gatepost.get(&sent).assert_error_page(400, "GP1103", "disabled");
+    gatepost
+        .get(&sent)
+        .assert_error_page(400, "GP1103", "disabled");
 }
 
 #[test]
 fn discovery_names_the_way_out() {
     let gatepost = Gatepost::start();
     let metadata = gatepost.get("/.well-known/openid-configuration").json();
-    assert_eq!(metadata["end_session_endpoint"], json!(format!("{}/connect/endsession", gatepost.base_url)));
-    for flag in
-        ["frontchannel_logout", "frontchannel_logout_session", "backchannel_logout", "backchannel_logout_session"]
-    {
+    assert_eq!(
+        metadata["end_session_endpoint"],
+        json!(format!("{}/connect/endsession", gatepost.base_url))
+    );
+    for flag in [
+        "frontchannel_logout",
+        "frontchannel_logout_session",
+        "backchannel_logout",
+        "backchannel_logout_session",
+    ] {
         assert_eq!(metadata[format!("{flag}_supported")], json!(true), "{flag}");
     }
 }
@@ -509,8 +760,16 @@ fn who_stays_signed_in_goes_on_in_the_language_they_were_asked_in() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (asked, heading, home) in [
-        ("/connect/endsession?ui_locales=xx%20de", "Abmelden?", "/?ui_locales=de"),
-        ("/logout?ui_locales=fr-CA", "Se déconnecter\u{202f}?", "/?ui_locales=fr"),
+        (
+            "/connect/endsession?ui_locales=xx%20de",
+            "Abmelden?",
+            "/?ui_locales=de",
+        ),
+        (
+            "/logout?ui_locales=fr-CA",
+            "Se déconnecter\u{202f}?",
+            "/?ui_locales=fr",
+        ),
         ("/logout", "Sign out?", "/"),
         ("/logout?ui_locales=xx", "Sign out?", "/"),
     ] {

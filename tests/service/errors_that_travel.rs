@@ -1,5 +1,5 @@
-//! From an answer to its line in the log: the request's id, the reason's sentence, and what developers are told while an
-//! installation is for development.
+//! From an answer to its line in the log: the request's id, the reason's sentence, and what
+//! developers are told while an installation is for development.
 
 use serde_json::{Value, json};
 
@@ -14,11 +14,18 @@ const STRANGE: &str = "https://evil.example/\"<b>é";
 fn own_token(gatepost: &Gatepost, headers: &[(&str, &str)], scope: &str) -> Answer {
     let authorization = basic("conf1", CONF1_SECRET);
     let headers = [&[("Authorization", authorization.as_str())], headers].concat();
-    gatepost.post(TOKEN, &headers, &[("grant_type", "client_credentials"), ("scope", scope)])
+    gatepost.post(
+        TOKEN,
+        &headers,
+        &[("grant_type", "client_credentials"), ("scope", scope)],
+    )
 }
 
 fn id(answer: &Answer) -> String {
-    answer.header("x-request-id").unwrap_or_else(|| panic!("{} has no id", answer.status)).to_owned()
+    answer
+        .header("x-request-id")
+        .unwrap_or_else(|| panic!("{} has no id", answer.status))
+        .to_owned()
 }
 
 fn is_ours(id: &str) -> bool {
@@ -29,7 +36,12 @@ fn is_ours(id: &str) -> bool {
 fn line(gatepost: &Gatepost, id: &str) -> String {
     let begins = format!("id={id} ");
     gatepost.await_log(&begins, |log| log.contains(&begins));
-    gatepost.log().lines().find(|line| line.contains(&begins)).unwrap().to_owned()
+    gatepost
+        .log()
+        .lines()
+        .find(|line| line.contains(&begins))
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -37,19 +49,46 @@ fn every_answer_has_an_id_that_the_log_and_the_page_have_too() {
     let admin = free_port();
     let admin_listen = format!("127.0.0.1:{admin}");
     let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &admin_listen)]);
-    for path in ["/", "/healthz", "/.well-known/openid-configuration", TOKEN, "/nowhere", "/static/none", "/login"] {
+    for path in [
+        "/",
+        "/healthz",
+        "/.well-known/openid-configuration",
+        TOKEN,
+        "/nowhere",
+        "/static/none",
+        "/login",
+    ] {
         let answer = gatepost.get(path);
         let id = id(&answer);
         assert!(is_ours(&id), "{path}: {id}");
-        assert!(line(&gatepost, &id).contains(&format!("status={}", answer.status)), "{path}");
-        let is_page = answer.status >= 400 && answer.header("content-type").is_some_and(|kind| kind.contains("html"));
-        assert_eq!(is_page, answer.text().contains(&format!("<code>{id}</code>")), "{path}");
+        assert!(
+            line(&gatepost, &id).contains(&format!("status={}", answer.status)),
+            "{path}"
+        );
+        let is_page = answer.status >= 400
+            && answer
+                .header("content-type")
+                .is_some_and(|kind| kind.contains("html"));
+        assert_eq!(
+            is_page,
+            answer.text().contains(&format!("<code>{id}</code>")),
+            "{path}"
+        );
     }
-    let too_long = gatepost.connect().try_send("GET", &format!("/?{}", "a".repeat(40_000)), &[], b"").unwrap();
+    let too_long = gatepost
+        .connect()
+        .try_send("GET", &format!("/?{}", "a".repeat(40_000)), &[], b"")
+        .unwrap();
     assert!(too_long.status == 414 && is_ours(&id(&too_long)));
-    let two_hosts = gatepost.connect().try_send("GET", "/", &[("Host", "other.example")], b"").unwrap();
+    let two_hosts = gatepost
+        .connect()
+        .try_send("GET", "/", &[("Host", "other.example")], b"")
+        .unwrap();
     assert!(two_hosts.status == 400 && is_ours(&id(&two_hosts)));
-    let metrics = Connection::open(admin).unwrap().try_send("GET", "/metrics", &[], b"").unwrap();
+    let metrics = Connection::open(admin)
+        .unwrap()
+        .try_send("GET", "/metrics", &[], b"")
+        .unwrap();
     assert!(metrics.status == 200 && is_ours(&id(&metrics)));
 }
 
@@ -63,21 +102,53 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
         assert!(line(&gatepost, given).contains("status=400"), "{given}");
     }
     let too_long = "a".repeat(65);
-    for given in ["", "a b", "a\"b", "<b>", "a,b", "a;b", "a/b", "a=b", too_long.as_str()] {
-        assert!(is_ours(&id(&own_token(&gatepost, &[("X-Request-Id", given)], "nope"))), "{given}");
+    for given in [
+        "",
+        "a b",
+        "a\"b",
+        "<b>",
+        "a,b",
+        "a;b",
+        "a/b",
+        "a=b",
+        too_long.as_str(),
+    ] {
+        assert!(
+            is_ours(&id(&own_token(
+                &gatepost,
+                &[("X-Request-Id", given)],
+                "nope"
+            ))),
+            "{given}"
+        );
     }
-    assert!(is_ours(&id(&own_token(&gatepost, &[("X-Request-Id", "one"), ("X-Request-Id", "two")], "nope"))));
+    assert!(is_ours(&id(&own_token(
+        &gatepost,
+        &[("X-Request-Id", "one"), ("X-Request-Id", "two")],
+        "nope"
+    ))));
     // What it is called in the audit log finds it there.
-    let wrong = [("grant_type", "client_credentials"), ("client_id", "conf1"), ("client_secret", "wrong")];
+    let wrong = [
+        ("grant_type", "client_credentials"),
+        ("client_id", "conf1"),
+        ("client_secret", "wrong"),
+    ];
     gatepost.post(TOKEN, &[("X-Request-Id", "wrong-secret-1")], &wrong);
     let found = || gatepost.run_well(&["audit", "list", "Wrong-Secret-1", "--json"], "");
     crate::support::waiting::await_that("the event", crate::support::waiting::SOON, || {
         found().contains("wrong-secret-1")
     });
     let found: Vec<Value> = serde_json::from_str(&found()).unwrap();
-    assert_eq!((found.len(), &found[0]["request_id"]), (1, &json!("wrong-secret-1")));
+    assert_eq!(
+        (found.len(), &found[0]["request_id"]),
+        (1, &json!("wrong-secret-1"))
+    );
     let trusting_nobody = Gatepost::start_with(&document(), &[("GATEPOST_TRUSTED_PROXIES", "")]);
-    assert!(is_ours(&id(&own_token(&trusting_nobody, &[("X-Request-Id", "mine")], "nope"))));
+    assert!(is_ours(&id(&own_token(
+        &trusting_nobody,
+        &[("X-Request-Id", "mine")],
+        "nope"
+    ))));
 }
 
 #[test]
@@ -87,20 +158,46 @@ fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
     assert_refused(&refused, 400, "invalid_scope", "as ever");
     let line_of = |answer: &Answer| line(&gatepost, &id(answer));
     let told = line_of(&refused);
-    assert!(told.contains("detail=\"nope\" refused_origin=\"https://evil.example\" why=\""), "{told}");
-    assert!(told.split("why=\"").nth(1).unwrap().matches(". ").count() > 0, "what it is, and what to do: {told}");
+    assert!(
+        told.contains("detail=\"nope\" refused_origin=\"https://evil.example\" why=\""),
+        "{told}"
+    );
+    assert!(
+        told.split("why=\"").nth(1).unwrap().matches(". ").count() > 0,
+        "what it is, and what to do: {told}"
+    );
     assert!(line_of(&own_token(&gatepost, &[("Origin", "a\u{1}\"b")], "")).contains("status=400"));
     // Its own origins are no news, and without one nothing is said.
-    assert!(!line_of(&own_token(&gatepost, &[("Origin", "https://rp1.example")], "")).contains("refused_origin"));
+    assert!(
+        !line_of(&own_token(
+            &gatepost,
+            &[("Origin", "https://rp1.example")],
+            ""
+        ))
+        .contains("refused_origin")
+    );
     assert!(!line_of(&own_token(&gatepost, &[], "")).contains("why="));
-    let preflight = gatepost.connect().send("OPTIONS", TOKEN, &[("Origin", "https://evil.example")], b"");
-    assert!(preflight.status == 204 && line_of(&preflight).contains("refused_origin=\"https://evil.example\""));
-    let asked = gatepost.get(&authorize_path("conf1", RP1, &[("audience", "https://api.example/\n")]));
+    let preflight =
+        gatepost
+            .connect()
+            .send("OPTIONS", TOKEN, &[("Origin", "https://evil.example")], b"");
+    assert!(
+        preflight.status == 204
+            && line_of(&preflight).contains("refused_origin=\"https://evil.example\"")
+    );
+    let asked = gatepost.get(&authorize_path(
+        "conf1",
+        RP1,
+        &[("audience", "https://api.example/\n")],
+    ));
     assert_eq!(asked.status, 303);
     let sentence = "client conf1 sent audience \"https://api.example/\\n\" at authorize: ignored";
     gatepost.await_log("the audience", |log| log.contains(sentence));
     let discovery = gatepost.get("/.well-known/openid-configuration");
-    assert_eq!(discovery.header("access-control-expose-headers"), Some("X-Request-Id"));
+    assert_eq!(
+        discovery.header("access-control-expose-headers"),
+        Some("X-Request-Id")
+    );
 }
 
 #[test]
@@ -108,21 +205,47 @@ fn with_error_details_answers_say_what_the_log_says() {
     for on in [false, true] {
         let settings = [("GATEPOST_ERROR_DETAILS", if on { "on" } else { "off" })];
         let gatepost = Gatepost::start_with(&document(), &settings);
-        let description = |answer: &Answer| answer.json()["error_description"].as_str().unwrap().to_owned();
+        let description = |answer: &Answer| {
+            answer.json()["error_description"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
         let refused = own_token(&gatepost, &[], "nope\u{e9}\\");
         let told = description(&refused);
-        assert!(told.bytes().all(|byte| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\')), "{told}");
+        assert!(
+            told.bytes()
+                .all(|byte| matches!(byte, 0x20..0x7f) && !matches!(byte, b'"' | b'\\')),
+            "{told}"
+        );
         assert_eq!(told.contains("[GP1"), on, "{told}");
-        assert_eq!(description(&own_token(&gatepost, &[], "nope")).ends_with(": nope]"), on);
-        let sent = gatepost.get(&authorize_path("conf1", RP1, &[("scope", "openid nope")])).query();
-        assert_eq!(sent["error_description"].ends_with(" [GP1115: nope]"), on, "{sent:?}");
+        assert_eq!(
+            description(&own_token(&gatepost, &[], "nope")).ends_with(": nope]"),
+            on
+        );
+        let sent = gatepost
+            .get(&authorize_path("conf1", RP1, &[("scope", "openid nope")]))
+            .query();
+        assert_eq!(
+            sent["error_description"].ends_with(" [GP1115: nope]"),
+            on,
+            "{sent:?}"
+        );
         let page = gatepost.get(&authorize_path("conf1", STRANGE, &[]));
         page.assert_error_page(400, "GP1105", "a strange redirect URI");
         let both = format!("[GP1105: received https://evil.example/?&lt;b&gt;?; registered {RP1}");
         assert_eq!(page.text().contains(&both), on, "{}", page.text());
         assert!(!page.text().contains("<b>"));
-        let long = gatepost.get(&authorize_path("conf1", &format!("https://a.example/{}", "a".repeat(1_900)), &[]));
-        assert!(long.status == 400 && long.text().len() < 10_000, "{}", long.text());
+        let long = gatepost.get(&authorize_path(
+            "conf1",
+            &format!("https://a.example/{}", "a".repeat(1_900)),
+            &[],
+        ));
+        assert!(
+            long.status == 400 && long.text().len() < 10_000,
+            "{}",
+            long.text()
+        );
         // Loopback: nobody but those on this machine reads them.
         assert!(!gatepost.log().contains("GATEPOST_ERROR_DETAILS"));
     }
@@ -130,14 +253,22 @@ fn with_error_details_answers_say_what_the_log_says() {
 
 #[test]
 fn serve_warns_where_strangers_would_read_the_details() {
-    let settings = [("GATEPOST_BASE_URL", "https://login.example.com"), ("GATEPOST_ERROR_DETAILS", "on")];
+    let settings = [
+        ("GATEPOST_BASE_URL", "https://login.example.com"),
+        ("GATEPOST_ERROR_DETAILS", "on"),
+    ];
     let gatepost = Gatepost::start_with(&document(), &settings);
-    gatepost.await_log("the warning", |log| log.contains("GATEPOST_ERROR_DETAILS is on: whoever asks is told"));
+    gatepost.await_log("the warning", |log| {
+        log.contains("GATEPOST_ERROR_DETAILS is on: whoever asks is told")
+    });
     let installation = Installation::empty();
     let mut command = installation.command(&["export"]);
     command.env("GATEPOST_ERROR_DETAILS", "yes");
     let answer = answer(command, "");
-    assert!(answer.code == 78 && answer.stderr.contains("must be one of off, on"), "{answer:?}");
+    assert!(
+        answer.code == 78 && answer.stderr.contains("must be one of off, on"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -145,7 +276,10 @@ fn an_absent_database_is_told_once_with_where_and_why() {
     let mut gatepost = Gatepost::prepare(&[]);
     gatepost.apply(&document());
     let free = free_port();
-    gatepost.set("GATEPOST_DATABASE_URL", &format!("postgres://gatepost:canary@127.0.0.1:{free}/login"));
+    gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        &format!("postgres://gatepost:canary@127.0.0.1:{free}/login"),
+    );
     gatepost.launch();
     let told = format!(
         "WARN  database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: start Postgres there"
@@ -156,18 +290,30 @@ fn an_absent_database_is_told_once_with_where_and_why() {
         assert_eq!(own_token(&gatepost, &[], "").status, 503);
     }
     let log = gatepost.log();
-    assert_eq!((log.matches(&told).count(), log.contains("canary")), (1, false), "{log}");
+    assert_eq!(
+        (log.matches(&told).count(), log.contains("canary")),
+        (1, false),
+        "{log}"
+    );
     assert!(!log.lines().any(|line| line.contains("ERROR")), "{log}");
     // Whoever typed a command is told once, too.
     let output = gatepost.run(&["user", "list"], "");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, format!("gatepost: {}\n", told.strip_prefix("WARN  ").unwrap()));
+    assert_eq!(
+        said,
+        format!("gatepost: {}\n", told.strip_prefix("WARN  ").unwrap())
+    );
 }
 
 #[test]
 fn a_database_that_goes_comes_back_and_goes_again_is_told_of_twice() {
     let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
-    let count = || gatepost.log().matches("WARN  database unavailable: 127.0.0.1:").count();
+    let count = || {
+        gatepost
+            .log()
+            .matches("WARN  database unavailable: 127.0.0.1:")
+            .count()
+    };
     assert_eq!(own_token(&gatepost, &[], "").status, 200);
     for _ in 0..2 {
         let before = count();
@@ -178,6 +324,8 @@ fn a_database_that_goes_comes_back_and_goes_again_is_told_of_twice() {
         assert!(count() - before <= 3, "{}", gatepost.log());
         let known = gatepost.log().matches("the database answers again").count();
         proxy.cut(false);
-        gatepost.await_log("its return", |log| log.matches("the database answers again").count() > known);
+        gatepost.await_log("its return", |log| {
+            log.matches("the database answers again").count() > known
+        });
     }
 }

@@ -1,4 +1,5 @@
-//! The way back from an upstream provider: what it takes to come in, whose account that is, and what is kept of it.
+//! The way back from an upstream provider: what it takes to come in, whose account that is, and
+//! what is kept of it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,8 +16,8 @@ use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Place, Upstream};
 
-/// A Gatepost and its providers, all of them one server: `up` brings new people, `closed` does not, `of-acme` is a tenant's,
-/// `leaving` signs out there.
+/// A Gatepost and its providers, all of them one server: `up` brings new people, `closed` does not,
+/// `of-acme` is a tenant's, `leaving` signs out there.
 struct House {
     upstream: Upstream,
     gatepost: Gatepost,
@@ -27,7 +28,10 @@ impl House {
         let mut document = document();
         document["tenants"] = json!([{"name": "acme"}]);
         let providers = [
-            ("up", json!({"claims": {"groups": "role"}, "acr_map": {"gold": "2"}})),
+            (
+                "up",
+                json!({"claims": {"groups": "role"}, "acr_map": {"gold": "2"}}),
+            ),
             ("closed", json!({"provision": false})),
             ("of-acme", json!({"tenant": "acme"})),
             ("leaving", json!({"sign_out": true})),
@@ -37,25 +41,52 @@ impl House {
     }
 
     /// As far as upstream, which has said yes: the callback's address.
-    fn at_the_gate(&self, person: &mut Traveller, acr_values: &str, changes: &[(&str, &str)]) -> String {
-        as_far_as_upstream(&self.gatepost, person, &changed(&[("acr_values", acr_values)], changes))
+    fn at_the_gate(
+        &self,
+        person: &mut Traveller,
+        acr_values: &str,
+        changes: &[(&str, &str)],
+    ) -> String {
+        as_far_as_upstream(
+            &self.gatepost,
+            person,
+            &changed(&[("acr_values", acr_values)], changes),
+        )
     }
 
-    fn come_in(&self, person: &mut Traveller, acr_values: &str, changes: &[(&str, &str)]) -> Answer {
+    fn come_in(
+        &self,
+        person: &mut Traveller,
+        acr_values: &str,
+        changes: &[(&str, &str)],
+    ) -> Answer {
         let callback = self.at_the_gate(person, acr_values, changes);
         person.get(&callback)
     }
 
-    /// Comes in through `up` as that subject, with claims of the ID token: what the ID token here says.
+    /// Comes in through `up` as that subject, with claims of the ID token: what the ID token here
+    /// says.
     fn known_as(&self, subject: &str, claims: Value) -> Value {
-        self.upstream.plan(|plan| (plan.subject, plan.id_token) = (subject.to_owned(), claims));
+        self.upstream
+            .plan(|plan| (plan.subject, plan.id_token) = (subject.to_owned(), claims));
         self.told(&self.come_in(&mut Traveller::new(), "idp:up", &[]))
     }
 
     fn told(&self, answer: &Answer) -> Value {
         let parameters = answer.query();
-        assert!(parameters.contains_key("code"), "{parameters:?} {}", answer.text());
-        verified(&self.gatepost, text(&issued(&redeem(&self.gatepost, &parameters["code"])), "id_token")).1
+        assert!(
+            parameters.contains_key("code"),
+            "{parameters:?} {}",
+            answer.text()
+        );
+        verified(
+            &self.gatepost,
+            text(
+                &issued(&redeem(&self.gatepost, &parameters["code"])),
+                "id_token",
+            ),
+        )
+        .1
     }
 
     fn browser<'a>(&self, person: &'a mut Traveller) -> &'a mut Browser {
@@ -63,7 +94,12 @@ impl House {
     }
 
     fn one<T: FromSqlOwned>(&self, sql: &str, sub: &str) -> T {
-        self.gatepost.database.client().query_one(sql, &[&sub]).unwrap().get(0)
+        self.gatepost
+            .database
+            .client()
+            .query_one(sql, &[&sub])
+            .unwrap()
+            .get(0)
     }
 
     fn claims_of(&self, sub: &str) -> Value {
@@ -72,11 +108,13 @@ impl House {
 
     /// Events of that name with that reason, once they are written.
     fn await_audited(&self, reason: &str) {
-        let sql =
-            "SELECT count(*) FROM audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = $1";
+        let sql = "SELECT count(*) FROM audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = $1";
         let deadline = Instant::now() + Duration::from_secs(10);
         while self.one::<i64>(sql, reason) == 0 {
-            assert!(Instant::now() < deadline, "{reason} is not in the audit log");
+            assert!(
+                Instant::now() < deadline,
+                "{reason} is not in the audit log"
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -88,7 +126,12 @@ impl House {
 }
 
 fn flow_cookies(browser: &Browser) -> Vec<String> {
-    browser.cookies.keys().filter(|name| name.contains("-flow-")).cloned().collect()
+    browser
+        .cookies
+        .keys()
+        .filter(|name| name.contains("-flow-"))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -98,36 +141,72 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
     let first = house.at_the_gate(&mut person, "idp:up", &[]);
     let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
     let answer = person.get(&format!("{}{path}", house.gatepost.base_url));
-    assert_eq!((answer.status, answer.header("referrer-policy")), (303, Some("no-referrer")));
+    assert_eq!(
+        (answer.status, answer.header("referrer-policy")),
+        (303, Some("no-referrer"))
+    );
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let set = answer.headers_named("set-cookie").into_iter().find(|cookie| cookie.contains("-flow-")).unwrap();
+    let set = answer
+        .headers_named("set-cookie")
+        .into_iter()
+        .find(|cookie| cookie.contains("-flow-"))
+        .unwrap();
     let (_, attributes) = set.split_once("; ").unwrap();
     assert_eq!(attributes, "Max-Age=600; Path=/; HttpOnly; SameSite=Lax");
     assert_eq!(flow_cookies(house.browser(&mut person)).len(), 2);
 
     // Four more: the first, which is the oldest, makes room.
-    let later: Vec<String> = (0..4).map(|_| house.at_the_gate(&mut person, "idp:up", &[])).collect();
+    let later: Vec<String> = (0..4)
+        .map(|_| house.at_the_gate(&mut person, "idp:up", &[]))
+        .collect();
     assert_eq!(flow_cookies(house.browser(&mut person)).len(), 5);
     house.assert_refused(&person.get(&first), 400, "GP1711");
-    assert!(!person.get(&first).text().contains("up/"), "names no provider");
+    assert!(
+        !person.get(&first).text().contains("up/"),
+        "names no provider"
+    );
 
     // Looking is not going: neither spends what upstream gave.
     let asked = || house.upstream.received(Place::Token).len();
     let cookies = house.browser(&mut person).cookies.clone();
-    let cookie: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let cookie: Vec<String> = cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     let cookie = cookie.join("; ");
     let path = later[3].strip_prefix(house.gatepost.origin()).unwrap();
-    let looks = [("HEAD", ("Accept", "*/*")), ("GET", ("Sec-Purpose", "prefetch;anonymous-client-ip"))];
+    let looks = [
+        ("HEAD", ("Accept", "*/*")),
+        ("GET", ("Sec-Purpose", "prefetch;anonymous-client-ip")),
+    ];
     for (method, header) in looks {
-        let answer = house.gatepost.connect().send(method, path, &[("Cookie", &cookie), header], b"");
-        assert_eq!((answer.status, answer.headers_named("set-cookie").len(), asked()), (204, 0, 0), "{method}");
+        let answer =
+            house
+                .gatepost
+                .connect()
+                .send(method, path, &[("Cookie", &cookie), header], b"");
+        assert_eq!(
+            (
+                answer.status,
+                answer.headers_named("set-cookie").len(),
+                asked()
+            ),
+            (204, 0, 0),
+            "{method}"
+        );
     }
     let post = house.gatepost.post(path, &[("Cookie", &cookie)], &[]);
-    assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")));
+    assert_eq!(
+        (post.status, post.header("allow")),
+        (405, Some("GET, HEAD"))
+    );
 
     let answer = person.get(&later[3]);
     house.told(&answer);
-    assert_eq!((asked(), flow_cookies(house.browser(&mut person)).len()), (1, 4));
+    assert_eq!(
+        (asked(), flow_cookies(house.browser(&mut person)).len()),
+        (1, 4)
+    );
     house.assert_refused(&person.get(&later[3]), 400, "GP1711");
     assert_eq!(asked(), 1, "a replay asks nobody");
     house.told(&person.get(&later[0]));
@@ -138,7 +217,9 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     let house = House::start();
     let before = house.gatepost.database.count("users");
     // The same person at once, as from several tabs: as many as may wait for one provider.
-    house.upstream.plan(|plan| plan.id_token = json!({"name": "Nora New", "email": "alice@example.com"}));
+    house
+        .upstream
+        .plan(|plan| plan.id_token = json!({"name": "Nora New", "email": "alice@example.com"}));
     let arrivals = thread::scope(|scope| {
         let walkers: Vec<_> = (0..3)
             .map(|_| {
@@ -147,23 +228,47 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
                 scope.spawn(move || person.get(&callback))
             })
             .collect();
-        walkers.into_iter().map(|walker| walker.join().unwrap()).collect::<Vec<_>>()
+        walkers
+            .into_iter()
+            .map(|walker| walker.join().unwrap())
+            .collect::<Vec<_>>()
     });
-    let subs: Vec<Value> = arrivals.iter().map(|answer| house.told(answer)["sub"].clone()).collect();
+    let subs: Vec<Value> = arrivals
+        .iter()
+        .map(|answer| house.told(answer)["sub"].clone())
+        .collect();
     assert!(subs.iter().all(|sub| *sub == subs[0]), "{subs:?}");
-    assert_eq!(house.gatepost.database.count("users") - before, 1, "and not alice, whose address it is");
-    assert_eq!(house.gatepost.database.count("audit_events WHERE event = 'user_provisioned'"), 1);
+    assert_eq!(
+        house.gatepost.database.count("users") - before,
+        1,
+        "and not alice, whose address it is"
+    );
+    assert_eq!(
+        house
+            .gatepost
+            .database
+            .count("audit_events WHERE event = 'user_provisioned'"),
+        1
+    );
     let sub = subs[0].as_str().unwrap();
     let bare = "SELECT username IS NULL AND password_hash IS NULL AND tenant = '' FROM users WHERE sub = $1";
     assert!(house.one::<bool>(bare, sub));
 
     let gatepost = &house.gatepost;
-    let shown: Value = serde_json::from_str(&gatepost.run_well(&["user", "show", sub, "--json"], "")).unwrap();
-    assert_eq!((&shown["username"], &shown["claims"]["name"]), (&Value::Null, &json!("Nora New")));
+    let shown: Value =
+        serde_json::from_str(&gatepost.run_well(&["user", "show", sub, "--json"], "")).unwrap();
+    assert_eq!(
+        (&shown["username"], &shown["claims"]["name"]),
+        (&Value::Null, &json!("Nora New"))
+    );
     assert!(gatepost.run_well(&["user", "list"], "").contains(sub));
     let refused = gatepost.run(&["user", "password", sub], "a new password for nobody\n");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("no user name"));
+    assert!(
+        String::from_utf8(refused.stderr)
+            .unwrap()
+            .contains("no user name")
+    );
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert_eq!(sign_in(&mut browser, &page, sub, "").status, 200);
@@ -171,7 +276,12 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     // What is exported applies again, and changes nothing.
     let exported = gatepost.run_well(&["export"], "");
     let planned = gatepost.run(&["plan", "-"], &exported);
-    assert_eq!(planned.status.code(), Some(0), "{}", String::from_utf8_lossy(&planned.stdout));
+    assert_eq!(
+        planned.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&planned.stdout)
+    );
 
     gatepost.run_well(&["user", "role", sub, "--add", "editor"], "");
     assert_eq!(house.claims_of(sub)["role"], json!(["editor"]));
@@ -180,34 +290,62 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     house.assert_refused(&answer, 403, "GP1713");
     assert!(answer.text().contains("/login?r="), "a way back");
     gatepost.run_well(&["user", "enable", sub], "");
-    assert_eq!(house.told(&house.come_in(&mut Traveller::new(), "idp:up", &[]))["sub"], sub);
+    assert_eq!(
+        house.told(&house.come_in(&mut Traveller::new(), "idp:up", &[]))["sub"],
+        sub
+    );
 }
 
 #[test]
 fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() {
     let house = House::start();
     let first = json!({"name": "Nora", "email": "nora@up.example", "email_verified": true, "groups": ["staff"]});
-    let sub = house.known_as("nora", first.clone())["sub"].as_str().unwrap().to_owned();
+    let sub = house.known_as("nora", first.clone())["sub"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let taken = json!({"name": "Nora", "email": "nora@up.example", "email_verified": true, "role": ["staff"]});
     assert_eq!(house.claims_of(&sub), taken);
-    let changes = || house.gatepost.database.count("audit_events WHERE event = 'user_changed'");
+    let changes = || {
+        house
+            .gatepost
+            .database
+            .count("audit_events WHERE event = 'user_changed'")
+    };
     let touched = || house.one::<String>("SELECT xmin::text FROM users WHERE sub = $1", &sub);
     let untouched = touched();
     house.known_as("nora", first);
-    assert_eq!((changes(), touched()), (0, untouched), "nothing is written where nothing changed");
+    assert_eq!(
+        (changes(), touched()),
+        (0, untouched),
+        "nothing is written where nothing changed"
+    );
 
     // The operator adds a claim, and writes over one.
-    let sql = "UPDATE users SET claims = claims || '{\"department\": \"sales\", \"nickname\": \"No\"}'";
-    house.gatepost.database.run(&format!("{sql} WHERE sub = '{sub}'"));
-    house.known_as("nora", json!({"name": "Nora N.", "email": "new@up.example"}));
-    let kept = json!({"name": "Nora N.", "email": "new@up.example", "department": "sales", "nickname": "No"});
-    assert_eq!((house.claims_of(&sub), changes()), (kept, 1), "unsaid: role; never verified: the new address");
+    let sql =
+        "UPDATE users SET claims = claims || '{\"department\": \"sales\", \"nickname\": \"No\"}'";
     house
         .gatepost
         .database
-        .run(&format!("UPDATE users SET claims = claims || '{{\"name\": \"Ours\"}}' WHERE sub = '{sub}'"));
+        .run(&format!("{sql} WHERE sub = '{sub}'"));
+    house.known_as(
+        "nora",
+        json!({"name": "Nora N.", "email": "new@up.example"}),
+    );
+    let kept = json!({"name": "Nora N.", "email": "new@up.example", "department": "sales", "nickname": "No"});
+    assert_eq!(
+        (house.claims_of(&sub), changes()),
+        (kept, 1),
+        "unsaid: role; never verified: the new address"
+    );
+    house.gatepost.database.run(&format!(
+        "UPDATE users SET claims = claims || '{{\"name\": \"Ours\"}}' WHERE sub = '{sub}'"
+    ));
     house.known_as("nora", json!({}));
-    assert_eq!(house.claims_of(&sub), json!({"name": "Ours", "department": "sales", "nickname": "No"}));
+    assert_eq!(
+        house.claims_of(&sub),
+        json!({"name": "Ours", "department": "sales", "nickname": "No"})
+    );
     house.known_as("nora", json!({"name": "Theirs"}));
     assert_eq!(house.claims_of(&sub)["name"], "Theirs");
 }
@@ -226,18 +364,31 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     let refused = house.come_in(&mut person, "idp:closed", &[]);
     let way_back = refused.attribute("/login?r=", "href").unwrap();
     let again = house.browser(&mut person).get(&way_back);
-    assert_eq!(again.query().get("prompt").map(String::as_str), Some("select_account"));
+    assert_eq!(
+        again.query().get("prompt").map(String::as_str),
+        Some("select_account")
+    );
 
     let of_acme = house.told(&house.come_in(&mut Traveller::new(), "idp:of-acme tenant:acme", &[]));
     assert_eq!(of_acme["tenant"], "acme");
     let answer = house.come_in(&mut Traveller::new(), "idp:up", &[("ui_locales", "de")]);
     house.assert_refused(&answer, 403, "GP1714");
     assert!(answer.text().contains("<html lang=\"de\">") && answer.text().contains("/login?r="));
-    assert!(answer.headers_named("set-cookie").iter().all(|cookie| !cookie.contains("-session-")));
+    assert!(
+        answer
+            .headers_named("set-cookie")
+            .iter()
+            .all(|cookie| !cookie.contains("-session-"))
+    );
     assert_eq!(house.gatepost.database.count("sessions"), 1);
     let again = house.told(&house.come_in(&mut Traveller::new(), "idp:up tenant:acme", &[]));
-    assert_eq!(again["sub"], of_acme["sub"], "one issuer, one subject, one person");
-    house.upstream.plan(|plan| plan.subject = String::from("somebody-new"));
+    assert_eq!(
+        again["sub"], of_acme["sub"],
+        "one issuer, one subject, one person"
+    );
+    house
+        .upstream
+        .plan(|plan| plan.subject = String::from("somebody-new"));
     let answer = house.come_in(&mut Traveller::new(), "idp:up tenant:acme", &[]);
     house.assert_refused(&answer, 403, "GP1714");
 
@@ -248,7 +399,12 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     house.gatepost.settle();
     let asked = house.upstream.received(Place::Token).len();
     let answer = person.get(&callback);
-    assert_eq!((answer.status, asked), (200, house.upstream.received(Place::Token).len()), "{}", answer.text());
+    assert_eq!(
+        (answer.status, asked),
+        (200, house.upstream.received(Place::Token).len()),
+        "{}",
+        answer.text()
+    );
     let answer = sign_in(house.browser(&mut person), &answer, "alice", ALICE_PASSWORD);
     house.told(&answer);
 }
@@ -256,9 +412,18 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
 #[test]
 fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     let house = House::start();
-    house
-        .gatepost
-        .run_well(&["user", "link", "alice", "--issuer", house.upstream.issuer(), "--subject", "alice-there"], "");
+    house.gatepost.run_well(
+        &[
+            "user",
+            "link",
+            "alice",
+            "--issuer",
+            house.upstream.issuer(),
+            "--subject",
+            "alice-there",
+        ],
+        "",
+    );
     let signed_in_at = now() - 100;
     house.upstream.plan(|plan| {
         plan.subject = String::from("alice-there");
@@ -270,12 +435,21 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     let told = house.told(&house.come_in(&mut person, "idp:up", &[]));
     assert_eq!(
         (&told["auth_time"], &told["acr"], &told["amr"], &told["idp"]),
-        (&json!(signed_in_at), &json!("2"), &json!(["otp", "face"]), &json!("up"))
+        (
+            &json!(signed_in_at),
+            &json!("2"),
+            &json!(["otp", "face"]),
+            &json!("up")
+        )
     );
     let (sub, sid) = (told["sub"].as_str().unwrap(), told["sid"].as_str().unwrap());
-    assert_eq!(house.one::<String>(sql, sub), format!("{sid} up alice-there theirs-1 t"));
+    assert_eq!(
+        house.one::<String>(sql, sub),
+        format!("{sid} up alice-there theirs-1 t")
+    );
 
-    // Older than asked for, although upstream was asked: the client is told, and nobody is sent there a second time.
+    // Older than asked for, although upstream was asked: the client is told, and nobody is sent
+    // there a second time.
     let visits = house.upstream.received(Place::Authorize).len();
     for too_much in [("prompt", "login"), ("max_age", "60")] {
         let answer = house.come_in(&mut person, "idp:up", &[too_much]);
@@ -286,22 +460,44 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
     // The same session goes on by another proof, and what the provider said before goes.
     let other = house.told(&house.come_in(&mut person, "idp:leaving", &[]));
     assert_eq!(other["sid"], sid);
-    assert_eq!(house.one::<String>(sql, sub), format!("{sid} leaving alice-there theirs-1 f"));
-    let stored: Vec<u8> =
-        house.one("SELECT upstream_id_token FROM sessions WHERE sub = $1 AND upstream_id_token IS NOT NULL", sub);
+    assert_eq!(
+        house.one::<String>(sql, sub),
+        format!("{sid} leaving alice-there theirs-1 f")
+    );
+    let stored: Vec<u8> = house.one(
+        "SELECT upstream_id_token FROM sessions WHERE sub = $1 AND upstream_id_token IS NOT NULL",
+        sub,
+    );
     assert!(!stored.windows(3).any(|window| window == b"eyJ"), "sealed");
-    let path = authorize_path("conf1", RP1, &[("prompt", "login"), ("acr_values", "idp:local")]);
+    let path = authorize_path(
+        "conf1",
+        RP1,
+        &[("prompt", "login"), ("acr_values", "idp:local")],
+    );
     let page = house.browser(&mut person).visit(&path);
-    let by_password = house.told(&sign_in(house.browser(&mut person), &page, "alice", ALICE_PASSWORD));
-    assert_eq!((&by_password["sid"], &by_password["amr"]), (&json!(sid), &json!(["pwd"])));
+    let by_password = house.told(&sign_in(
+        house.browser(&mut person),
+        &page,
+        "alice",
+        ALICE_PASSWORD,
+    ));
+    assert_eq!(
+        (&by_password["sid"], &by_password["amr"]),
+        (&json!(sid), &json!(["pwd"]))
+    );
     assert_eq!(house.one::<String>(sql, sub), format!("{sid} local t"));
 
-    // What the provider says of how it was done counts as far as the registration says what its `acr` is worth.
+    // What the provider says of how it was done counts as far as the registration says what its
+    // `acr` is worth.
     for acr in ["silver", "2", "phr"] {
         let said = json!({"acr": acr, "amr": ["pwd", "hwk", "mfa"]});
         house.upstream.plan(|plan| plan.id_token = said);
         let told = house.told(&house.come_in(&mut person, "idp:up", &[("prompt", "login")]));
-        assert_eq!((&told["amr"], &told["acr"]), (&json!([]), &json!("1")), "{acr}");
+        assert_eq!(
+            (&told["amr"], &told["acr"]),
+            (&json!([]), &json!("1")),
+            "{acr}"
+        );
     }
 
     // Without a word of upstream's about when and how, it was now, and nothing is said of how.
@@ -314,21 +510,50 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
 #[test]
 fn an_essential_acr_is_asked_for_under_the_providers_own_name() {
     let house = House::start();
-    let essential = |acr: &str| format!(r#"{{"id_token": {{"acr": {{"essential": true, "value": "{acr}"}}}}}}"#);
-    house.upstream.plan(|plan| plan.id_token = json!({"acr": "gold"}));
-    let reached = house.come_in(&mut Traveller::new(), "idp:up", &[("claims", &essential("2"))]);
+    let essential = |acr: &str| {
+        format!(r#"{{"id_token": {{"acr": {{"essential": true, "value": "{acr}"}}}}}}"#)
+    };
+    house
+        .upstream
+        .plan(|plan| plan.id_token = json!({"acr": "gold"}));
+    let reached = house.come_in(
+        &mut Traveller::new(),
+        "idp:up",
+        &[("claims", &essential("2"))],
+    );
     assert_eq!(house.told(&reached)["acr"], "2");
-    assert_eq!(house.upstream.received(Place::Authorize)[0].parameters["acr_values"], "gold");
+    assert_eq!(
+        house.upstream.received(Place::Authorize)[0].parameters["acr_values"],
+        "gold"
+    );
 
     // Names that are not in the table are worth as much as any, ours among them.
     for theirs in ["silver", "2", "3"] {
-        house.upstream.plan(|plan| plan.id_token = json!({"acr": theirs}));
-        let missed = house.come_in(&mut Traveller::new(), "idp:up", &[("claims", &essential("2"))]);
-        assert_eq!(missed.query()["error"], "unmet_authentication_requirements", "{theirs}");
+        house
+            .upstream
+            .plan(|plan| plan.id_token = json!({"acr": theirs}));
+        let missed = house.come_in(
+            &mut Traveller::new(),
+            "idp:up",
+            &[("claims", &essential("2"))],
+        );
+        assert_eq!(
+            missed.query()["error"],
+            "unmet_authentication_requirements",
+            "{theirs}"
+        );
     }
     let changes = [("acr_values", "idp:up"), ("claims", &*essential("3"))];
     let refused = house.gatepost.get(&authorize_path("conf1", RP1, &changes));
-    assert_eq!(refused.query()["error"], "unmet_authentication_requirements", "nobody can reach it");
-    let supported = house.gatepost.get("/.well-known/openid-configuration").json()["acr_values_supported"].clone();
+    assert_eq!(
+        refused.query()["error"],
+        "unmet_authentication_requirements",
+        "nobody can reach it"
+    );
+    let supported = house
+        .gatepost
+        .get("/.well-known/openid-configuration")
+        .json()["acr_values_supported"]
+        .clone();
     assert_eq!(supported, json!(["1", "2", "phr"]));
 }

@@ -1,5 +1,6 @@
-//! Upstream providers that lie, break or hang, and round trips that somebody meddles with: each ends on a clear page or with
-//! a standard error, is written to the audit log, and leaves nothing behind.
+//! Upstream providers that lie, break or hang, and round trips that somebody meddles with: each
+//! ends on a clear page or with a standard error, is written to the audit log, and leaves nothing
+//! behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
@@ -59,34 +60,56 @@ impl Case {
 fn case(name: &'static str, end: End, prepare: impl FnOnce(&Upstream)) -> Case {
     let upstream = Upstream::start_with(Signer::es256("first"));
     prepare(&upstream);
-    Case { name, end, upstream, cause: "" }
+    Case {
+        name,
+        end,
+        upstream,
+        cause: "",
+    }
 }
 
 fn rsa_case(name: &'static str, end: End, prepare: impl FnOnce(&Upstream)) -> Case {
     let upstream = Upstream::start();
     prepare(&upstream);
-    Case { name, end, upstream, cause: "" }
+    Case {
+        name,
+        end,
+        upstream,
+        cause: "",
+    }
 }
 
 /// ID tokens with members changed.
 fn id_token_case(name: &'static str, changes: Value, cause: &'static str) -> Case {
-    case(name, Disbelief, |upstream| upstream.plan(|plan| plan.id_token = changes)).because(cause)
+    case(name, Disbelief, |upstream| {
+        upstream.plan(|plan| plan.id_token = changes)
+    })
+    .because(cause)
 }
 
 fn header_case(name: &'static str, changes: Value, cause: &'static str) -> Case {
-    case(name, Disbelief, |upstream| upstream.plan(|plan| plan.header = changes)).because(cause)
+    case(name, Disbelief, |upstream| {
+        upstream.plan(|plan| plan.header = changes)
+    })
+    .because(cause)
 }
 
 fn token_case(name: &'static str, end: End, changes: Value) -> Case {
-    case(name, end, |upstream| upstream.plan(|plan| plan.token = changes))
+    case(name, end, |upstream| {
+        upstream.plan(|plan| plan.token = changes)
+    })
 }
 
 fn metadata_case(name: &'static str, changes: Value) -> Case {
-    case(name, AWAY, |upstream| upstream.plan(|plan| plan.discovery = changes))
+    case(name, AWAY, |upstream| {
+        upstream.plan(|plan| plan.discovery = changes)
+    })
 }
 
 fn callback_case(name: &'static str, end: End, changes: Value) -> Case {
-    case(name, end, |upstream| upstream.plan(|plan| plan.callback = changes))
+    case(name, end, |upstream| {
+        upstream.plan(|plan| plan.callback = changes)
+    })
 }
 
 fn fault_case(name: &'static str, end: End, place: Place, fault: Fault) -> Case {
@@ -106,34 +129,92 @@ fn id_token_cases() -> Vec<Case> {
         id_token_case("another audience", json!({"aud": "somebody-else"}), "aud"),
         id_token_case("no audience", json!({"aud": null}), "aud"),
         id_token_case("an empty audience", json!({"aud": []}), "aud"),
-        id_token_case("an audience without us", json!({"aud": other_audience}), "aud"),
-        id_token_case("an audience of more without azp", json!({"aud": ["gatepost:here", "somebody-else"]}), "azp"),
+        id_token_case(
+            "an audience without us",
+            json!({"aud": other_audience}),
+            "aud",
+        ),
+        id_token_case(
+            "an audience of more without azp",
+            json!({"aud": ["gatepost:here", "somebody-else"]}),
+            "azp",
+        ),
         id_token_case("another azp", json!({"azp": "somebody-else"}), "azp"),
-        id_token_case("another azp among more", json!({"aud": ["gatepost:here", "x"], "azp": "x"}), "azp"),
+        id_token_case(
+            "another azp among more",
+            json!({"aud": ["gatepost:here", "x"], "azp": "x"}),
+            "azp",
+        ),
         id_token_case("another nonce", json!({"nonce": "another"}), "nonce"),
         id_token_case("no nonce", json!({"nonce": null}), "nonce"),
         id_token_case("a nonce that is no text", json!({"nonce": 1}), "nonce"),
-        id_token_case("another issuer", json!({"iss": "https://evil.example"}), "iss is"),
+        id_token_case(
+            "another issuer",
+            json!({"iss": "https://evil.example"}),
+            "iss is",
+        ),
         id_token_case("no issuer", json!({"iss": null}), "iss is"),
         id_token_case("no subject", json!({"sub": null}), "sub is"),
         id_token_case("an empty subject", json!({"sub": ""}), "sub is"),
         id_token_case("a subject that is no text", json!({"sub": 7}), "sub is"),
-        id_token_case("a subject of 256 characters", json!({"sub": "x".repeat(256)}), "sub is"),
+        id_token_case(
+            "a subject of 256 characters",
+            json!({"sub": "x".repeat(256)}),
+            "sub is",
+        ),
         id_token_case("a subject with NUL", json!({"sub": "a\u{0}b"}), "sub is"),
-        id_token_case("expired", json!({"exp": now() - 120, "iat": now() - 300}), "expired"),
+        id_token_case(
+            "expired",
+            json!({"exp": now() - 120, "iat": now() - 300}),
+            "expired",
+        ),
         id_token_case("without expiry", json!({"exp": null}), "expired"),
-        id_token_case("an expiry that is no number", json!({"exp": "tomorrow"}), "expired"),
-        id_token_case("issued in the far future", json!({"iat": now() + 3_600, "exp": now() + 7_200}), "iat is"),
+        id_token_case(
+            "an expiry that is no number",
+            json!({"exp": "tomorrow"}),
+            "expired",
+        ),
+        id_token_case(
+            "issued in the far future",
+            json!({"iat": now() + 3_600, "exp": now() + 7_200}),
+            "iat is",
+        ),
         id_token_case("without iat", json!({"iat": null}), "iat is"),
-        id_token_case("another access token's at_hash", json!({"at_hash": "77QmUPtjPfzWtF2AnpK9RQ"}), "at_hash"),
-        id_token_case("an at_hash that is no text", json!({"at_hash": 1}), "at_hash"),
-        header_case("an unknown kid", json!({"kid": "never-published"}), "by its kid"),
-        header_case("another algorithm than its key's", json!({"alg": "RS256"}), "by its kid"),
-        header_case("an algorithm nobody knows", json!({"alg": "XX999"}), "no JWT signed"),
+        id_token_case(
+            "another access token's at_hash",
+            json!({"at_hash": "77QmUPtjPfzWtF2AnpK9RQ"}),
+            "at_hash",
+        ),
+        id_token_case(
+            "an at_hash that is no text",
+            json!({"at_hash": 1}),
+            "at_hash",
+        ),
+        header_case(
+            "an unknown kid",
+            json!({"kid": "never-published"}),
+            "by its kid",
+        ),
+        header_case(
+            "another algorithm than its key's",
+            json!({"alg": "RS256"}),
+            "by its kid",
+        ),
+        header_case(
+            "an algorithm nobody knows",
+            json!({"alg": "XX999"}),
+            "no JWT signed",
+        ),
         header_case("no algorithm", json!({"alg": null}), "no JWT signed"),
-        header_case("a critical extension", json!({"crit": ["b64"], "b64": false}), "no JWT signed"),
-        case("alg none", Disbelief, |upstream| upstream.plan(|plan| plan.signature = Signature::None))
-            .because("no JWT signed"),
+        header_case(
+            "a critical extension",
+            json!({"crit": ["b64"], "b64": false}),
+            "no JWT signed",
+        ),
+        case("alg none", Disbelief, |upstream| {
+            upstream.plan(|plan| plan.signature = Signature::None)
+        })
+        .because("no JWT signed"),
         case("no signature", Disbelief, |upstream| {
             upstream.plan(|plan| {
                 plan.signature = Signature::None;
@@ -143,12 +224,24 @@ fn id_token_cases() -> Vec<Case> {
         rsa_case("HS256 by the public key", Disbelief, |upstream| {
             upstream.plan(|plan| plan.signature = Signature::PublicKeyAsSecret);
         }),
-        case("a stranger's key", Disbelief, |upstream| upstream.plan(|plan| plan.signature = Signature::Stranger))
-            .because("signature"),
-        case("a damaged signature", Disbelief, |upstream| upstream.plan(|plan| plan.signature = Signature::Damaged))
-            .because("signature"),
-        token_case("an ID token that is none", Disbelief, json!({"id_token": "x.y.z"})),
-        token_case("an ID token that is no text", Disbelief, json!({"id_token": {"sub": "1"}})),
+        case("a stranger's key", Disbelief, |upstream| {
+            upstream.plan(|plan| plan.signature = Signature::Stranger)
+        })
+        .because("signature"),
+        case("a damaged signature", Disbelief, |upstream| {
+            upstream.plan(|plan| plan.signature = Signature::Damaged)
+        })
+        .because("signature"),
+        token_case(
+            "an ID token that is none",
+            Disbelief,
+            json!({"id_token": "x.y.z"}),
+        ),
+        token_case(
+            "an ID token that is no text",
+            Disbelief,
+            json!({"id_token": {"sub": "1"}}),
+        ),
         token_case("no ID token", Disbelief, json!({"id_token": null})),
     ]
 }
@@ -156,25 +249,49 @@ fn id_token_cases() -> Vec<Case> {
 /// What is said around the ID token.
 fn answer_cases() -> Vec<Case> {
     vec![
-        callback_case("another issuer's answer", Disbelief, json!({"iss": "https://evil.example"})),
+        callback_case(
+            "another issuer's answer",
+            Disbelief,
+            json!({"iss": "https://evil.example"}),
+        ),
         callback_case("no iss though announced", Disbelief, json!({"iss": null})),
         callback_case(
             "an error of another issuer",
             Disbelief,
             json!({"code": null, "error": "access_denied", "iss": "https://evil.example"}),
         ),
-        callback_case("a code that upstream does not know", Disbelief, json!({"code": "made-up"})),
+        callback_case(
+            "a code that upstream does not know",
+            Disbelief,
+            json!({"code": "made-up"}),
+        ),
         callback_case("no code and no error", Disbelief, json!({"code": null})),
         case("UserInfo of somebody else", Disbelief, |upstream| {
             upstream.plan(|plan| plan.userinfo = json!({"sub": "somebody-else"}))
         }),
-        case("UserInfo of nobody", Disbelief, |upstream| upstream.plan(|plan| plan.userinfo = json!({"sub": null}))),
-        case("UserInfo of another type of subject", Disbelief, |upstream| {
-            upstream.plan(|plan| plan.userinfo = json!({"sub": 248_289_761_001_u64}))
+        case("UserInfo of nobody", Disbelief, |upstream| {
+            upstream.plan(|plan| plan.userinfo = json!({"sub": null}))
         }),
-        error_case("cancelled there", Sentence("access_denied"), "access_denied"),
-        error_case("not signed in there", Sentence("login_required"), "login_required"),
-        error_case("no page allowed there", Sentence("login_required"), "interaction_required"),
+        case(
+            "UserInfo of another type of subject",
+            Disbelief,
+            |upstream| upstream.plan(|plan| plan.userinfo = json!({"sub": 248_289_761_001_u64})),
+        ),
+        error_case(
+            "cancelled there",
+            Sentence("access_denied"),
+            "access_denied",
+        ),
+        error_case(
+            "not signed in there",
+            Sentence("login_required"),
+            "login_required",
+        ),
+        error_case(
+            "no page allowed there",
+            Sentence("login_required"),
+            "interaction_required",
+        ),
         error_case("broken there", AWAY, "server_error"),
         error_case("away there", AWAY, "temporarily_unavailable"),
     ]
@@ -186,13 +303,23 @@ fn broken_cases() -> Vec<Case> {
     let json_body = |body: &str| Fault::Body("application/json", body.to_owned());
     let elsewhere = || Fault::Redirect(307, String::from("http://127.0.0.1:9/"));
     let mut cases = vec![
-        metadata_case("another issuer in the metadata", json!({"issuer": "https://evil.example"})),
-        case("the issuer with a slash in the metadata", AWAY, |upstream| {
-            let issuer = format!("{}/", upstream.issuer());
-            upstream.plan(|plan| plan.discovery = json!({"issuer": issuer}));
-        }),
+        metadata_case(
+            "another issuer in the metadata",
+            json!({"issuer": "https://evil.example"}),
+        ),
+        case(
+            "the issuer with a slash in the metadata",
+            AWAY,
+            |upstream| {
+                let issuer = format!("{}/", upstream.issuer());
+                upstream.plan(|plan| plan.discovery = json!({"issuer": issuer}));
+            },
+        ),
         metadata_case("no issuer in the metadata", json!({"issuer": null})),
-        metadata_case("no authorization endpoint", json!({"authorization_endpoint": null})),
+        metadata_case(
+            "no authorization endpoint",
+            json!({"authorization_endpoint": null}),
+        ),
         metadata_case(
             "an authorization endpoint that is script",
             json!({"authorization_endpoint": "javascript:alert(1)"}),
@@ -201,13 +328,26 @@ fn broken_cases() -> Vec<Case> {
             "a token endpoint in the metadata service",
             json!({"token_endpoint": "http://169.254.169.254/token"}),
         ),
-        metadata_case("a token endpoint in a private network", json!({"token_endpoint": "https://10.0.0.1/token"})),
+        metadata_case(
+            "a token endpoint in a private network",
+            json!({"token_endpoint": "https://10.0.0.1/token"}),
+        ),
         metadata_case("no token endpoint", json!({"token_endpoint": null})),
         metadata_case("no keys", json!({"jwks_uri": null})),
         metadata_case("keys in a file", json!({"jwks_uri": "file:///etc/passwd"})),
-        fault_case("a key set without keys", Disbelief, Place::Jwks, json_body("{\"keys\":[]}")),
+        fault_case(
+            "a key set without keys",
+            Disbelief,
+            Place::Jwks,
+            json_body("{\"keys\":[]}"),
+        ),
     ];
-    for (place, end) in [(Place::Discovery, AWAY), (Place::Jwks, AWAY), (Place::Token, AWAY), (Place::UserInfo, AWAY)] {
+    for (place, end) in [
+        (Place::Discovery, AWAY),
+        (Place::Jwks, AWAY),
+        (Place::Token, AWAY),
+        (Place::UserInfo, AWAY),
+    ] {
         cases.extend([
             fault_case("500", end, place, Fault::Status(500)),
             fault_case("404", end, place, Fault::Status(404)),
@@ -221,9 +361,21 @@ fn broken_cases() -> Vec<Case> {
         ]);
     }
     cases.extend([
-        token_case("an access token that is no text", AWAY, json!({"access_token": 7})),
-        token_case("a token type that nobody knows", AWAY, json!({"token_type": "dpop"})),
-        token_case("an error in a 200", Disbelief, json!({"error": "invalid_grant"})),
+        token_case(
+            "an access token that is no text",
+            AWAY,
+            json!({"access_token": 7}),
+        ),
+        token_case(
+            "a token type that nobody knows",
+            AWAY,
+            json!({"token_type": "dpop"}),
+        ),
+        token_case(
+            "an error in a 200",
+            Disbelief,
+            json!({"error": "invalid_grant"}),
+        ),
     ]);
     cases
 }
@@ -234,12 +386,21 @@ fn registered(cases: &[Case]) -> Value {
     let mut providers = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let name = format!("up{number}");
-        clients.push((format!("only{number}"), json!({"identity_providers": [name]})));
+        clients.push((
+            format!("only{number}"),
+            json!({"identity_providers": [name]}),
+        ));
         // Asked of UserInfo in any case.
-        providers.push(case.upstream.registration(&name, json!({"claims": {"department": "department"}})));
+        providers.push(
+            case.upstream
+                .registration(&name, json!({"claims": {"department": "department"}})),
+        );
     }
     clients.push((String::from("both"), json!({})));
-    let clients: Vec<(&str, Value)> = clients.iter().map(|(name, client)| (name.as_str(), client.clone())).collect();
+    let clients: Vec<(&str, Value)> = clients
+        .iter()
+        .map(|(name, client)| (name.as_str(), client.clone()))
+        .collect();
     let mut document = with_clients(document(), &clients);
     document["identity_providers"] = json!(providers);
     document
@@ -249,7 +410,10 @@ fn registered(cases: &[Case]) -> Value {
 fn person_from(gatepost: &Gatepost, number: usize) -> Traveller {
     let mut person = Traveller::new();
     let address = format!("198.51.{}.{}", number / 250, number % 250 + 1);
-    person.at(&gatepost.base_url).headers.push((String::from("X-Forwarded-For"), address));
+    person
+        .at(&gatepost.base_url)
+        .headers
+        .push((String::from("X-Forwarded-For"), address));
     person
 }
 
@@ -281,10 +445,16 @@ fn assert_nothing_kept(browser: &Browser, answer: &Answer, case: &str) {
     let text = answer.text();
     for foreign in [UPSTREAMS_WORDS, "<script>alert", "evil.example", "made-up"] {
         let location = answer.header("location").unwrap_or_default();
-        assert!(!text.contains(foreign) && !location.contains(foreign), "{case}: {foreign} in {text} {location}");
+        assert!(
+            !text.contains(foreign) && !location.contains(foreign),
+            "{case}: {foreign} in {text} {location}"
+        );
     }
     for name in browser.cookies.keys() {
-        assert!(!name.contains("flow") && !name.contains("session-") || name.contains("pre-session"), "{case}: {name}");
+        assert!(
+            !name.contains("flow") && !name.contains("session-") || name.contains("pre-session"),
+            "{case}: {name}"
+        );
     }
 }
 
@@ -292,14 +462,41 @@ fn assert_end(answer: &Answer, end: End, alone: bool, case: &str) {
     match (end, alone) {
         (Disbelief, _) => {
             assert_eq!(answer.header("location"), None, "{case}");
-            assert!((400..500).contains(&answer.status), "{case}: {} {}", answer.status, answer.text());
-            assert!(answer.text().contains("GP1725"), "{case}: {}", answer.text());
-            assert!(answer.text().contains("Back to the sign-in page"), "{case}: {}", answer.text());
+            assert!(
+                (400..500).contains(&answer.status),
+                "{case}: {} {}",
+                answer.status,
+                answer.text()
+            );
+            assert!(
+                answer.text().contains("GP1725"),
+                "{case}: {}",
+                answer.text()
+            );
+            assert!(
+                answer.text().contains("Back to the sign-in page"),
+                "{case}: {}",
+                answer.text()
+            );
         }
         (Sentence(_), false) => {
-            assert_eq!(answer.status, 200, "{case}: {} {:?}", answer.text(), answer.headers);
-            assert!(answer.text().contains("name=\"password\""), "{case}: {}", answer.text());
-            assert!(answer.text().contains("role=\"alert\""), "{case}: {}", answer.text());
+            assert_eq!(
+                answer.status,
+                200,
+                "{case}: {} {:?}",
+                answer.text(),
+                answer.headers
+            );
+            assert!(
+                answer.text().contains("name=\"password\""),
+                "{case}: {}",
+                answer.text()
+            );
+            assert!(
+                answer.text().contains("role=\"alert\""),
+                "{case}: {}",
+                answer.text()
+            );
         }
         (Sentence(error), true) => {
             let (_, parameters) = answer.response_to(RP1);
@@ -326,25 +523,45 @@ fn assert_each_ends(cases: &[Case]) {
             assert_end(&answer, case.end, alone, &what);
             let source = address_of(&mut person, &gatepost);
             assert_nothing_kept(person.at(&gatepost.base_url), &answer, &what);
-            assert_eq!(audited(&gatepost, &source), [case.end.reason_code()], "{what}");
+            assert_eq!(
+                audited(&gatepost, &source),
+                [case.end.reason_code()],
+                "{what}"
+            );
             let log = gatepost.log();
-            let line = log.lines().rev().find(|line| line.contains(&format!("source={source} "))).unwrap();
-            assert!(line.contains(case.end.reason_code()) && line.contains(case.cause), "{what}: {line}");
+            let line = log
+                .lines()
+                .rev()
+                .find(|line| line.contains(&format!("source={source} ")))
+                .unwrap();
+            assert!(
+                line.contains(case.end.reason_code()) && line.contains(case.cause),
+                "{what}: {line}"
+            );
         }
     }
     assert_eq!(stored(&gatepost), before);
     assert_local_sign_in_works(&gatepost);
 }
 
-/// From an authorization request of a client with one way to sign in, through upstream, to where the callback leads.
+/// From an authorization request of a client with one way to sign in, through upstream, to where
+/// the callback leads.
 fn straight(gatepost: &Gatepost, person: &mut Traveller, client: &str) -> Answer {
-    person.visit(&format!("{}{}", gatepost.base_url, authorize_path(client, RP1, &[])))
+    person.visit(&format!(
+        "{}{}",
+        gatepost.base_url,
+        authorize_path(client, RP1, &[])
+    ))
 }
 
-/// The same for a client with several ways, by the provider's button on the login page; no farther than to that page
-/// where the server is too busy for it.
+/// The same for a client with several ways, by the provider's button on the login page; no farther
+/// than to that page where the server is too busy for it.
 fn by_button(gatepost: &Gatepost, person: &mut Traveller, client: &str, provider: &str) -> Answer {
-    let page = person.visit(&format!("{}{}", gatepost.base_url, authorize_path(client, RP1, &[])));
+    let page = person.visit(&format!(
+        "{}{}",
+        gatepost.base_url,
+        authorize_path(client, RP1, &[])
+    ));
     if is_turned_away(&page) {
         return page;
     }
@@ -363,9 +580,18 @@ fn go(gatepost: &Gatepost, number: usize) -> Answer {
 
 fn assert_local_sign_in_works(gatepost: &Gatepost) {
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path("conf1", RP1, &[("acr_values", "idp:local")]));
+    let page = browser.visit(&authorize_path(
+        "conf1",
+        RP1,
+        &[("acr_values", "idp:local")],
+    ));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(answer.query().contains_key("code"), "{} {}", answer.status, answer.text());
+    assert!(
+        answer.query().contains_key("code"),
+        "{} {}",
+        answer.status,
+        answer.text()
+    );
     issued(&redeem(gatepost, &answer.query()["code"]));
 }
 
@@ -387,20 +613,36 @@ fn a_broken_provider_ends_in_a_sentence_and_never_in_a_hang() {
 #[test]
 fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_away() {
     let upstream = Upstream::start_with(Signer::es256("first"));
-    let mut document = with_clients(document(), &[("only", json!({"identity_providers": ["up"]}))]);
+    let mut document = with_clients(
+        document(),
+        &[("only", json!({"identity_providers": ["up"]}))],
+    );
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
     let admin = free_address();
     // Three of the four are for one provider, and three more may wait.
-    let settings = [ALLOWED, ("GATEPOST_UPSTREAM_PLACES", "4"), ("GATEPOST_ADMIN_LISTEN", &admin)];
+    let settings = [
+        ALLOWED,
+        ("GATEPOST_UPSTREAM_PLACES", "4"),
+        ("GATEPOST_ADMIN_LISTEN", &admin),
+    ];
     let gatepost = Gatepost::start_with(&document, &settings);
-    let in_line = || ask_alone(&admin, "GET /metrics").1.contains("gatepost_outbound_waiting 3\n");
+    let in_line = || {
+        ask_alone(&admin, "GET /metrics")
+            .1
+            .contains("gatepost_outbound_waiting 3\n")
+    };
     // Metadata and keys are known by now.
     assert!(go(&gatepost, 0).query().contains_key("code"));
     let before = stored(&gatepost);
     // What hangs is given up after five seconds: each of these finds callbacks of its own hanging.
     let meanwhile: [&dyn Fn(); 4] = [
         &|| assert_local_sign_in_works(&gatepost),
-        &|| assert_eq!(gatepost.get("/.well-known/openid-configuration").status, 200),
+        &|| {
+            assert_eq!(
+                gatepost.get("/.well-known/openid-configuration").status,
+                200
+            )
+        },
         &|| assert_end(&go(&gatepost, 5), AWAY, false, "one too many"),
         &|| {
             let answer = straight(&gatepost, &mut person_from(&gatepost, 6), "only");
@@ -411,20 +653,33 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
         upstream.fault(Place::Token, Fault::Held);
         thread::scope(|scope| {
             let gatepost = &gatepost;
-            let hanging = [1, 2, 3, 7, 8, 9].map(|number| scope.spawn(move || go(gatepost, number)));
+            let hanging =
+                [1, 2, 3, 7, 8, 9].map(|number| scope.spawn(move || go(gatepost, number)));
             upstream.await_held(3);
             await_that("three wait for a place", Duration::from_secs(3), in_line);
             check();
             upstream.let_go();
             for one in hanging {
                 let answer = one.join().unwrap();
-                assert!(answer.query().contains_key("code"), "{} {}", answer.status, answer.text());
+                assert!(
+                    answer.query().contains_key("code"),
+                    "{} {}",
+                    answer.status,
+                    answer.text()
+                );
             }
         });
     }
     let after = stored(&gatepost);
     // The same account as before, six sessions more each time, and that of the local sign-in.
-    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, 25, 0]);
+    assert_eq!(
+        [
+            after[0] - before[0],
+            after[1] - before[1],
+            after[2] - before[2]
+        ],
+        [0, 25, 0]
+    );
 }
 
 #[test]
@@ -435,11 +690,18 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
         document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
         let gatepost = Gatepost::start_with(
             &document,
-            &[ALLOWED, ("GATEPOST_WORKERS", "5"), ("GATEPOST_UPSTREAM_PLACES", places)],
+            &[
+                ALLOWED,
+                ("GATEPOST_WORKERS", "5"),
+                ("GATEPOST_UPSTREAM_PLACES", places),
+            ],
         );
-        // Its metadata is known by now, its keys are not: who has redeemed a code must not fail for want of them.
-        let gone =
-            person_from(&gatepost, 0).follow(&gatepost.base_url, gatepost.get(&authorize_path("conf1", RP1, &[])));
+        // Its metadata is known by now, its keys are not: who has redeemed a code must not fail for
+        // want of them.
+        let gone = person_from(&gatepost, 0).follow(
+            &gatepost.base_url,
+            gatepost.get(&authorize_path("conf1", RP1, &[])),
+        );
         assert!(gone.text().contains("name=\"password\""));
         thread::scope(|scope| {
             let at_once: Vec<_> = (1..=people)
@@ -452,7 +714,12 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
                 .collect();
             for one in at_once {
                 let answer = one.join().unwrap();
-                assert!(answer.query().contains_key("code"), "{places}: {} {}", answer.status, answer.text());
+                assert!(
+                    answer.query().contains_key("code"),
+                    "{places}: {} {}",
+                    answer.status,
+                    answer.text()
+                );
             }
         });
     }
@@ -460,15 +727,35 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
 
 #[test]
 fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
-    let (hanging, well) = (Upstream::start_with(Signer::es256("first")), Upstream::start_with(Signer::es256("first")));
+    let (hanging, well) = (
+        Upstream::start_with(Signer::es256("first")),
+        Upstream::start_with(Signer::es256("first")),
+    );
     let mut document = document();
-    document["identity_providers"] =
-        json!([hanging.registration("up", json!({})), well.registration("well", json!({}))]);
-    let settings = [ALLOWED, ("GATEPOST_WORKERS", "16"), ("GATEPOST_DATABASE_CONNECTIONS", "16")];
+    document["identity_providers"] = json!([
+        hanging.registration("up", json!({})),
+        well.registration("well", json!({}))
+    ]);
+    let settings = [
+        ALLOWED,
+        ("GATEPOST_WORKERS", "16"),
+        ("GATEPOST_DATABASE_CONNECTIONS", "16"),
+    ];
     let gatepost = Gatepost::start_with(&document, &settings);
-    let by_the_other = |number| by_button(&gatepost, &mut person_from(&gatepost, number), "conf1", "well");
+    let by_the_other = |number| {
+        by_button(
+            &gatepost,
+            &mut person_from(&gatepost, number),
+            "conf1",
+            "well",
+        )
+    };
     // Metadata and keys are known by now.
-    assert!([go(&gatepost, 0), by_the_other(1)].iter().all(|answer| answer.query().contains_key("code")));
+    assert!(
+        [go(&gatepost, 0), by_the_other(1)]
+            .iter()
+            .all(|answer| answer.query().contains_key("code"))
+    );
     let process = gatepost.server_processes();
     hanging.fault(Place::Token, Fault::Held);
     let over = AtomicBool::new(false);
@@ -495,14 +782,23 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
         // Long enough for the supervisor to lose patience with a process that does not answer.
         for number in 0..20 {
             let answer = by_the_other(10 + number);
-            assert!(answer.query().contains_key("code"), "{} {}", answer.status, answer.text());
+            assert!(
+                answer.query().contains_key("code"),
+                "{} {}",
+                answer.status,
+                answer.text()
+            );
             assert_local_sign_in_works(&gatepost);
             sleep(Duration::from_millis(300));
         }
         over.store(true, Ordering::SeqCst);
         hanging.let_go();
     });
-    assert_eq!(gatepost.server_processes(), process, "it was held to be dead");
+    assert_eq!(
+        gatepost.server_processes(),
+        process,
+        "it was held to be dead"
+    );
 }
 
 #[test]
@@ -523,13 +819,23 @@ fn what_takes_too_long_is_given_up_however_it_dawdles() {
     let mut document = registered(&cases);
     let closed = cases.len();
     let nobody = json!({"issuer": format!("http://127.0.0.1:{}", free_port())});
-    let nobody = cases[0].upstream.registration(&format!("up{closed}"), nobody);
-    document["identity_providers"].as_array_mut().unwrap().push(nobody);
+    let nobody = cases[0]
+        .upstream
+        .registration(&format!("up{closed}"), nobody);
+    document["identity_providers"]
+        .as_array_mut()
+        .unwrap()
+        .push(nobody);
     // A quarter of them may wait for others.
     let gatepost = Gatepost::start_with(&document, &[ALLOWED, ("GATEPOST_WORKERS", "32")]);
     let before = stored(&gatepost);
     thread::scope(|scope| {
-        for (number, what) in cases.iter().map(|case| case.name).chain(["nobody there"]).enumerate() {
+        for (number, what) in cases
+            .iter()
+            .map(|case| case.name)
+            .chain(["nobody there"])
+            .enumerate()
+        {
             let gatepost = &gatepost;
             scope.spawn(move || {
                 let mut person = person_from(gatepost, number);
@@ -543,7 +849,14 @@ fn what_takes_too_long_is_given_up_however_it_dawdles() {
         assert_local_sign_in_works(&gatepost);
     });
     let after = stored(&gatepost);
-    assert_eq!([after[0] - before[0], after[1] - before[1], after[2] - before[2]], [0, 1, 0]);
+    assert_eq!(
+        [
+            after[0] - before[0],
+            after[1] - before[1],
+            after[2] - before[2]
+        ],
+        [0, 1, 0]
+    );
     cases.iter().for_each(|case| case.upstream.let_go());
 }
 
@@ -561,8 +874,16 @@ fn a_secret_that_does_not_open_keeps_its_provider_listed_and_nobody_gets_there()
     let answer = by_button(&gatepost, &mut person_from(&gatepost, 0), "both", "up0");
     assert_end(&answer, AWAY, false, cases[0].name);
     assert_eq!(cases[0].upstream.visits(), 0);
-    assert!(gatepost.log().contains("ERROR identity provider up0: its client_secret was sealed under another"));
-    assert!(gatepost.log().contains("up0: its client_secret does not open under the master secret"));
+    assert!(
+        gatepost
+            .log()
+            .contains("ERROR identity provider up0: its client_secret was sealed under another")
+    );
+    assert!(
+        gatepost
+            .log()
+            .contains("up0: its client_secret does not open under the master secret")
+    );
     assert_local_sign_in_works(&gatepost);
 }
 

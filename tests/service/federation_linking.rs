@@ -1,4 +1,5 @@
-//! Linking an account elsewhere to one's own from `/account`: who may, what it takes, and what it never does.
+//! Linking an account elsewhere to one's own from `/account`: who may, what it takes, and what it
+//! never does.
 
 use serde_json::json;
 
@@ -11,29 +12,53 @@ use crate::support::upstream::SUBJECT;
 #[test]
 fn an_account_elsewhere_is_linked_by_a_yes_to_a_page_that_names_it() {
     let house = House::start();
-    house.other.plan(|plan| plan.userinfo = json!({"name": "Alice <Elsewhere>", "email": "al@elsewhere.example"}));
+    house.other.plan(|plan| {
+        plan.userinfo = json!({"name": "Alice <Elsewhere>", "email": "al@elsewhere.example"})
+    });
     let mut alice = house.alice();
     let callback = house.at_the_gate(&mut alice, "other");
     let question = alice.get(&callback);
     assert_eq!(question.status, 200, "{}", question.text());
     let shown = question.text();
-    assert!(shown.contains("Sign-in other") && shown.contains(SUBJECT) && shown.contains("Alice Smith"), "{shown}");
-    assert!(shown.contains("Alice &lt;Elsewhere&gt;") || shown.contains("al@elsewhere.example"), "{shown}");
+    assert!(
+        shown.contains("Sign-in other") && shown.contains(SUBJECT) && shown.contains("Alice Smith"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Alice &lt;Elsewhere&gt;") || shown.contains("al@elsewhere.example"),
+        "{shown}"
+    );
     assert_eq!(house.links(), 0, "asked is not answered");
     assert!(house.through(&mut Traveller::new(), "other").is_none());
 
     let answer = house.confirm(&mut alice, &question);
-    assert_eq!((answer.status, house.links()), (200, 1), "{}", answer.text());
+    assert_eq!(
+        (answer.status, house.links()),
+        (200, 1),
+        "{}",
+        answer.text()
+    );
     let claims = house.through(&mut Traveller::new(), "other").unwrap();
-    assert_eq!((&claims["sub"], &claims["idp"]), (&json!(house.sub("alice")), &json!("other")));
+    assert_eq!(
+        (&claims["sub"], &claims["idp"]),
+        (&json!(house.sub("alice")), &json!("other"))
+    );
     // Answered twice it is the same; and nobody else gets it.
     house.confirm(&mut alice, &question);
     let mut bob = house.signed_in("bob", BOB_PASSWORD);
     let callback = house.at_the_gate(&mut bob, "other");
     let page = bob.get(&callback);
-    assert!(!page.text().contains("confirm_link") && page.text().contains("another account"), "{}", page.text());
+    assert!(
+        !page.text().contains("confirm_link") && page.text().contains("another account"),
+        "{}",
+        page.text()
+    );
     let answer = house.confirm(&mut bob, &question);
-    assert!(answer.text().contains("role=\"alert\""), "{}", answer.text());
+    assert!(
+        answer.text().contains("role=\"alert\""),
+        "{}",
+        answer.text()
+    );
     assert_eq!(house.links(), 1);
 
     // Taken away again, whoever came by it is signed out, and finds no account.
@@ -43,7 +68,10 @@ fn an_account_elsewhere_is_linked_by_a_yes_to_a_page_that_names_it() {
     let identity = page.attribute("name=\"identity\"", "value").unwrap();
     house.post(&mut bob, &[("decision", "unlink"), ("identity", &identity)]);
     assert_eq!(house.links(), 1, "not bob's to take away");
-    house.post(&mut alice, &[("decision", "unlink"), ("identity", &identity)]);
+    house.post(
+        &mut alice,
+        &[("decision", "unlink"), ("identity", &identity)],
+    );
     assert_eq!(house.links(), 0);
     assert!(!house.is_signed_in(&mut elsewhere));
     assert!(house.is_signed_in(&mut alice));
@@ -65,16 +93,29 @@ fn who_links_must_say_there_who_they_are_as_far_as_the_provider_asks() {
         house.up.plan(|plan| plan.discovery = discovery);
         // Metadata is held for an hour: only another process asks anew.
         house.gatepost.stop();
-        let entry = house.up.registration("up", json!({"prompt_values_supported": values}));
-        house.gatepost.apply(&json!({"identity_providers": [entry]}));
+        let entry = house
+            .up
+            .registration("up", json!({"prompt_values_supported": values}));
+        house
+            .gatepost
+            .apply(&json!({"identity_providers": [entry]}));
         house.gatepost.serve();
         house.at_the_gate(&mut alice, "up");
-        assert_eq!(house.up.asked().get("prompt").map(String::as_str), prompt, "{values}");
+        assert_eq!(
+            house.up.asked().get("prompt").map(String::as_str),
+            prompt,
+            "{values}"
+        );
     }
     let exported = house.gatepost.run_well(&["export"], "");
     assert!(exported.contains("prompt_values_supported"), "{exported}");
     let planned = house.gatepost.run(&["plan", "-"], &exported);
-    assert_eq!(planned.status.code(), Some(0), "{}", String::from_utf8_lossy(&planned.stdout));
+    assert_eq!(
+        planned.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&planned.stdout)
+    );
 }
 
 #[test]
@@ -82,41 +123,66 @@ fn a_way_begun_to_link_is_for_that_session_and_signs_nobody_in() {
     let house = House::start();
     let mut alice = house.alice();
     let users = house.gatepost.database.count("users");
-    let sessions = || house.gatepost.database.count("sessions WHERE ended_at IS NULL");
+    let sessions = || {
+        house
+            .gatepost
+            .database
+            .count("sessions WHERE ended_at IS NULL")
+    };
     let callback = house.at_the_gate(&mut alice, "up");
     let keep = house.browser(&mut alice).cookies.clone();
     let refused = |answer: &Answer, case: &str| {
         assert_eq!(answer.header("location"), None, "{case}");
-        assert!(!answer.text().contains("confirm_link"), "{case}: {}", answer.text());
-        assert_eq!((house.links(), house.gatepost.database.count("users")), (0, users), "{case}");
+        assert!(
+            !answer.text().contains("confirm_link"),
+            "{case}: {}",
+            answer.text()
+        );
+        assert_eq!(
+            (house.links(), house.gatepost.database.count("users")),
+            (0, users),
+            "{case}"
+        );
     };
 
     let before = sessions();
     refused(&Traveller::new().get(&callback), "in a browser of nobody");
     let mut bob = house.signed_in("bob", BOB_PASSWORD);
     refused(&bob.get(&callback), "in bob's browser");
-    // Bob's session beside alice's cookies: a browser in which somebody else has signed in meanwhile.
+    // Bob's session beside alice's cookies: a browser in which somebody else has signed in
+    // meanwhile.
     let bobs = house.browser(&mut bob).cookies.clone();
     house.browser(&mut alice).cookies.extend(bobs);
     refused(&alice.get(&callback), "after bob signed in");
     // And one in which nobody is signed in any more.
     let mut nobody = Traveller::new();
     let flows = keep.iter().filter(|(name, _)| !name.contains("session"));
-    house.browser(&mut nobody).cookies = flows.map(|(name, value)| (name.clone(), value.clone())).collect();
+    house.browser(&mut nobody).cookies = flows
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     refused(&nobody.get(&callback), "after signing out");
     assert_eq!(sessions(), before + 1, "bob's own is the only new one");
 
     // Begun in time or not at all: a sign-in an hour ago is asked for again first.
     house.browser(&mut alice).cookies = keep;
-    house.gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '1 hour'");
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '1 hour'");
     let visits = house.up.visits();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(answer.location().starts_with("/login?"), "{}", answer.location());
+    assert!(
+        answer.location().starts_with("/login?"),
+        "{}",
+        answer.location()
+    );
     assert_eq!(house.up.visits(), visits);
     // No link begins with a GET, from another site, or without the form's token.
     for answer in [
         alice.get(&house.address("/account?decision=link&provider=up")),
-        house.browser(&mut alice).post("/account", &[("decision", "link"), ("provider", "up")]),
+        house
+            .browser(&mut alice)
+            .post("/account", &[("decision", "link"), ("provider", "up")]),
         house.browser(&mut alice).post_from(
             "/account",
             &[("Origin", "https://evil.example")],

@@ -1,5 +1,5 @@
-//! Sign-ins that must be fresh, at providers that cannot or will not tell how old theirs are: for a client, and before somebody
-//! links an account.
+//! Sign-ins that must be fresh, at providers that cannot or will not tell how old theirs are: for a
+//! client, and before somebody links an account.
 
 use serde_json::{Value, json};
 
@@ -14,13 +14,19 @@ use crate::support::upstream::SUBJECT;
 impl House {
     /// Their sign-ins are six minutes old.
     fn wait_six_minutes(&self) {
-        self.gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '6 minutes'");
+        self.gatepost
+            .database
+            .run("UPDATE sessions SET auth_time = auth_time - interval '6 minutes'");
     }
 
     /// Asks to link, and is sent to sign in anew: that page.
     fn sent_to_sign_in(&self, person: &mut Traveller, provider: &str) -> Answer {
         let answer = self.post(person, &[("decision", "link"), ("provider", provider)]);
-        assert!(answer.status == 303 && answer.location().starts_with("/login?"), "{}", answer.text());
+        assert!(
+            answer.status == 303 && answer.location().starts_with("/login?"),
+            "{}",
+            answer.text()
+        );
         person.follow(&self.gatepost.base_url, answer)
     }
 
@@ -39,37 +45,75 @@ fn start(changes: &Value) -> House {
 
 #[test]
 fn a_provider_that_does_not_tell_when_somebody_signed_in_cannot_meet_a_max_age() {
-    let strict = with_clients(document(), &[("up-only", json!({"identity_providers": ["up"]}))]);
+    let strict = with_clients(
+        document(),
+        &[("up-only", json!({"identity_providers": ["up"]}))],
+    );
     let house = House::start_with(strict, &json!({}), &[]);
-    house.up.plan(|plan| plan.id_token = json!({"auth_time": null}));
-    let path = |max_age: &str| house.address(&authorize_path("up-only", RP1, &[("max_age", max_age)]));
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"auth_time": null}));
+    let path =
+        |max_age: &str| house.address(&authorize_path("up-only", RP1, &[("max_age", max_age)]));
     let answer = Traveller::new().visit(&path("60"));
-    assert_eq!(answer.query().get("error").map(String::as_str), Some("login_required"), "{}", answer.text());
+    assert_eq!(
+        answer.query().get("error").map(String::as_str),
+        Some("login_required"),
+        "{}",
+        answer.text()
+    );
     assert_eq!(house.gatepost.database.count("sessions"), 0);
     // What is no time is nothing to believe.
-    house.up.plan(|plan| plan.id_token = json!({"auth_time": "today"}));
-    Traveller::new().visit(&path("60")).assert_error_page(400, "GP1725", "no time");
-    house.up.plan(|plan| plan.id_token = json!({"auth_time": null}));
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"auth_time": "today"}));
+    Traveller::new()
+        .visit(&path("60"))
+        .assert_error_page(400, "GP1725", "no time");
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"auth_time": null}));
     let answer = Traveller::new().visit(&house.address(&authorize_path("up-only", RP1, &[])));
-    assert!(answer.query().contains_key("code"), "not asked for, not missed");
+    assert!(
+        answer.query().contains_key("code"),
+        "not asked for, not missed"
+    );
 }
 
 #[test]
 fn who_must_sign_in_anew_where_login_is_not_known_chooses_their_account_there() {
     let house = start(&json!({"prompt_values_supported": ["none", "consent", "select_account"]}));
-    house.up.plan(|plan| plan.id_token = json!({"auth_time": null}));
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"auth_time": null}));
     let mut guest = Traveller::new();
     house.through(&mut guest, "up").unwrap();
     house.wait_six_minutes();
     let page = house.signed_in_anew(&mut guest);
-    assert_eq!(house.up.asked().get("prompt").map(String::as_str), Some("select_account"));
-    assert!(page.text().contains("You have signed in again"), "{}", page.text());
+    assert_eq!(
+        house.up.asked().get("prompt").map(String::as_str),
+        Some("select_account")
+    );
+    assert!(
+        page.text().contains("You have signed in again"),
+        "{}",
+        page.text()
+    );
     house.at_the_gate(&mut guest, "other");
 
     // A client that asks for a new sign-in asked for more than that.
-    let path = authorize_path("conf1", RP1, &[("prompt", "login"), ("acr_values", "idp:up")]);
+    let path = authorize_path(
+        "conf1",
+        RP1,
+        &[("prompt", "login"), ("acr_values", "idp:up")],
+    );
     let (visits, answer) = (house.up.visits(), guest.visit(&house.address(&path)));
-    assert_eq!((house.up.visits(), &*answer.query()["error"]), (visits, "login_required"), "{}", answer.text());
+    assert_eq!(
+        (house.up.visits(), &*answer.query()["error"]),
+        (visits, "login_required"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
@@ -78,41 +122,87 @@ fn a_sign_in_that_was_not_anew_links_nothing_and_says_so() {
     let mut guest = Traveller::new();
     house.through(&mut guest, "up").unwrap();
     house.wait_six_minutes();
-    house.up.plan(|plan| plan.id_token = json!({"auth_time": now() - 3_600}));
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"auth_time": now() - 3_600}));
     let page = house.signed_in_anew(&mut guest);
-    assert_eq!(house.up.asked().get("prompt").map(String::as_str), Some("login"));
+    assert_eq!(
+        house.up.asked().get("prompt").map(String::as_str),
+        Some("login")
+    );
     let text = page.text();
-    assert!(text.contains("role=\"alert\"") && text.contains("more than five minutes old"), "{text}");
+    assert!(
+        text.contains("role=\"alert\"") && text.contains("more than five minutes old"),
+        "{text}"
+    );
     assert!(!text.contains("You have signed in again"));
-    let german = guest.get(&house.address("/account?signed_in=anew&ui_locales=de")).text();
+    let german = guest
+        .get(&house.address("/account?signed_in=anew&ui_locales=de"))
+        .text();
     assert!(german.contains("mehr als fünf Minuten"), "{german}");
     let answer = house.post(&mut guest, &[("decision", "link"), ("provider", "other")]);
-    assert!(answer.location().starts_with("/login?"), "{}", answer.location());
+    assert!(
+        answer.location().starts_with("/login?"),
+        "{}",
+        answer.location()
+    );
 
     house.up.plan(|plan| plan.id_token = json!({}));
-    assert!(house.signed_in_anew(&mut guest).text().contains("You have signed in again"));
+    assert!(
+        house
+            .signed_in_anew(&mut guest)
+            .text()
+            .contains("You have signed in again")
+    );
 }
 
 #[test]
 fn who_has_a_password_links_by_it_whatever_a_provider_says() {
     let house = start(&json!({}));
     let subject = ["--issuer", house.up.issuer(), "--subject", SUBJECT];
-    house.gatepost.run_well(&[&["user", "link", "alice"], &subject[..]].concat(), "");
-    // Somebody at alice's computer, which her account elsewhere lets in without a question, now and again.
+    house
+        .gatepost
+        .run_well(&[&["user", "link", "alice"], &subject[..]].concat(), "");
+    // Somebody at alice's computer, which her account elsewhere lets in without a question, now and
+    // again.
     let mut somebody = Traveller::new();
-    assert_eq!(house.through(&mut somebody, "up").unwrap()["sub"], json!(house.sub("alice")));
-    let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up"), ("prompt", "login")]);
-    assert!(somebody.visit(&house.address(&path)).query().contains_key("code"));
+    assert_eq!(
+        house.through(&mut somebody, "up").unwrap()["sub"],
+        json!(house.sub("alice"))
+    );
+    let path = authorize_path(
+        "conf1",
+        RP1,
+        &[("acr_values", "idp:up"), ("prompt", "login")],
+    );
+    assert!(
+        somebody
+            .visit(&house.address(&path))
+            .query()
+            .contains_key("code")
+    );
     let visits = house.other.visits();
     let page = house.sent_to_sign_in(&mut somebody, "other");
-    assert!(page.text().contains("name=\"password\"") && !page.text().contains("Sign-in up"), "{}", page.text());
-    choose(house.browser(&mut somebody), &page, "up").assert_error_page(400, "GP1505", "another way all the same");
+    assert!(
+        page.text().contains("name=\"password\"") && !page.text().contains("Sign-in up"),
+        "{}",
+        page.text()
+    );
+    choose(house.browser(&mut somebody), &page, "up").assert_error_page(
+        400,
+        "GP1505",
+        "another way all the same",
+    );
     assert_eq!((house.other.visits(), house.links()), (visits, 1));
 
     // Alice herself.
     let answer = sign_in(house.browser(&mut somebody), &page, "alice", ALICE_PASSWORD);
     let page = somebody.follow(&house.gatepost.base_url, answer);
-    assert!(page.text().contains("You have signed in again"), "{}", page.text());
+    assert!(
+        page.text().contains("You have signed in again"),
+        "{}",
+        page.text()
+    );
     house.link(&mut somebody, "other");
     assert_eq!(house.links(), 2);
 }

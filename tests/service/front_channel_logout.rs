@@ -1,9 +1,11 @@
-//! Front-channel logout: which applications' pages are framed when a session ends, and where the person goes on to.
+//! Front-channel logout: which applications' pages are framed when a session ends, and where the
+//! person goes on to.
 
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    authorize_path, code, decode_jwt, issued, redeem_with, sign_in, signed_in, text, tokens, with_clients,
+    authorize_path, code, decode_jwt, issued, redeem_with, sign_in, signed_in, text, tokens,
+    with_clients,
 };
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
@@ -14,10 +16,17 @@ fn registered() -> Value {
     let quiet = json!({"post_logout_redirect_uris": [DONE], "frontchannel_logout_uri": null});
     let shop = json!({"client_name": "A \"<shop>\"", "frontchannel_logout_uri": "https://shop.example:8443/out?lang=%20en",
                       "frontchannel_logout_session_required": true, "post_logout_redirect_uris": [DONE]});
-    let wiki = json!({"client_name": "Wiki", "frontchannel_logout_uri": "https://wiki.example/out"});
+    let wiki =
+        json!({"client_name": "Wiki", "frontchannel_logout_uri": "https://wiki.example/out"});
     let same = json!({"client_name": "Wiki search", "frontchannel_logout_uri": "https://wiki.example:443/search/out"});
     let unused = json!({"frontchannel_logout_uri": "https://unused.example/out"});
-    let clients = [("quiet", quiet), ("shop", shop), ("wiki", wiki), ("search", same), ("unused", unused)];
+    let clients = [
+        ("quiet", quiet),
+        ("shop", shop),
+        ("wiki", wiki),
+        ("search", same),
+        ("unused", unused),
+    ];
     with_clients(document(), &clients)
 }
 
@@ -38,9 +47,20 @@ fn frames(page: &Answer) -> Vec<(String, String)> {
     let tags = text.split('<').filter(|tag| tag.starts_with("iframe "));
     tags.map(|tag| {
         assert!(tag.contains(" hidden"), "{tag}");
-        let value = |name: &str| tag.split_once(&format!("{name}=\"")).unwrap().1.split_once('"').unwrap().0;
-        let plain =
-            |text: &str| text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+        let value = |name: &str| {
+            tag.split_once(&format!("{name}=\""))
+                .unwrap()
+                .1
+                .split_once('"')
+                .unwrap()
+                .0
+        };
+        let plain = |text: &str| {
+            text.replace("&lt;", "<")
+                .replace("&gt;", ">")
+                .replace("&quot;", "\"")
+                .replace("&amp;", "&")
+        };
         (plain(value("src")), plain(value("title")))
     })
     .collect()
@@ -59,15 +79,34 @@ fn the_page_frames_exactly_the_sessions_clients_and_goes_on() {
     let mut elsewhere = signed_in(&gatepost);
     use_clients(&mut elsewhere, &["unused"]);
 
-    let page = end_session(&mut browser, id_token, &[("post_logout_redirect_uri", DONE), ("state", "a;b,c d\"")]);
+    let page = end_session(
+        &mut browser,
+        id_token,
+        &[("post_logout_redirect_uri", DONE), ("state", "a;b,c d\"")],
+    );
     assert_eq!((page.status, page.header("location")), (200, None));
-    let told = format!("iss={}&sid={sid}", encode(&[("", &gatepost.base_url)]).trim_start_matches('='));
+    let told = format!(
+        "iss={}&sid={sid}",
+        encode(&[("", &gatepost.base_url)]).trim_start_matches('=')
+    );
     let expected = [
-        (format!("https://shop.example:8443/out?lang=%20en&{told}"), "Signing out of A \"<shop>\""),
-        (format!("https://wiki.example/out?{told}"), "Signing out of Wiki"),
-        (format!("https://wiki.example:443/search/out?{told}"), "Signing out of Wiki search"),
+        (
+            format!("https://shop.example:8443/out?lang=%20en&{told}"),
+            "Signing out of A \"<shop>\"",
+        ),
+        (
+            format!("https://wiki.example/out?{told}"),
+            "Signing out of Wiki",
+        ),
+        (
+            format!("https://wiki.example:443/search/out?{told}"),
+            "Signing out of Wiki search",
+        ),
     ];
-    assert_eq!(frames(&page), expected.map(|(src, title)| (src, title.to_owned())));
+    assert_eq!(
+        frames(&page),
+        expected.map(|(src, title)| (src, title.to_owned()))
+    );
     assert_eq!(
         page.header("content-security-policy"),
         Some(
@@ -75,15 +114,37 @@ fn the_page_frames_exactly_the_sessions_clients_and_goes_on() {
              frame-src https://shop.example:8443 https://wiki.example"
         )
     );
-    assert_eq!((page.header("x-frame-options"), page.header("referrer-policy")), (Some("DENY"), Some("no-referrer")));
+    assert_eq!(
+        (
+            page.header("x-frame-options"),
+            page.header("referrer-policy")
+        ),
+        (Some("DENY"), Some("no-referrer"))
+    );
     let back = format!("{DONE}?state=a%3Bb%2Cc%20d%22");
-    assert_eq!(page.header("refresh"), Some(format!("2;url={back}").as_str()));
+    assert_eq!(
+        page.header("refresh"),
+        Some(format!("2;url={back}").as_str())
+    );
     assert_eq!(page.attribute("a class=\"button\"", "href"), Some(back));
-    assert!(page.text().contains("being signed out, too") && page.text().contains("in a moment"), "{}", page.text());
-    assert!(browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query().contains_key("error"));
+    assert!(
+        page.text().contains("being signed out, too") && page.text().contains("in a moment"),
+        "{}",
+        page.text()
+    );
+    assert!(
+        browser
+            .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+            .query()
+            .contains_key("error")
+    );
 
     // Once it is over there is nobody to tell: straight on.
-    let again = end_session(&mut browser, id_token, &[("post_logout_redirect_uri", DONE)]);
+    let again = end_session(
+        &mut browser,
+        id_token,
+        &[("post_logout_redirect_uri", DONE)],
+    );
     assert_eq!(again.location(), DONE);
 }
 
@@ -92,7 +153,11 @@ fn without_frames_the_way_back_is_straight_and_without_a_way_back_the_page_stays
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let quiet = tokens(&gatepost, &mut browser, "quiet", "openid");
-    let answer = end_session(&mut browser, text(&quiet, "id_token"), &[("post_logout_redirect_uri", DONE)]);
+    let answer = end_session(
+        &mut browser,
+        text(&quiet, "id_token"),
+        &[("post_logout_redirect_uri", DONE)],
+    );
     assert_eq!(answer.location(), DONE);
 
     // Signing out by oneself frames as well; nobody named a place to go on to.
@@ -101,14 +166,31 @@ fn without_frames_the_way_back_is_straight_and_without_a_way_back_the_page_stays
     let page = browser.get("/logout");
     assert!(frames(&page).is_empty(), "asking signs nobody out");
     let token = page.fields().remove("form_token").unwrap();
-    let done = browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
-    assert_eq!((frames(&done).len(), done.header("refresh"), done.header("location")), (1, None, None));
-    assert!(!done.text().contains("in a moment") && !done.text().contains("class=\"button\""), "{}", done.text());
+    let done = browser.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
+    assert_eq!(
+        (
+            frames(&done).len(),
+            done.header("refresh"),
+            done.header("location")
+        ),
+        (1, None, None)
+    );
+    assert!(
+        !done.text().contains("in a moment") && !done.text().contains("class=\"button\""),
+        "{}",
+        done.text()
+    );
 
     // The same when the address that was named is not registered.
     let mut browser = signed_in(&gatepost);
     let shop = tokens(&gatepost, &mut browser, "shop", "openid");
-    let evil = [("post_logout_redirect_uri", "https://evil.example/"), ("state", "evil")];
+    let evil = [
+        ("post_logout_redirect_uri", "https://evil.example/"),
+        ("state", "evil"),
+    ];
     let done = end_session(&mut browser, text(&shop, "id_token"), &evil);
     assert_eq!((frames(&done).len(), done.header("refresh")), (1, None));
     assert!(!done.text().contains("evil"));
@@ -121,20 +203,36 @@ fn a_sign_in_as_somebody_else_leaves_the_frames_of_the_old_session_behind() {
     use_clients(&mut browser, &["shop"]);
     let page = browser.visit(&authorize_path("wiki", RP1, &[("prompt", "login")]));
     let answer = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
-    let bobs = issued(&redeem_with(&gatepost, "wiki", &answer.query()["code"], &[]));
+    let bobs = issued(&redeem_with(
+        &gatepost,
+        "wiki",
+        &answer.query()["code"],
+        &[],
+    ));
     let page = end_session(&mut browser, text(&bobs, "id_token"), &[]);
     let framed = frames(&page);
-    assert!(framed.len() == 1 && framed[0].0.starts_with("https://wiki.example/out?"), "{framed:?}");
+    assert!(
+        framed.len() == 1 && framed[0].0.starts_with("https://wiki.example/out?"),
+        "{framed:?}"
+    );
 }
 
 #[test]
 fn only_clients_that_want_to_hear_of_it_are_noted_and_each_once() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    use_clients(&mut browser, &["quiet", "conf1", "shop", "shop", "wiki", "shop"]);
+    use_clients(
+        &mut browser,
+        &["quiet", "conf1", "shop", "shop", "wiki", "shop"],
+    );
     // A sign-in of the same person anew keeps the session, and with it who has a part in it.
     let page = browser.visit(&authorize_path("shop", RP1, &[("prompt", "login")]));
-    sign_in(&mut browser, &page, "alice", crate::support::gatepost::ALICE_PASSWORD);
+    sign_in(
+        &mut browser,
+        &page,
+        "alice",
+        crate::support::gatepost::ALICE_PASSWORD,
+    );
     let rows = gatepost
         .database
         .client()
@@ -156,7 +254,10 @@ fn registrations_that_could_lead_astray_are_refused() {
         ("frontchannel_logout_uri", "http://shop.example/out"),
         ("frontchannel_logout_uri", "https://shop.example/out#x"),
         ("frontchannel_logout_uri", "javascript:alert(1)"),
-        ("frontchannel_logout_uri", "https://shop.example;script-src/out"),
+        (
+            "frontchannel_logout_uri",
+            "https://shop.example;script-src/out",
+        ),
         ("backchannel_logout_uri", "http://shop.example/out"),
         ("backchannel_logout_uri", "https://shop.example/out#x"),
         ("backchannel_logout_uri", "https://user@shop.example/"),
@@ -166,17 +267,37 @@ fn registrations_that_could_lead_astray_are_refused() {
         ("post_logout_redirect_uris", "https://*.shop.example/"),
         ("post_logout_redirect_uris", "javascript:alert(1)"),
     ] {
-        let value = if key.ends_with('s') { json!([value]) } else { json!(value) };
+        let value = if key.ends_with('s') {
+            json!([value])
+        } else {
+            json!(value)
+        };
         let document = with_clients(document(), &[("astray", json!({ key: value }))]);
         let refused = gatepost.run(&["apply", "-"], &document.to_string());
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(1) && said.contains(key), "{key} {value}: {said}");
+        assert!(
+            refused.status.code() == Some(1) && said.contains(key),
+            "{key} {value}: {said}"
+        );
     }
-    for session_required in ["frontchannel_logout_session_required", "backchannel_logout_session_required"] {
+    for session_required in [
+        "frontchannel_logout_session_required",
+        "backchannel_logout_session_required",
+    ] {
         let document = with_clients(document(), &[("astray", json!({ session_required: true }))]);
-        assert_eq!(gatepost.run(&["apply", "-"], &document.to_string()).status.code(), Some(1), "{session_required}");
+        assert_eq!(
+            gatepost
+                .run(&["apply", "-"], &document.to_string())
+                .status
+                .code(),
+            Some(1),
+            "{session_required}"
+        );
     }
     let fine = json!({"frontchannel_logout_uri": "http://localhost:8081/out", "backchannel_logout_uri": "http://127.0.0.1/out",
                       "post_logout_redirect_uris": ["http://[::1]:1/", "https://other.example/"]});
-    gatepost.run_well(&["apply", "-"], &with_clients(document(), &[("fine", fine)]).to_string());
+    gatepost.run_well(
+        &["apply", "-"],
+        &with_clients(document(), &[("fine", fine)]).to_string(),
+    );
 }

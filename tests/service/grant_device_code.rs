@@ -6,10 +6,12 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::support::device::{
-    BOX, DEVICE_CODE, SCOPE, TV, allow, ask, decide, document, pass_the_interval, poll, poll_with, post,
-    reach_decision, start, user_code, with_devices,
+    BOX, DEVICE_CODE, SCOPE, TV, allow, ask, decide, document, pass_the_interval, poll, poll_with,
+    post, reach_decision, start, user_code, with_devices,
 };
-use crate::support::flow::{self, assert_refused, authorize_path, basic, issued, names, signed_in, text, userinfo};
+use crate::support::flow::{
+    self, assert_refused, authorize_path, basic, issued, names, signed_in, text, userinfo,
+};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
@@ -21,11 +23,18 @@ fn serve() -> Gatepost {
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
 fn expire(gatepost: &Gatepost) {
-    gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second'");
+    gatepost.database.run(
+        "UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second'",
+    );
 }
 
 #[test]
@@ -33,46 +42,124 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
     let gatepost = serve();
     for client_id in [TV, BOX] {
         let answer = ask(&gatepost, client_id, &[]);
-        assert_eq!((answer.status, answer.header("pragma")), (200, Some("no-cache")), "{}", answer.text());
+        assert_eq!(
+            (answer.status, answer.header("pragma")),
+            (200, Some("no-cache")),
+            "{}",
+            answer.text()
+        );
         let device = answer.json();
         assert_eq!(
             names(&device),
-            ["device_code", "expires_in", "interval", "user_code", "verification_uri", "verification_uri_complete"]
+            [
+                "device_code",
+                "expires_in",
+                "interval",
+                "user_code",
+                "verification_uri",
+                "verification_uri_complete"
+            ]
         );
-        assert_eq!((&device["expires_in"], &device["interval"]), (&json!(600), &json!(5)));
+        assert_eq!(
+            (&device["expires_in"], &device["interval"]),
+            (&json!(600), &json!(5))
+        );
         let page = format!("{}/device", gatepost.base_url);
         assert_eq!(device["verification_uri"], page);
-        assert_eq!(device["verification_uri_complete"], format!("{page}?user_code={}", user_code(&device)));
+        assert_eq!(
+            device["verification_uri_complete"],
+            format!("{page}?user_code={}", user_code(&device))
+        );
 
-        assert_refused(&poll(&gatepost, client_id, &device), 400, "authorization_pending", "the first, at once");
+        assert_refused(
+            &poll(&gatepost, client_id, &device),
+            400,
+            "authorization_pending",
+            "the first, at once",
+        );
         allow(&mut gatepost.browser(), &device);
         // A decision is told at once, however soon after the last poll.
         let answer = poll(&gatepost, client_id, &device);
         let tokens = issued(&answer);
         assert_eq!(answer.header("cache-control"), Some("no-store"));
-        assert_eq!(names(&tokens), ["access_token", "expires_in", "id_token", "refresh_token", "scope", "token_type"]);
-        assert_eq!((&tokens["scope"], &tokens["token_type"]), (&json!(SCOPE), &json!("Bearer")));
+        assert_eq!(
+            names(&tokens),
+            [
+                "access_token",
+                "expires_in",
+                "id_token",
+                "refresh_token",
+                "scope",
+                "token_type"
+            ]
+        );
+        assert_eq!(
+            (&tokens["scope"], &tokens["token_type"]),
+            (&json!(SCOPE), &json!("Bearer"))
+        );
         let (_, id_token) = verified(&gatepost, text(&tokens, "id_token"));
         assert_eq!(
             names(&id_token),
-            ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "sub"],
+            [
+                "acr",
+                "amr",
+                "at_hash",
+                "aud",
+                "auth_time",
+                "exp",
+                "iat",
+                "iss",
+                "sub"
+            ],
             "no sid"
         );
-        assert_eq!((&id_token["aud"], &id_token["amr"]), (&json!(client_id), &json!(["pwd"])));
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).json()["name"], "Alice Smith");
+        assert_eq!(
+            (&id_token["aud"], &id_token["amr"]),
+            (&json!(client_id), &json!(["pwd"]))
+        );
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).json()["name"],
+            "Alice Smith"
+        );
 
-        assert_refused(&poll(&gatepost, client_id, &device), 400, "invalid_grant", "redeemed");
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200, "a late poll ends nothing");
-        let form = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+        assert_refused(
+            &poll(&gatepost, client_id, &device),
+            400,
+            "invalid_grant",
+            "redeemed",
+        );
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            200,
+            "a late poll ends nothing"
+        );
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", text(&tokens, "refresh_token")),
+        ];
         let refreshed = issued(&post(&gatepost, "/connect/token", client_id, &form));
         let (_, again) = verified(&gatepost, text(&refreshed, "id_token"));
-        assert_eq!((&again["auth_time"], again.get("sid")), (&id_token["auth_time"], None));
+        assert_eq!(
+            (&again["auth_time"], again.get("sid")),
+            (&id_token["auth_time"], None)
+        );
     }
-    assert_eq!((events(&gatepost, "device_allowed"), events(&gatepost, "device_code_redeemed")), (2, 2));
+    assert_eq!(
+        (
+            events(&gatepost, "device_allowed"),
+            events(&gatepost, "device_code_redeemed")
+        ),
+        (2, 2)
+    );
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
     let endpoint = format!("{}/connect/deviceauthorization", gatepost.base_url);
     assert_eq!(discovery["device_authorization_endpoint"], endpoint);
-    assert!(discovery["grant_types_supported"].as_array().unwrap().contains(&json!(DEVICE_CODE)));
+    assert!(
+        discovery["grant_types_supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(DEVICE_CODE))
+    );
 }
 
 #[test]
@@ -80,7 +167,10 @@ fn a_consent_that_lapses_before_the_device_asks_again_gives_it_nothing() {
     let mut registered = document();
     flow_client(&mut registered)["require_consent"] = json!(true);
     let gatepost = Gatepost::start_with(&registered, &[]);
-    for (lapses, status) in [("clock_timestamp() + interval '1 hour'", 200), ("clock_timestamp()", 400)] {
+    for (lapses, status) in [
+        ("clock_timestamp() + interval '1 hour'", 200),
+        ("clock_timestamp()", 400),
+    ] {
         gatepost.database.run(&format!(
             "INSERT INTO consents (sub, client_id, scopes, claims, granted_at, expires_at)
              SELECT sub, '{TV}', '{{openid}}', '{{}}', clock_timestamp(), clock_timestamp() + interval '1 hour' FROM users WHERE username = 'alice'
@@ -88,40 +178,76 @@ fn a_consent_that_lapses_before_the_device_asks_again_gives_it_nothing() {
         ));
         let device = ask(&gatepost, TV, &[]).json();
         allow(&mut gatepost.browser(), &device);
-        gatepost.database.run(&format!("UPDATE consents SET expires_at = {lapses}"));
+        gatepost
+            .database
+            .run(&format!("UPDATE consents SET expires_at = {lapses}"));
         assert_eq!(poll(&gatepost, TV, &device).status, status, "{lapses}");
     }
 }
 
 fn flow_client(registered: &mut Value) -> &mut Value {
     let clients = registered["clients"].as_array_mut().unwrap();
-    clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()
+    clients
+        .iter_mut()
+        .find(|client| client["client_id"] == TV)
+        .unwrap()
 }
 
 #[test]
 fn codes_are_hard_to_guess_and_not_in_the_database() {
     let gatepost = serve();
     let devices: Vec<Value> = (0..40).map(|_| start(&gatepost, TV, &[])).collect();
-    let letters: BTreeSet<char> = devices.iter().flat_map(|device| user_code(device).chars()).collect();
+    let letters: BTreeSet<char> = devices
+        .iter()
+        .flat_map(|device| user_code(device).chars())
+        .collect();
     assert!(
-        letters.iter().all(|letter| "BCDFGHJKLMNPQRSTVWXZ-".contains(*letter)) && letters.len() > 15,
+        letters
+            .iter()
+            .all(|letter| "BCDFGHJKLMNPQRSTVWXZ-".contains(*letter))
+            && letters.len() > 15,
         "{letters:?}"
     );
     for device in &devices {
         let (device_code, user_code) = (text(device, "device_code"), user_code(device));
-        assert_eq!((user_code.len(), user_code.chars().nth(4)), (9, Some('-')), "{user_code}");
+        assert_eq!(
+            (user_code.len(), user_code.chars().nth(4)),
+            (9, Some('-')),
+            "{user_code}"
+        );
         let random = device_code.strip_prefix("gpd_").unwrap();
-        assert!(random.len() == 43 && random.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
+        assert!(
+            random.len() == 43
+                && random
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        );
     }
-    let distinct: BTreeSet<&str> = devices.iter().map(|device| text(device, "device_code")).collect();
+    let distinct: BTreeSet<&str> = devices
+        .iter()
+        .map(|device| text(device, "device_code"))
+        .collect();
     assert_eq!(distinct.len(), 40);
     let stored = "SELECT coalesce(string_agg(d::text, ' '), '') FROM device_authorizations d";
-    let stored: String = gatepost.database.client().query_one(stored, &[]).unwrap().get(0);
+    let stored: String = gatepost
+        .database
+        .client()
+        .query_one(stored, &[])
+        .unwrap()
+        .get(0);
     for device in &devices {
         let code = user_code(device);
         for known in [text(device, "device_code"), code, &code.replace('-', "")] {
             assert!(!stored.contains(known), "{known}");
-            assert!(!stored.contains(&known.bytes().map(|byte| format!("{byte:02x}")).collect::<String>()), "{known}");
+            assert!(
+                !stored.contains(
+                    &known
+                        .bytes()
+                        .map(|byte| format!("{byte:02x}"))
+                        .collect::<String>()
+                ),
+                "{known}"
+            );
         }
     }
 }
@@ -130,13 +256,19 @@ fn codes_are_hard_to_guess_and_not_in_the_database() {
 fn the_request_is_held_against_the_registration() {
     let gatepost = Gatepost::start_with(
         &with_devices(&[
-            ("quick", json!({"device_code_lifetime": 77, "device_interval": 2})),
+            (
+                "quick",
+                json!({"device_code_lifetime": 77, "device_interval": 2}),
+            ),
             ("empty", json!({"scope": "", "grant_types": [DEVICE_CODE]})),
         ]),
         &[],
     );
     let quick = start(&gatepost, "quick", &[]);
-    assert_eq!((&quick["expires_in"], &quick["interval"]), (&json!(77), &json!(2)));
+    assert_eq!(
+        (&quick["expires_in"], &quick["interval"]),
+        (&json!(77), &json!(2))
+    );
     let long = "s".repeat(2_001);
     for (client_id, form, error) in [
         (TV, [("scope", "openid email")], "invalid_scope"),
@@ -144,45 +276,86 @@ fn the_request_is_held_against_the_registration() {
         (TV, [("scope", "é")], "invalid_scope"),
         (TV, [("scope", long.as_str())], "invalid_request"),
         ("empty", [("x", "y")], "invalid_scope"),
-        (TV, [("resource", "https://stock.example")], "invalid_target"),
+        (
+            TV,
+            [("resource", "https://stock.example")],
+            "invalid_target",
+        ),
         (TV, [("resource", "nowhere")], "invalid_target"),
-        ("conf1", [("client_secret", CONF1_SECRET)], "unauthorized_client"),
+        (
+            "conf1",
+            [("client_secret", CONF1_SECRET)],
+            "unauthorized_client",
+        ),
         ("nobody", [("x", "y")], "invalid_client"),
         (TV, [("client_secret", "a secret")], "invalid_client"),
     ] {
-        assert_refused(&ask(&gatepost, client_id, &form), 400, error, &format!("{client_id} {form:?}"));
+        assert_refused(
+            &ask(&gatepost, client_id, &form),
+            400,
+            error,
+            &format!("{client_id} {form:?}"),
+        );
     }
     for name in ["scope", "client_id", "client_secret", "acr_values"] {
         let form = [("client_id", TV), (name, "openid"), (name, "openid")];
         let answer = gatepost.post("/connect/deviceauthorization", &[], &form);
         assert_refused(&answer, 400, "invalid_request", name);
     }
-    assert_refused(&gatepost.post("/connect/deviceauthorization", &[], &[]), 400, "invalid_client", "nobody");
+    assert_refused(
+        &gatepost.post("/connect/deviceauthorization", &[], &[]),
+        400,
+        "invalid_client",
+        "nobody",
+    );
     let wrong = [("Authorization", basic(BOX, "wrong"))];
-    let wrong = wrong.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let wrong = wrong
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
     let answer = gatepost.post("/connect/deviceauthorization", &wrong, &[]);
     assert_refused(&answer, 401, "invalid_client", "wrong secret");
-    assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"gatepost\""));
+    assert_eq!(
+        answer.header("www-authenticate"),
+        Some("Basic realm=\"gatepost\"")
+    );
     for query in ["client_id=tv", "scope=openid", "acr_values=1"] {
         let path = format!("/connect/deviceauthorization?{query}");
-        assert_refused(&gatepost.post(&path, &[], &[("client_id", TV)]), 400, "invalid_request", query);
+        assert_refused(
+            &gatepost.post(&path, &[], &[("client_id", TV)]),
+            400,
+            "invalid_request",
+            query,
+        );
     }
     let mut connection = gatepost.connect();
     let answer = connection.send("GET", "/connect/deviceauthorization", &[], b"");
-    assert_eq!((answer.status, answer.header("allow")), (405, Some("POST, OPTIONS")));
+    assert_eq!(
+        (answer.status, answer.header("allow")),
+        (405, Some("POST, OPTIONS"))
+    );
     let json = [("Content-Type", "application/json")];
     let answer = connection.send("POST", "/connect/deviceauthorization", &json, b"{}");
     assert_refused(&answer, 400, "invalid_request", "JSON");
     let origin = |origin: &str| {
         let headers = [("Origin", origin)];
-        let answer = gatepost.post("/connect/deviceauthorization", &headers, &[("client_id", TV), ("scope", "nope")]);
-        answer.header("access-control-allow-origin").map(str::to_owned)
+        let answer = gatepost.post(
+            "/connect/deviceauthorization",
+            &headers,
+            &[("client_id", TV), ("scope", "nope")],
+        );
+        answer
+            .header("access-control-allow-origin")
+            .map(str::to_owned)
     };
     assert_eq!(
         (origin("https://tv.example"), origin("https://evil.example")),
         (Some("https://tv.example".into()), None)
     );
-    assert_eq!(gatepost.database.count("device_authorizations"), 1, "only what was answered was entered");
+    assert_eq!(
+        gatepost.database.count("device_authorizations"),
+        1,
+        "only what was answered was entered"
+    );
 }
 
 #[test]
@@ -190,24 +363,44 @@ fn who_polls_too_often_is_told_to_slow_down_by_five_seconds_each_time() {
     let gatepost = serve();
     let device = start(&gatepost, TV, &[]);
     let interval = || {
-        let row = gatepost.database.client().query_one("SELECT poll_interval FROM device_authorizations", &[]).unwrap();
+        let row = gatepost
+            .database
+            .client()
+            .query_one("SELECT poll_interval FROM device_authorizations", &[])
+            .unwrap();
         row.get::<_, i32>(0)
     };
-    assert_refused(&poll(&gatepost, TV, &device), 400, "authorization_pending", "first");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "authorization_pending",
+        "first",
+    );
     assert_eq!(interval(), 5);
     assert_refused(&poll(&gatepost, TV, &device), 400, "slow_down", "second");
     assert_refused(&poll(&gatepost, TV, &device), 400, "slow_down", "third");
     assert_eq!(interval(), 15);
     // What was polite before is too early now, and what is late enough is heard.
     let ago = |seconds: u32| {
-        let sql =
-            format!("UPDATE device_authorizations SET polled_at = clock_timestamp() - interval '{seconds} seconds'");
+        let sql = format!(
+            "UPDATE device_authorizations SET polled_at = clock_timestamp() - interval '{seconds} seconds'"
+        );
         gatepost.database.run(&sql);
     };
     ago(13);
-    assert_refused(&poll(&gatepost, TV, &device), 400, "slow_down", "13 of 15 s");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "slow_down",
+        "13 of 15 s",
+    );
     ago(21);
-    assert_refused(&poll(&gatepost, TV, &device), 400, "authorization_pending", "21 of 20 s");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "authorization_pending",
+        "21 of 20 s",
+    );
     assert_eq!(interval(), 20);
 }
 
@@ -217,42 +410,123 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
     let device = start(&gatepost, TV, &[]);
     for (client_id, device_code, error) in [
         (BOX, text(&device, "device_code"), "invalid_grant"),
-        (TV, "gpd_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "invalid_grant"),
+        (
+            TV,
+            "gpd_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            "invalid_grant",
+        ),
         (TV, user_code(&device), "invalid_grant"),
-        (TV, &text(&device, "device_code").to_uppercase(), "invalid_grant"),
-        (TV, &format!("{} ", text(&device, "device_code")), "invalid_grant"),
+        (
+            TV,
+            &text(&device, "device_code").to_uppercase(),
+            "invalid_grant",
+        ),
+        (
+            TV,
+            &format!("{} ", text(&device, "device_code")),
+            "invalid_grant",
+        ),
         (TV, &"x".repeat(8_193), "invalid_grant"),
         (TV, "", "invalid_request"),
         ("conf1", text(&device, "device_code"), "invalid_client"),
     ] {
-        let answer = poll_with(&gatepost, client_id, &device, &[("device_code", device_code)]);
+        let answer = poll_with(
+            &gatepost,
+            client_id,
+            &device,
+            &[("device_code", device_code)],
+        );
         assert_refused(&answer, 400, error, &format!("{client_id} {device_code}"));
     }
     let form = [("grant_type", DEVICE_CODE), ("device_code", "x")];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &form);
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("conf1", CONF1_SECRET))],
+        &form,
+    );
     assert_refused(&answer, 400, "unauthorized_client", "not registered for it");
     let code = text(&device, "device_code");
-    let twice = [("client_id", TV), ("grant_type", DEVICE_CODE), ("device_code", code), ("device_code", code)];
-    assert_refused(&gatepost.post("/connect/token", &[], &twice), 400, "invalid_request", "repeated");
+    let twice = [
+        ("client_id", TV),
+        ("grant_type", DEVICE_CODE),
+        ("device_code", code),
+        ("device_code", code),
+    ];
+    assert_refused(
+        &gatepost.post("/connect/token", &[], &twice),
+        400,
+        "invalid_request",
+        "repeated",
+    );
     let query = format!("/connect/token?device_code={code}");
-    assert_refused(&post(&gatepost, &query, TV, &twice[1..3]), 400, "invalid_request", "in the query");
+    assert_refused(
+        &post(&gatepost, &query, TV, &twice[1..3]),
+        400,
+        "invalid_request",
+        "in the query",
+    );
     // None of this was a poll of it.
-    assert_refused(&poll(&gatepost, TV, &device), 400, "authorization_pending", "untouched");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "authorization_pending",
+        "untouched",
+    );
 
     let mut browser = gatepost.browser();
     let page = reach_decision(&mut browser, user_code(&device));
-    assert!(decide(&mut browser, &page, "deny", &[]).text().contains("was not connected"));
-    assert_refused(&poll(&gatepost, TV, &device), 400, "access_denied", "denied, however early");
-    assert_refused(&poll(&gatepost, TV, &device), 400, "access_denied", "and again");
+    assert!(
+        decide(&mut browser, &page, "deny", &[])
+            .text()
+            .contains("was not connected")
+    );
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "access_denied",
+        "denied, however early",
+    );
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "access_denied",
+        "and again",
+    );
     expire(&gatepost);
-    assert_refused(&poll(&gatepost, TV, &device), 400, "expired_token", "too late to hear it");
-    assert_refused(&poll_with(&gatepost, BOX, &device, &[]), 400, "invalid_grant", "still another client's");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "expired_token",
+        "too late to hear it",
+    );
+    assert_refused(
+        &poll_with(&gatepost, BOX, &device, &[]),
+        400,
+        "invalid_grant",
+        "still another client's",
+    );
 
     let device = start(&gatepost, TV, &[]);
-    assert_refused(&poll(&gatepost, TV, &device), 400, "authorization_pending", "in time");
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "authorization_pending",
+        "in time",
+    );
     expire(&gatepost);
-    assert_refused(&poll(&gatepost, TV, &device), 400, "expired_token", "expired, however early");
-    assert_eq!((events(&gatepost, "device_denied"), gatepost.database.count("grants")), (1, 0));
+    assert_refused(
+        &poll(&gatepost, TV, &device),
+        400,
+        "expired_token",
+        "expired, however early",
+    );
+    assert_eq!(
+        (
+            events(&gatepost, "device_denied"),
+            gatepost.database.count("grants")
+        ),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -274,14 +548,24 @@ fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
                 .collect();
             polls.into_iter().map(|poll| poll.join().unwrap()).collect()
         });
-        let (winners, losers): (Vec<&Answer>, Vec<&Answer>) = answers.iter().partition(|answer| answer.status == 200);
+        let (winners, losers): (Vec<&Answer>, Vec<&Answer>) =
+            answers.iter().partition(|answer| answer.status == 200);
         assert_eq!(winners.len(), 1);
         for loser in losers {
             assert_refused(loser, 400, "invalid_grant", "second");
         }
-        assert_eq!(userinfo(&second, text(&winners[0].json(), "access_token")).status, 200);
+        assert_eq!(
+            userinfo(&second, text(&winners[0].json(), "access_token")).status,
+            200
+        );
     }
-    assert_eq!((first.database.count("grants"), events(&first, "device_code_redeemed")), (5, 5));
+    assert_eq!(
+        (
+            first.database.count("grants"),
+            events(&first, "device_code_redeemed")
+        ),
+        (5, 5)
+    );
     first.stop();
 }
 
@@ -294,12 +578,18 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         change();
         poll(&gatepost, TV, &device)
     };
-    let disable = || gatepost.database.run("UPDATE users SET enabled = false WHERE username = 'alice'");
+    let disable = || {
+        gatepost
+            .database
+            .run("UPDATE users SET enabled = false WHERE username = 'alice'")
+    };
     let revoke = || drop(gatepost.run_well(&["user", "revoke", "alice"], ""));
     let revoke_client = || drop(gatepost.run_well(&["client", "revoke", TV], ""));
-    for (change, case) in
-        [(&disable as &dyn Fn(), "disabled"), (&revoke, "revoked"), (&revoke_client, "client revoked")]
-    {
+    for (change, case) in [
+        (&disable as &dyn Fn(), "disabled"),
+        (&revoke, "revoked"),
+        (&revoke_client, "client revoked"),
+    ] {
         assert_refused(&allowed(change), 400, "invalid_grant", case);
         gatepost.database.run("UPDATE users SET enabled = true");
         gatepost.settle();
@@ -307,19 +597,31 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
     let narrow = || {
         let mut narrowed = document();
         let clients = narrowed["clients"].as_array_mut().unwrap();
-        clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()["scope"] =
-            json!("openid profile offline_access");
+        clients
+            .iter_mut()
+            .find(|client| client["client_id"] == TV)
+            .unwrap()["scope"] = json!("openid profile offline_access");
         gatepost.apply(&narrowed);
     };
-    assert_refused(&allowed(&narrow), 400, "invalid_grant", "a scope taken away");
+    assert_refused(
+        &allowed(&narrow),
+        400,
+        "invalid_grant",
+        "a scope taken away",
+    );
     gatepost.apply(&document());
     // Signing out does not: a device lives on without the browser it was allowed from.
     let device = start(&gatepost, TV, &[]);
     let mut browser = gatepost.browser();
     allow(&mut browser, &device);
-    gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp()");
     let tokens = issued(&poll(&gatepost, TV, &device));
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        200
+    );
     assert_eq!(events(&gatepost, "grant_refused"), 3, "spent for nothing");
 }
 
@@ -330,9 +632,15 @@ fn what_is_allowed_right_after_a_revocation_is_within_reach_of_the_next_one() {
         let device = start(&gatepost, TV, &[]);
         allow(&mut gatepost.browser(), &device);
         let tokens = issued(&poll(&gatepost, TV, &device));
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            200
+        );
         gatepost.run_well(&["user", "revoke", "alice"], "");
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            401
+        );
     }
 }
 
@@ -350,7 +658,10 @@ fn a_device_that_is_allowed_after_a_consent_lapsed_survives_the_next_one_that_is
         issued(&poll(&gatepost, "both", &device))
     };
     let refresh = |tokens: &Value| {
-        let form = [("grant_type", "refresh_token"), ("refresh_token", text(tokens, "refresh_token"))];
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", text(tokens, "refresh_token")),
+        ];
         post(&gatepost, "/connect/token", "both", &form)
     };
     let remember = |browser: &mut Browser| {
@@ -364,7 +675,12 @@ fn a_device_that_is_allowed_after_a_consent_lapsed_survives_the_next_one_that_is
         "UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp() - interval '1 second'",
     );
     let after = tokens(&mut browser);
-    assert_refused(&refresh(&before), 400, "invalid_grant", "what stood on the consent that lapsed");
+    assert_refused(
+        &refresh(&before),
+        400,
+        "invalid_grant",
+        "what stood on the consent that lapsed",
+    );
     let after = issued(&refresh(&after));
     remember(&mut browser);
     issued(&refresh(&after));
@@ -381,38 +697,76 @@ fn a_device_gets_what_its_user_ticked_within_the_resource_it_asked_for() {
                    polled: &[(&str, &str)]| {
         let device = start(&gatepost, BOX, asked);
         let page = reach_decision(browser, user_code(&device));
-        assert!(decide(browser, &page, "allow", ticked).text().contains("is connected"));
+        assert!(
+            decide(browser, &page, "allow", ticked)
+                .text()
+                .contains("is connected")
+        );
         poll_with(&gatepost, BOX, &device, polled)
     };
-    let tokens = issued(&granted(&mut browser, &[("scope", "openid profile orders.read")], &["profile"], &[]));
-    assert_eq!((tokens["scope"].as_str(), names(&tokens).len()), (Some("openid profile"), 5), "no refresh token");
+    let tokens = issued(&granted(
+        &mut browser,
+        &[("scope", "openid profile orders.read")],
+        &["profile"],
+        &[],
+    ));
+    assert_eq!(
+        (tokens["scope"].as_str(), names(&tokens).len()),
+        (Some("openid profile"), 5),
+        "no refresh token"
+    );
     let tokens = issued(&granted(
         &mut browser,
         &[("resource", orders)],
         &["orders.read", "offline_access"],
         &[("scope", "ignored")],
     ));
-    assert_eq!((tokens["scope"].as_str(), names(&tokens).len()), (Some("openid orders.read offline_access"), 6));
+    assert_eq!(
+        (tokens["scope"].as_str(), names(&tokens).len()),
+        (Some("openid orders.read offline_access"), 6)
+    );
     // The user left out all of the resource: what is left stands for none.
-    let tokens = issued(&granted(&mut browser, &[("resource", orders)], &["profile"], &[]));
+    let tokens = issued(&granted(
+        &mut browser,
+        &[("resource", orders)],
+        &["profile"],
+        &[],
+    ));
     assert_eq!(tokens["scope"], "openid profile");
     // A resource that is not to be had leaves the code as it was.
     let device = start(&gatepost, BOX, &[("resource", orders)]);
     allow(&mut browser, &device);
-    let wrong = poll_with(&gatepost, BOX, &device, &[("resource", "https://stock.example")]);
+    let wrong = poll_with(
+        &gatepost,
+        BOX,
+        &device,
+        &[("resource", "https://stock.example")],
+    );
     assert_refused(&wrong, 400, "invalid_target", "another resource");
-    issued(&poll_with(&gatepost, BOX, &device, &[("resource", orders), ("code_verifier", "of no use here")]));
+    issued(&poll_with(
+        &gatepost,
+        BOX,
+        &device,
+        &[("resource", orders), ("code_verifier", "of no use here")],
+    ));
 }
 
 #[test]
 fn askings_and_pending_devices_are_limited() {
     let gatepost = Gatepost::start_with(
         &document(),
-        &[("GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE", "3"), ("GATEPOST_LIMIT_DEVICE_PENDING", "5")],
+        &[
+            ("GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE", "3"),
+            ("GATEPOST_LIMIT_DEVICE_PENDING", "5"),
+        ],
     );
     let from = |source: &str, client_id: &str| {
         let headers = [("X-Forwarded-For", source)];
-        gatepost.post("/connect/deviceauthorization", &headers, &[("client_id", client_id)])
+        gatepost.post(
+            "/connect/deviceauthorization",
+            &headers,
+            &[("client_id", client_id)],
+        )
     };
     let is_told_to_wait = |answer: &Answer| {
         assert_refused(answer, 429, "temporarily_unavailable", "limit");
@@ -423,10 +777,15 @@ fn askings_and_pending_devices_are_limited() {
         assert_eq!(from("192.0.2.1", TV).status, 200);
     }
     is_told_to_wait(&from("192.0.2.1", TV));
-    // Addresses of one network are one source, another one has its own count, and so has another client.
+    // Addresses of one network are one source, another one has its own count, and so has another
+    // client.
     for last in 1..=3 {
         let wanted = if last < 3 { 200 } else { 429 };
-        assert_eq!(from(&format!("2001:db8:1:2::{last}"), TV).status, wanted, "{last} beyond five waiting");
+        assert_eq!(
+            from(&format!("2001:db8:1:2::{last}"), TV).status,
+            wanted,
+            "{last} beyond five waiting"
+        );
     }
     is_told_to_wait(&from("192.0.2.2", TV));
     gatepost.database.run("UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second' WHERE ctid = (SELECT min(ctid) FROM device_authorizations)");
@@ -437,7 +796,12 @@ fn askings_and_pending_devices_are_limited() {
     let device = start(&gatepost, BOX, &[]);
     for _ in 0..30 {
         pass_the_interval(&gatepost);
-        assert_refused(&poll(&gatepost, BOX, &device), 400, "authorization_pending", "poll");
+        assert_refused(
+            &poll(&gatepost, BOX, &device),
+            400,
+            "authorization_pending",
+            "poll",
+        );
     }
 }
 
@@ -461,5 +825,8 @@ fn what_is_long_over_is_cleaned_away() {
         }
         thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("{} are left", gatepost.database.count("device_authorizations"));
+    panic!(
+        "{} are left",
+        gatepost.database.count("device_authorizations")
+    );
 }

@@ -1,5 +1,5 @@
-//! Extension grants that a SQL function answers: what it is told, what becomes of its answer, and the documentation's example run
-//! as it stands there.
+//! Extension grants that a SQL function answers: what it is told, what becomes of its answer, and
+//! the documentation's example run as it stands there.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,9 @@ use gatepost::keys::random;
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 
-use crate::support::flow::{assert_refused, basic, decode_jwt, issued, names, text, userinfo, with_clients};
+use crate::support::flow::{
+    assert_refused, basic, decode_jwt, issued, names, text, userinfo, with_clients,
+};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::jwt::verified;
@@ -48,8 +50,7 @@ fn start(settings: &[(&str, &str)]) -> Gatepost {
 
 fn registration(gatepost: &Gatepost) -> Value {
     let scope = "openid profile offline_access orders.read stock.read";
-    let legacy =
-        json!({"grant_types": [GRANT, "refresh_token"], "response_types": [], "redirect_uris": [], "scope": scope});
+    let legacy = json!({"grant_types": [GRANT, "refresh_token"], "response_types": [], "redirect_uris": [], "scope": scope});
     let (mut reference, mut only_local) = (legacy.clone(), legacy.clone());
     reference["access_token_type"] = json!("reference");
     only_local["identity_providers"] = json!(["corp"]);
@@ -67,8 +68,10 @@ fn registration(gatepost: &Gatepost) -> Value {
     ];
     let mut document = with_clients(document(), &clients);
     document["tenants"] = json!([{"name": "acme"}]);
-    document["identity_providers"] = json!([{"name": "corp", "issuer": "https://corp.example", "client_id": "x"}]);
-    document["extension_grants"] = json!([{"name": GRANT, "function": format!("{}.answer", gatepost.database.schema)}]);
+    document["identity_providers"] =
+        json!([{"name": "corp", "issuer": "https://corp.example", "client_id": "x"}]);
+    document["extension_grants"] =
+        json!([{"name": GRANT, "function": format!("{}.answer", gatepost.database.schema)}]);
     document["resources"] = json!([{"name": "https://orders.example", "secrets": [{"value": CONF1_SECRET}]}, {"name": "https://stock.example"}]);
     let public = json!({"client_id": "app", "grant_types": [GRANT], "scope": "openid orders.read", "token_endpoint_auth_method": "none"});
     document["clients"].as_array_mut().unwrap().push(public);
@@ -82,7 +85,11 @@ fn registration(gatepost: &Gatepost) -> Value {
 
 fn ask_as(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
     let form = [&[("grant_type", GRANT)], form].concat();
-    gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form)
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic(client_id, CONF1_SECRET))],
+        &form,
+    )
 }
 
 fn ask(gatepost: &Gatepost, form: &[(&str, &str)]) -> Answer {
@@ -90,12 +97,19 @@ fn ask(gatepost: &Gatepost, form: &[(&str, &str)]) -> Answer {
 }
 
 fn answer(gatepost: &Gatepost, answer: &Value, form: &[(&str, &str)]) -> Answer {
-    ask(gatepost, &[&[("answer", answer.to_string().as_str())], form].concat())
+    ask(
+        gatepost,
+        &[&[("answer", answer.to_string().as_str())], form].concat(),
+    )
 }
 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
     let authorization = basic("https://orders.example", CONF1_SECRET);
-    issued(&gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", token)]))
+    issued(&gatepost.post(
+        "/connect/introspect",
+        &[("Authorization", &authorization)],
+        &[("token", token)],
+    ))
 }
 
 #[test]
@@ -104,11 +118,20 @@ fn a_client_of_some_roles_gets_tokens_for_nobody_else() {
     let carol = json!({"subject": "carol-1"}).to_string();
     for scope in ["openid", "openid offline_access"] {
         let form = [("answer", carol.as_str()), ("scope", scope)];
-        assert_refused(&ask_as(&gatepost, "of-admins", &form), 400, "invalid_grant", scope);
+        assert_refused(
+            &ask_as(&gatepost, "of-admins", &form),
+            400,
+            "invalid_grant",
+            scope,
+        );
     }
     gatepost.run_well(&["user", "role", "carol", "--add", "admin"], "");
     for scope in ["openid", "openid offline_access"] {
-        issued(&ask_as(&gatepost, "of-admins", &[("answer", &carol), ("scope", scope)]));
+        issued(&ask_as(
+            &gatepost,
+            "of-admins",
+            &[("answer", &carol), ("scope", scope)],
+        ));
     }
 }
 
@@ -116,9 +139,25 @@ fn a_client_of_some_roles_gets_tokens_for_nobody_else() {
 fn a_proposal_becomes_tokens_within_what_is_allowed() {
     let gatepost = start(&[]);
     // For the client itself: no user, no refresh token, resource scopes alone.
-    let nobody = issued(&answer(&gatepost, &json!({"claims": {"tier": "gold"}, "parameters": {"account": 7}}), &[]));
-    assert_eq!(names(&nobody), ["access_token", "account", "expires_in", "scope", "token_type"]);
-    assert_eq!((&nobody["account"], &nobody["scope"]), (&json!(7), &json!("orders.read stock.read")));
+    let nobody = issued(&answer(
+        &gatepost,
+        &json!({"claims": {"tier": "gold"}, "parameters": {"account": 7}}),
+        &[],
+    ));
+    assert_eq!(
+        names(&nobody),
+        [
+            "access_token",
+            "account",
+            "expires_in",
+            "scope",
+            "token_type"
+        ]
+    );
+    assert_eq!(
+        (&nobody["account"], &nobody["scope"]),
+        (&json!(7), &json!("orders.read stock.read"))
+    );
     let (_, claims) = verified(&gatepost, text(&nobody, "access_token"));
     assert_eq!(
         (&claims["tier"], &claims["sub"], claims.get("auth_time")),
@@ -130,14 +169,28 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
     let tokens = issued(&answer(&gatepost, &carol, &[]));
     assert_eq!(
         names(&tokens),
-        ["access_token", "expires_in", "hint", "id_token", "refresh_token", "scope", "token_type"]
+        [
+            "access_token",
+            "expires_in",
+            "hint",
+            "id_token",
+            "refresh_token",
+            "scope",
+            "token_type"
+        ]
     );
-    assert_eq!(tokens["scope"], "openid profile offline_access orders.read stock.read");
+    assert_eq!(
+        tokens["scope"],
+        "openid profile offline_access orders.read stock.read"
+    );
     let begun = "SELECT sub, client_id FROM audit_events WHERE event = 'grant_begun'";
     let begun = gatepost.database.client().query(begun, &[]).unwrap();
     let begun: Vec<(String, String)> = begun.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(begun, [(String::from("carol-1"), String::from("legacy"))]);
-    assert_eq!((&tokens["token_type"], &tokens["hint"]), (&json!("Bearer"), &json!([1])));
+    assert_eq!(
+        (&tokens["token_type"], &tokens["hint"]),
+        (&json!("Bearer"), &json!([1]))
+    );
     let (_, claims) = verified(&gatepost, text(&tokens, "access_token"));
     assert_eq!(
         (&claims["sub"], &claims["tier"], &claims["may_act"]),
@@ -145,32 +198,80 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
     );
     assert_eq!(
         (&claims["role"], &claims["aud"]),
-        (&json!(["partner"]), &json!(["https://orders.example", "https://stock.example"]))
+        (
+            &json!(["partner"]),
+            &json!(["https://orders.example", "https://stock.example"])
+        )
     );
     let (_, id) = verified(&gatepost, text(&tokens, "id_token"));
     assert_eq!(
-        (&id["sub"], &id["aud"], &id["acr"], id.get("sid"), id.get("tier")),
+        (
+            &id["sub"],
+            &id["aud"],
+            &id["acr"],
+            id.get("sid"),
+            id.get("tier")
+        ),
         (&json!("carol-1"), &json!("legacy"), &json!("1"), None, None)
     );
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).json()["name"], "Carol");
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).json()["name"],
+        "Carol"
+    );
     // The claims stay with the grant.
-    let refresh = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
-    let refreshed =
-        issued(&gatepost.post("/connect/token", &[("Authorization", &basic("legacy", CONF1_SECRET))], &refresh));
+    let refresh = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
+    let refreshed = issued(&gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("legacy", CONF1_SECRET))],
+        &refresh,
+    ));
     let (_, claims) = verified(&gatepost, text(&refreshed, "access_token"));
-    assert_eq!((&claims["tier"], &claims["role"], refreshed.get("hint")), (&json!("gold"), &json!(["partner"]), None));
+    assert_eq!(
+        (&claims["tier"], &claims["role"], refreshed.get("hint")),
+        (&json!("gold"), &json!(["partner"]), None)
+    );
     // A reference token tells them at introspection, and ends with its user.
-    let form = [("answer", carol.to_string()), ("scope", String::from("orders.read"))];
-    let form: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let form = [
+        ("answer", carol.to_string()),
+        ("scope", String::from("orders.read")),
+    ];
+    let form: Vec<(&str, &str)> = form
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     let reference = issued(&ask_as(&gatepost, "by-reference", &form));
     let told = introspected(&gatepost, text(&reference, "access_token"));
-    assert_eq!((&told["active"], &told["tier"], &told["sub"]), (&json!(true), &json!("gold"), &json!("carol-1")));
+    assert_eq!(
+        (&told["active"], &told["tier"], &told["sub"]),
+        (&json!(true), &json!("gold"), &json!("carol-1"))
+    );
     gatepost.run_well(&["user", "revoke", "carol"], "");
-    assert_eq!(introspected(&gatepost, text(&reference, "access_token")), json!({"active": false}));
-    assert_eq!(introspected(&gatepost, text(&refreshed, "access_token")), json!({"active": false}));
-    let again = [("grant_type", "refresh_token"), ("refresh_token", text(&refreshed, "refresh_token"))];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &basic("legacy", CONF1_SECRET))], &again);
-    assert_refused(&answer, 400, "invalid_grant", "a refresh after the revocation");
+    assert_eq!(
+        introspected(&gatepost, text(&reference, "access_token")),
+        json!({"active": false})
+    );
+    assert_eq!(
+        introspected(&gatepost, text(&refreshed, "access_token")),
+        json!({"active": false})
+    );
+    let again = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&refreshed, "refresh_token")),
+    ];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("legacy", CONF1_SECRET))],
+        &again,
+    );
+    assert_refused(
+        &answer,
+        400,
+        "invalid_grant",
+        "a refresh after the revocation",
+    );
 }
 
 #[test]
@@ -184,7 +285,11 @@ fn scopes_and_resources_are_never_more_than_was_asked_and_is_allowed() {
         (&narrow, "", "openid stock.read"),
         (&narrow, "stock.read orders.read", "stock.read"),
     ] {
-        assert_eq!(issued(&answer(&gatepost, proposal, &[("scope", asked)]))["scope"], granted, "{proposal} {asked}");
+        assert_eq!(
+            issued(&answer(&gatepost, proposal, &[("scope", asked)]))["scope"],
+            granted,
+            "{proposal} {asked}"
+        );
     }
     for (proposal, asked) in [
         (&carol, "orders.write"),
@@ -195,11 +300,27 @@ fn scopes_and_resources_are_never_more_than_was_asked_and_is_allowed() {
         (&json!({}), "openid"),
         (&json!({}), "orders.read offline_access"),
     ] {
-        assert_refused(&answer(&gatepost, proposal, &[("scope", asked)]), 400, "invalid_scope", asked);
+        assert_refused(
+            &answer(&gatepost, proposal, &[("scope", asked)]),
+            400,
+            "invalid_scope",
+            asked,
+        );
     }
-    let stock = issued(&answer(&gatepost, &carol, &[("resource", "https://stock.example")]));
-    assert_eq!(decode_jwt(text(&stock, "access_token")).1["aud"], "https://stock.example");
-    let elsewhere = answer(&gatepost, &carol, &[("resource", "https://elsewhere.example")]);
+    let stock = issued(&answer(
+        &gatepost,
+        &carol,
+        &[("resource", "https://stock.example")],
+    ));
+    assert_eq!(
+        decode_jwt(text(&stock, "access_token")).1["aud"],
+        "https://stock.example"
+    );
+    let elsewhere = answer(
+        &gatepost,
+        &carol,
+        &[("resource", "https://elsewhere.example")],
+    );
     assert_refused(&elsewhere, 400, "invalid_target", "elsewhere");
 }
 
@@ -209,52 +330,123 @@ fn only_a_user_whom_the_client_may_have_is_a_subject() {
     for subject in ["nobody", "dora-1", "erin-1", "carol", "CAROL-1", ""] {
         let refused = answer(&gatepost, &json!({"subject": subject}), &[]);
         assert_refused(&refused, 400, "invalid_grant", subject);
-        assert_eq!(refused.json()["error_description"], "The grant is not valid.", "{subject}");
+        assert_eq!(
+            refused.json()["error_description"],
+            "The grant is not valid.",
+            "{subject}"
+        );
     }
     let form = [("answer", "{\"subject\": \"carol-1\"}")];
-    assert_refused(&ask_as(&gatepost, "of-corp", &form), 400, "invalid_grant", "not a local client");
-    assert_refused(&ask_as(&gatepost, "of-acme", &form), 400, "invalid_grant", "not of its tenant");
-    let erin = issued(&ask_as(&gatepost, "of-acme", &[("answer", "{\"subject\": \"erin-1\"}")]));
+    assert_refused(
+        &ask_as(&gatepost, "of-corp", &form),
+        400,
+        "invalid_grant",
+        "not a local client",
+    );
+    assert_refused(
+        &ask_as(&gatepost, "of-acme", &form),
+        400,
+        "invalid_grant",
+        "not of its tenant",
+    );
+    let erin = issued(&ask_as(
+        &gatepost,
+        "of-acme",
+        &[("answer", "{\"subject\": \"erin-1\"}")],
+    ));
     assert_eq!(decode_jwt(text(&erin, "access_token")).1["tenant"], "acme");
-    let named = answer(&gatepost, &json!({"subject": "erin-1"}), &[("acr_values", "tenant:acme")]);
-    assert_eq!(decode_jwt(text(&issued(&named), "access_token")).1["tenant"], "acme");
+    let named = answer(
+        &gatepost,
+        &json!({"subject": "erin-1"}),
+        &[("acr_values", "tenant:acme")],
+    );
+    assert_eq!(
+        decode_jwt(text(&issued(&named), "access_token")).1["tenant"],
+        "acme"
+    );
     for values in ["tenant:nope", "tenant:acme tenant:acme"] {
-        assert_refused(&answer(&gatepost, &json!({}), &[("acr_values", values)]), 400, "invalid_request", values);
+        assert_refused(
+            &answer(&gatepost, &json!({}), &[("acr_values", values)]),
+            400,
+            "invalid_request",
+            values,
+        );
     }
 }
 
 #[test]
 fn refusals_speak_for_themselves_in_characters_that_may_leave() {
     let gatepost = start(&[("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "1000")]);
-    for error in ["invalid_grant", "invalid_request", "invalid_scope", "invalid_target", "unauthorized_client"] {
-        let refused =
-            answer(&gatepost, &json!({"error": error, "error_description": "Not \"today\", caf\u{e9}\\."}), &[]);
+    for error in [
+        "invalid_grant",
+        "invalid_request",
+        "invalid_scope",
+        "invalid_target",
+        "unauthorized_client",
+    ] {
+        let refused = answer(
+            &gatepost,
+            &json!({"error": error, "error_description": "Not \"today\", caf\u{e9}\\."}),
+            &[],
+        );
         assert_refused(&refused, 400, error, error);
         assert_eq!(refused.json()["error_description"], "Not today, caf.");
     }
-    let raised = ask(&gatepost, &[("do", "raise"), ("answer", &format!("Key \"7\" {}", "x".repeat(280)))]);
+    let raised = ask(
+        &gatepost,
+        &[
+            ("do", "raise"),
+            ("answer", &format!("Key \"7\" {}", "x".repeat(280))),
+        ],
+    );
     assert_refused(&raised, 400, "invalid_grant", "raised");
-    assert_eq!(raised.json()["error_description"], format!("Key 7 {}", "x".repeat(194)));
-    for silent in [&[("do", "nothing")][..], &[("do", "raise"), ("answer", "\u{e9}")]] {
+    assert_eq!(
+        raised.json()["error_description"],
+        format!("Key 7 {}", "x".repeat(194))
+    );
+    for silent in [
+        &[("do", "nothing")][..],
+        &[("do", "raise"), ("answer", "\u{e9}")],
+    ] {
         let refused = ask(&gatepost, silent);
         assert_refused(&refused, 400, "invalid_grant", "nothing to say");
-        assert_eq!(refused.json()["error_description"], "The grant is not valid.");
+        assert_eq!(
+            refused.json()["error_description"],
+            "The grant is not valid."
+        );
     }
     // Text that is none to jsonb, or to a cast of the function's.
-    for (task, sent) in [("escaped", "\\u0000"), ("escaped", "\\ud800"), ("answer", "{"), ("long", "x"), ("answer", "")]
-    {
+    for (task, sent) in [
+        ("escaped", "\\u0000"),
+        ("escaped", "\\ud800"),
+        ("answer", "{"),
+        ("long", "x"),
+        ("answer", ""),
+    ] {
         let refused = ask(&gatepost, &[("do", task), ("answer", sent)]);
-        let error = if sent.is_empty() { "invalid_grant" } else { "invalid_request" };
+        let error = if sent.is_empty() {
+            "invalid_grant"
+        } else {
+            "invalid_request"
+        };
         assert_refused(&refused, 400, error, sent);
     }
     for raw in ["answer=%00", "answer=%ff", "answer=%"] {
         let body = format!("grant_type={}&{raw}", GRANT.replace(':', "%3A"));
         let headers = [
             ("Authorization", basic("legacy", CONF1_SECRET)),
-            ("Content-Type", String::from("application/x-www-form-urlencoded")),
+            (
+                "Content-Type",
+                String::from("application/x-www-form-urlencoded"),
+            ),
         ];
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let refused = gatepost.connect().send("POST", "/connect/token", &headers, body.as_bytes());
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let refused = gatepost
+            .connect()
+            .send("POST", "/connect/token", &headers, body.as_bytes());
         assert_refused(&refused, 400, "invalid_request", raw);
     }
 }
@@ -272,19 +464,42 @@ fn what_breaks_the_contract_or_fails_is_not_the_clients_fault() {
         json!({"error": "invalid_grant", "subject": "carol-1"}),
     ] {
         let answer = answer(&gatepost, &broken, &[]);
-        assert_eq!((answer.status, &answer.json()["error"]), (500, &json!("server_error")), "{broken}");
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (500, &json!("server_error")),
+            "{broken}"
+        );
     }
-    assert_eq!(ask(&gatepost, &[("do", "long"), ("answer", "2040")]).status, 200);
-    assert_eq!(ask(&gatepost, &[("do", "long"), ("answer", "2041")]).status, 500);
+    assert_eq!(
+        ask(&gatepost, &[("do", "long"), ("answer", "2040")]).status,
+        200
+    );
+    assert_eq!(
+        ask(&gatepost, &[("do", "long"), ("answer", "2041")]).status,
+        500
+    );
     let began = Instant::now();
     for task in ["sleep", "fail"] {
         let answer = ask(&gatepost, &[("do", task)]);
-        assert_eq!((answer.status, &answer.json()["error"]), (503, &json!("temporarily_unavailable")), "{task}");
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (503, &json!("temporarily_unavailable")),
+            "{task}"
+        );
         assert!(answer.header("retry-after").is_some(), "{task}");
     }
-    assert!(began.elapsed() < Duration::from_secs(15), "the function is not waited for");
-    assert_eq!(ask(&gatepost, &[("do", "forbid"), ("answer", "the-key-itself")]).status, 503);
-    assert!(!gatepost.log().contains("the-key-itself"), "what a function says of its arguments is not for our log");
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "the function is not waited for"
+    );
+    assert_eq!(
+        ask(&gatepost, &[("do", "forbid"), ("answer", "the-key-itself")]).status,
+        503
+    );
+    assert!(
+        !gatepost.log().contains("the-key-itself"),
+        "what a function says of its arguments is not for our log"
+    );
     assert_eq!(
         ask(&gatepost, &[("do", "warn"), ("answer", "{}")]).status,
         200,
@@ -297,7 +512,12 @@ fn what_breaks_the_contract_or_fails_is_not_the_clients_fault() {
         "CREATE FUNCTION answer(parameters jsonb, client jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT ''{\"parameters\": {\"second\": true}}''::jsonb'",
     );
     assert_eq!(issued(&answer(&gatepost, &json!({}), &[]))["second"], true);
-    assert!(gatepost.log().contains("answered an unknown member \"sub\""), "the operator is told");
+    assert!(
+        gatepost
+            .log()
+            .contains("answered an unknown member \"sub\""),
+        "the operator is told"
+    );
 }
 
 #[test]
@@ -317,18 +537,44 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
     let expected = json!({"grant_type": GRANT, "client_id": "legacy", "do": "tell", "api_key": "'; DROP TABLE users; --",
                           "scope": "orders.read", "resource": ["https://orders.example"]});
     assert_eq!(told["told"], expected);
-    let members = ["claims", "client_id", "client_name", "grant_types", "redirect_uris", "scope"];
-    assert_eq!((names(&told["client"]), &told["client"]["client_id"]), (members.to_vec(), &json!("legacy")));
+    let members = [
+        "claims",
+        "client_id",
+        "client_name",
+        "grant_types",
+        "redirect_uris",
+        "scope",
+    ];
+    assert_eq!(
+        (names(&told["client"]), &told["client"]["client_id"]),
+        (members.to_vec(), &json!("legacy"))
+    );
     assert!(gatepost.database.count("users") > 0);
     // Which of two values counts would be anybody's guess.
-    for repeated in
-        [&[("api_key", "a"), ("api_key", "b")][..], &[("x", ""), ("x", "")], &[("audience", "a"), ("audience", "b")]]
-    {
-        assert_refused(&ask(&gatepost, repeated), 400, "invalid_request", "repeated");
+    for repeated in [
+        &[("api_key", "a"), ("api_key", "b")][..],
+        &[("x", ""), ("x", "")],
+        &[("audience", "a"), ("audience", "b")],
+    ] {
+        assert_refused(
+            &ask(&gatepost, repeated),
+            400,
+            "invalid_request",
+            "repeated",
+        );
     }
     let (long, longer) = ("x".repeat(301), "y".repeat(16 * 1024 + 1));
-    for overlong in [("api_key", long.as_str()), (long.as_str(), "x"), ("assertion", longer.as_str())] {
-        assert_refused(&ask(&gatepost, &[overlong]), 400, "invalid_request", "overlong");
+    for overlong in [
+        ("api_key", long.as_str()),
+        (long.as_str(), "x"),
+        ("assertion", longer.as_str()),
+    ] {
+        assert_refused(
+            &ask(&gatepost, &[overlong]),
+            400,
+            "invalid_request",
+            "overlong",
+        );
     }
 }
 
@@ -336,37 +582,74 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
 fn clients_use_it_only_if_they_registered_it() {
     let gatepost = start(&[]);
     let form = [("answer", "{\"subject\": \"carol-1\"}")];
-    assert_refused(&ask_as(&gatepost, "conf1", &form), 400, "unauthorized_client", "not registered");
+    assert_refused(
+        &ask_as(&gatepost, "conf1", &form),
+        400,
+        "unauthorized_client",
+        "not registered",
+    );
     let public = |client_id: &str| {
-        let form = [("grant_type", GRANT), ("client_id", client_id), ("answer", "{\"subject\": \"carol-1\"}")];
+        let form = [
+            ("grant_type", GRANT),
+            ("client_id", client_id),
+            ("answer", "{\"subject\": \"carol-1\"}"),
+        ];
         gatepost.post("/connect/token", &[], &form)
     };
     assert_eq!(issued(&public("app"))["scope"], "openid orders.read");
-    assert_refused(&public("pub1"), 400, "unauthorized_client", "a public client without it");
+    assert_refused(
+        &public("pub1"),
+        400,
+        "unauthorized_client",
+        "a public client without it",
+    );
     let unknown = gatepost.post(
         "/connect/token",
         &[("Authorization", &basic("legacy", CONF1_SECRET))],
         &[("grant_type", "urn:example:other")],
     );
     assert_refused(&unknown, 400, "unsupported_grant_type", "unknown");
-    let wrong =
-        gatepost.post("/connect/token", &[("Authorization", &basic("legacy", "wrong"))], &[("grant_type", GRANT)]);
+    let wrong = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic("legacy", "wrong"))],
+        &[("grant_type", GRANT)],
+    );
     assert_refused(&wrong, 401, "invalid_client", "a wrong secret comes first");
     let listed = gatepost.get("/.well-known/openid-configuration").json();
-    assert!(listed["grant_types_supported"].as_array().unwrap().contains(&json!(GRANT)), "{listed}");
+    assert!(
+        listed["grant_types_supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(GRANT)),
+        "{listed}"
+    );
 }
 
 #[test]
 fn refused_guesses_are_limited_per_client_and_source() {
     let gatepost = start(&[("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "3")]);
-    assert_refused(&answer(&gatepost, &json!({"error": "invalid_request"}), &[]), 400, "invalid_request", "no guess");
+    assert_refused(
+        &answer(&gatepost, &json!({"error": "invalid_request"}), &[]),
+        400,
+        "invalid_request",
+        "no guess",
+    );
     for _ in 0..3 {
-        assert_refused(&ask(&gatepost, &[("do", "nothing")]), 400, "invalid_grant", "a guess");
+        assert_refused(
+            &ask(&gatepost, &[("do", "nothing")]),
+            400,
+            "invalid_grant",
+            "a guess",
+        );
     }
     let waiting = answer(&gatepost, &json!({"subject": "carol-1"}), &[]);
     assert_refused(&waiting, 429, "temporarily_unavailable", "too many");
     assert!(waiting.header("retry-after").is_some());
-    assert_eq!(ask_as(&gatepost, "by-reference", &[("answer", "{}")]).status, 200, "another client is not limited");
+    assert_eq!(
+        ask_as(&gatepost, "by-reference", &[("answer", "{}")]).status,
+        200,
+        "another client is not limited"
+    );
 }
 
 #[test]
@@ -380,16 +663,35 @@ fn functions_are_looked_up_before_they_are_registered() {
          CREATE FUNCTION one(jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT $1';
          CREATE PROCEDURE done(jsonb, jsonb) LANGUAGE sql AS 'SELECT 1'",
     );
-    for name in ["of_text", "to_text", "many", "one", "done", "nope", "Of_Text"] {
+    for name in [
+        "of_text", "to_text", "many", "one", "done", "nope", "Of_Text",
+    ] {
         let grant = json!({"name": "urn:example:x", "function": format!("{schema}.{name}")});
-        let output = gatepost.run(&["apply", "-"], &json!({"extension_grants": [grant]}).to_string());
+        let output = gatepost.run(
+            &["apply", "-"],
+            &json!({"extension_grants": [grant]}).to_string(),
+        );
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains("extension_grants[0].function"), "{name}: {said}");
+        assert!(
+            !output.status.success() && said.contains("extension_grants[0].function"),
+            "{name}: {said}"
+        );
     }
-    for name in ["password", "authorization_code", "urn:ietf:params:oauth:grant-type:token-exchange"] {
+    for name in [
+        "password",
+        "authorization_code",
+        "urn:ietf:params:oauth:grant-type:token-exchange",
+    ] {
         let grant = json!({"name": name, "function": format!("{schema}.many")});
-        let output = gatepost.run(&["apply", "-"], &json!({"extension_grants": [grant]}).to_string());
-        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("built-in"), "{name}");
+        let output = gatepost.run(
+            &["apply", "-"],
+            &json!({"extension_grants": [grant]}).to_string(),
+        );
+        assert!(
+            !output.status.success()
+                && String::from_utf8_lossy(&output.stderr).contains("built-in"),
+            "{name}"
+        );
     }
     assert_eq!(gatepost.database.count("catalogue_entries"), 0);
 }
@@ -407,11 +709,23 @@ impl Example {
     fn open() -> Example {
         let section = std::fs::read_to_string("docs/operate/own-grants-sql.md").unwrap();
         let block = |kind: &str| {
-            let begins = section.split(&format!("```{kind}\n")).nth(1).unwrap_or_else(|| panic!("no {kind} block"));
+            let begins = section
+                .split(&format!("```{kind}\n"))
+                .nth(1)
+                .unwrap_or_else(|| panic!("no {kind} block"));
             begins.split("```").next().unwrap().to_owned()
         };
-        let url = section.split("`postgres://").nth(1).unwrap().split('`').next().unwrap();
-        let name: String = random::bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+        let url = section
+            .split("`postgres://")
+            .nth(1)
+            .unwrap()
+            .split('`')
+            .next()
+            .unwrap();
+        let name: String = random::bytes::<8>()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let example = Example {
             name: format!("example_{name}"),
             sql: block("sql"),
@@ -425,7 +739,10 @@ impl Example {
     }
 
     fn superuser(url: &str, sql: &str) {
-        Client::connect(url, NoTls).unwrap().batch_execute(sql).unwrap();
+        Client::connect(url, NoTls)
+            .unwrap()
+            .batch_execute(sql)
+            .unwrap();
     }
 
     /// The cluster's URL, leading to the database of this test.
@@ -433,7 +750,9 @@ impl Example {
         let cluster = cluster();
         let (address, query) = cluster.split_once('?').unwrap_or((&cluster, ""));
         let (server, _) = address.rsplit_once('/').unwrap();
-        format!("{server}/{}?{query}", self.name).trim_end_matches('?').to_owned()
+        format!("{server}/{}?{query}", self.name)
+            .trim_end_matches('?')
+            .to_owned()
     }
 
     /// The URL of the example, where this cluster is.
@@ -445,8 +764,15 @@ impl Example {
 
     fn forget(&self) {
         let mut client = Client::connect(&cluster(), NoTls).unwrap();
-        client.batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)).unwrap();
-        client.batch_execute("DROP ROLE IF EXISTS gatepost_grants").unwrap();
+        client
+            .batch_execute(&format!(
+                "DROP DATABASE IF EXISTS {} WITH (FORCE)",
+                self.name
+            ))
+            .unwrap();
+        client
+            .batch_execute("DROP ROLE IF EXISTS gatepost_grants")
+            .unwrap();
     }
 }
 
@@ -461,31 +787,67 @@ fn the_example_of_the_documentation_works_as_it_stands_there() {
     let example = Example::open();
     let url = example.grants_url();
     let database = TestDatabase::empty_in(example.database());
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_GRANTS_DATABASE_URL", url.as_str())]);
+    let mut gatepost =
+        Gatepost::prepare_over(database, &[("GATEPOST_GRANTS_DATABASE_URL", url.as_str())]);
     let before = gatepost.run(&["apply", "-"], &example.json);
-    assert!(!before.status.success(), "before its function is there the grant cannot be registered");
+    assert!(
+        !before.status.success(),
+        "before its function is there the grant cannot be registered"
+    );
     Example::superuser(&example.database(), &example.sql);
     gatepost.run_well(&["apply", "-"], &example.json);
     gatepost.serve();
     let words: Vec<&str> = example.curl.split_whitespace().collect();
-    let after = |flag: &str| words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect::<Vec<_>>();
+    let after = |flag: &str| {
+        words
+            .windows(2)
+            .filter(|pair| pair[0] == flag)
+            .map(|pair| pair[1])
+            .collect::<Vec<_>>()
+    };
     let (client_id, secret) = after("-u")[0].split_once(':').unwrap();
-    let form: Vec<(&str, &str)> = after("-d").iter().map(|pair| pair.split_once('=').unwrap()).collect();
-    let ask =
-        |form: &[(&str, &str)]| gatepost.post("/connect/token", &[("Authorization", &basic(client_id, secret))], form);
+    let form: Vec<(&str, &str)> = after("-d")
+        .iter()
+        .map(|pair| pair.split_once('=').unwrap())
+        .collect();
+    let ask = |form: &[(&str, &str)]| {
+        gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic(client_id, secret))],
+            form,
+        )
+    };
     let response = issued(&ask(&form));
-    assert_eq!(names(&response), ["access_token", "expires_in", "key_expires_at", "scope", "token_type"]);
+    assert_eq!(
+        names(&response),
+        [
+            "access_token",
+            "expires_in",
+            "key_expires_at",
+            "scope",
+            "token_type"
+        ]
+    );
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
     assert_eq!(
         (&claims["sub"], &claims["tier"], &claims["scope"]),
-        (&json!("legacy-4711"), &json!("gold"), &json!("reports.read"))
+        (
+            &json!("legacy-4711"),
+            &json!("gold"),
+            &json!("reports.read")
+        )
     );
     let grant_type = form[0];
     let expired = ask(&[grant_type, ("api_key", "a-key-of-last-year")]);
     assert_refused(&expired, 400, "invalid_grant", "expired");
     assert_eq!(expired.json()["error_description"], "This key has expired.");
     for key in ["an-old-api-key ", "", "' OR true --", "legacy-4711"] {
-        assert_refused(&ask(&[grant_type, ("api_key", key)]), 400, "invalid_grant", key);
+        assert_refused(
+            &ask(&[grant_type, ("api_key", key)]),
+            400,
+            "invalid_grant",
+            key,
+        );
     }
     // What the role may not do, whatever the function is talked into.
     let mut role = Client::connect(&url, NoTls).unwrap();
@@ -500,9 +862,14 @@ fn the_example_of_the_documentation_works_as_it_stands_there() {
     // Without the right to execute it is not registered, and not served.
     let outcome = Client::connect(&example.database(), NoTls)
         .unwrap()
-        .batch_execute("REVOKE EXECUTE ON FUNCTION legacy.redeem_key(jsonb, jsonb) FROM gatepost_grants");
+        .batch_execute(
+            "REVOKE EXECUTE ON FUNCTION legacy.redeem_key(jsonb, jsonb) FROM gatepost_grants",
+        );
     outcome.unwrap();
     assert_eq!(ask(&form).status, 503);
     let refused = gatepost.run(&["apply", "-"], &example.json);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("may not execute"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("may not execute"),
+        "{refused:?}"
+    );
 }

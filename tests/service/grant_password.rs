@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    LEFT_OUT, assert_refused, authorize_path, basic, changed, issued, names, sign_in, text, userinfo, with_clients,
+    LEFT_OUT, assert_refused, authorize_path, basic, changed, issued, names, sign_in, text,
+    userinfo, with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
 use crate::support::http::Answer;
 use crate::support::jwt::{half_hash, verified};
 
@@ -29,8 +32,9 @@ fn registration() -> Value {
         client
     };
     let public = json!({"secrets": [], "token_endpoint_auth_method": "none", "access_token_type": "reference"});
-    let machine =
-        direct(json!({"grant_types": ["password"], "scope": "orders.read", "access_token_type": "reference"}));
+    let machine = direct(
+        json!({"grant_types": ["password"], "scope": "orders.read", "access_token_type": "reference"}),
+    );
     let mut document = with_clients(
         document(),
         &[
@@ -38,8 +42,14 @@ fn registration() -> Value {
             ("public", direct(public)),
             ("acme-only", direct(json!({"tenants": ["acme"]}))),
             ("both", direct(json!({"tenants": ["acme", "globex"]}))),
-            ("once", direct(json!({"grant_types": ["password"], "scope": ONCE}))),
-            ("scopeless", direct(json!({"grant_types": ["password"], "scope": ""}))),
+            (
+                "once",
+                direct(json!({"grant_types": ["password"], "scope": ONCE})),
+            ),
+            (
+                "scopeless",
+                direct(json!({"grant_types": ["password"], "scope": ""})),
+            ),
             ("machine", machine),
         ],
     );
@@ -55,10 +65,22 @@ fn start() -> Gatepost {
 }
 
 /// Asks for alice as a client with the secret of `conf1`, from an address of the documentation's.
-fn ask_from(gatepost: &Gatepost, source: &str, client_id: &str, changes: &[(&str, &str)]) -> Answer {
-    let usual = [("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD)];
+fn ask_from(
+    gatepost: &Gatepost,
+    source: &str,
+    client_id: &str,
+    changes: &[(&str, &str)],
+) -> Answer {
+    let usual = [
+        ("grant_type", "password"),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+    ];
     let authorization = basic(client_id, CONF1_SECRET);
-    let headers = [("Authorization", authorization.as_str()), ("X-Forwarded-For", source)];
+    let headers = [
+        ("Authorization", authorization.as_str()),
+        ("X-Forwarded-For", source),
+    ];
     gatepost.post("/connect/token", &headers, &changed(&usual, changes))
 }
 
@@ -68,10 +90,16 @@ fn ask(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answer
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
-/// Failures that the log tells of once there are so many: they are written a moment after the answer.
+/// Failures that the log tells of once there are so many: they are written a moment after the
+/// answer.
 fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -87,39 +115,113 @@ fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
 fn a_password_gives_tokens_of_its_user_without_a_session() {
     let gatepost = start();
     let answer = ask(&gatepost, "direct", &[("scope", SCOPE)]);
-    assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("pragma")),
+        (Some("no-store"), Some("no-cache"))
+    );
     let tokens = issued(&answer);
     assert_eq!(
         names(&tokens),
-        ["access_token", "expires_in", "id_token", "refresh_token", "scope", "token_type"],
+        [
+            "access_token",
+            "expires_in",
+            "id_token",
+            "refresh_token",
+            "scope",
+            "token_type"
+        ],
         "{tokens}"
     );
-    assert_eq!((&tokens["token_type"], &tokens["expires_in"]), (&json!("Bearer"), &json!(3600)));
+    assert_eq!(
+        (&tokens["token_type"], &tokens["expires_in"]),
+        (&json!("Bearer"), &json!(3600))
+    );
     assert_eq!(tokens["scope"], SCOPE);
     let (header, id_token) = verified(&gatepost, text(&tokens, "id_token"));
     assert_eq!(header["typ"], "JWT");
-    assert_eq!(names(&id_token), ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "sub"]);
-    assert_eq!((&id_token["amr"], &id_token["acr"]), (&json!(["pwd"]), &json!("1")));
-    assert_eq!(id_token["at_hash"], json!(half_hash("RS256", text(&tokens, "access_token"))));
+    assert_eq!(
+        names(&id_token),
+        [
+            "acr",
+            "amr",
+            "at_hash",
+            "aud",
+            "auth_time",
+            "exp",
+            "iat",
+            "iss",
+            "sub"
+        ]
+    );
+    assert_eq!(
+        (&id_token["amr"], &id_token["acr"]),
+        (&json!(["pwd"]), &json!("1"))
+    );
+    assert_eq!(
+        id_token["at_hash"],
+        json!(half_hash("RS256", text(&tokens, "access_token")))
+    );
     let (_, access) = verified(&gatepost, text(&tokens, "access_token"));
-    assert_eq!((access.get("sid"), &access["sub"]), (None, &id_token["sub"]));
-    assert_eq!((&access["aud"], &access["role"]), (&json!("https://orders.example"), &json!(["admin"])));
+    assert_eq!(
+        (access.get("sid"), &access["sub"]),
+        (None, &id_token["sub"])
+    );
+    assert_eq!(
+        (&access["aud"], &access["role"]),
+        (&json!("https://orders.example"), &json!(["admin"]))
+    );
     let told = userinfo(&gatepost, text(&tokens, "access_token")).json();
-    assert_eq!((&told["sub"], &told["name"]), (&id_token["sub"], &json!("Alice Smith")));
+    assert_eq!(
+        (&told["sub"], &told["name"]),
+        (&id_token["sub"], &json!("Alice Smith"))
+    );
 
     // One row, and what it gives is refreshed and revoked as any other.
-    assert_eq!((gatepost.database.count("grants"), gatepost.database.count("sessions")), (1, 0));
+    assert_eq!(
+        (
+            gatepost.database.count("grants"),
+            gatepost.database.count("sessions")
+        ),
+        (1, 0)
+    );
     assert_eq!(events(&gatepost, "password_granted"), 1);
-    let refresh = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+    let refresh = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
     let authorization = basic("direct", CONF1_SECRET);
-    let refreshed = issued(&gatepost.post("/connect/token", &[("Authorization", &authorization)], &refresh));
+    let refreshed = issued(&gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &refresh,
+    ));
     let (_, again) = verified(&gatepost, text(&refreshed, "id_token"));
-    assert_eq!((&again["auth_time"], again.get("sid")), (&id_token["auth_time"], None));
+    assert_eq!(
+        (&again["auth_time"], again.get("sid")),
+        (&id_token["auth_time"], None)
+    );
     let form = [("token", text(&refreshed, "refresh_token"))];
-    assert_eq!(gatepost.post("/connect/revocation", &[("Authorization", &authorization)], &form).status, 200);
-    assert_eq!(userinfo(&gatepost, text(&refreshed, "access_token")).status, 401);
+    assert_eq!(
+        gatepost
+            .post(
+                "/connect/revocation",
+                &[("Authorization", &authorization)],
+                &form
+            )
+            .status,
+        200
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&refreshed, "access_token")).status,
+        401
+    );
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert!(discovery["grant_types_supported"].as_array().unwrap().contains(&json!("password")));
+    assert!(
+        discovery["grant_types_supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("password"))
+    );
 }
 
 #[test]
@@ -128,9 +230,15 @@ fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
     for _ in 0..2 {
         gatepost.run_well(&["user", "revoke", "alice"], "");
         let tokens = issued(&ask(&gatepost, "direct", &[]));
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            200
+        );
         gatepost.run_well(&["client", "revoke", "direct"], "");
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            401
+        );
         gatepost.settle();
     }
 }
@@ -142,14 +250,28 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ("direct", &[][..], SCOPE, 6),
         ("direct", &[("scope", "")], SCOPE, 6),
         ("direct", &[("scope", "orders.read")], "orders.read", 4),
-        ("direct", &[("scope", "orders.read offline_access")], "orders.read offline_access", 5),
+        (
+            "direct",
+            &[("scope", "orders.read offline_access")],
+            "orders.read offline_access",
+            5,
+        ),
         ("direct", &[("scope", "openid")], "openid", 5),
-        ("direct", &[("resource", "https://orders.example")], SCOPE, 6),
+        (
+            "direct",
+            &[("resource", "https://orders.example")],
+            SCOPE,
+            6,
+        ),
         ("once", &[], ONCE, 5),
         ("machine", &[], "orders.read", 4),
     ] {
         let answer = issued(&ask(&gatepost, client_id, changes));
-        assert_eq!((answer["scope"].as_str(), names(&answer).len()), (Some(scope), members), "{client_id} {changes:?}");
+        assert_eq!(
+            (answer["scope"].as_str(), names(&answer).len()),
+            (Some(scope), members),
+            "{client_id} {changes:?}"
+        );
     }
     for (client_id, changes, error) in [
         ("direct", ("scope", "openid email"), "invalid_scope"),
@@ -159,21 +281,38 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ("scopeless", ("x", "y"), "invalid_scope"),
         ("machine", ("scope", "openid"), "invalid_scope"),
         ("once", ("scope", "openid offline_access"), "invalid_scope"),
-        ("direct", ("resource", "https://stock.example"), "invalid_target"),
+        (
+            "direct",
+            ("resource", "https://stock.example"),
+            "invalid_target",
+        ),
         ("direct", ("resource", "orders"), "invalid_target"),
     ] {
-        assert_refused(&ask(&gatepost, client_id, &[changes]), 400, error, &format!("{client_id} {changes:?}"));
+        assert_refused(
+            &ask(&gatepost, client_id, &[changes]),
+            400,
+            error,
+            &format!("{client_id} {changes:?}"),
+        );
     }
     // Without the grant row's `offline_access` it ends with its access token.
-    let lasting =
-        "SELECT count(*) FROM grants WHERE NOT offline AND expires_at > redeemed_at + interval '3601 seconds'";
-    assert_eq!(gatepost.database.client().query_one(lasting, &[]).unwrap().get::<_, i64>(0), 0);
+    let lasting = "SELECT count(*) FROM grants WHERE NOT offline AND expires_at > redeemed_at + interval '3601 seconds'";
+    assert_eq!(
+        gatepost
+            .database
+            .client()
+            .query_one(lasting, &[])
+            .unwrap()
+            .get::<_, i64>(0),
+        0
+    );
 }
 
 #[test]
 fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
     let gatepost = start();
-    let (long_name, long_password, long_acr) = ("u".repeat(257), "p".repeat(1_025), "a".repeat(301));
+    let (long_name, long_password, long_acr) =
+        ("u".repeat(257), "p".repeat(1_025), "a".repeat(301));
     for (change, error) in [
         (("username", LEFT_OUT), "invalid_request"),
         (("username", ""), "invalid_request"),
@@ -184,47 +323,94 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
         (("acr_values", &long_acr), "invalid_request"),
         (("grant_type", "Password"), "unsupported_grant_type"),
     ] {
-        assert_refused(&ask(&gatepost, "direct", &[change]), 400, error, &format!("{change:?}"));
+        assert_refused(
+            &ask(&gatepost, "direct", &[change]),
+            400,
+            error,
+            &format!("{change:?}"),
+        );
     }
     for name in ["username", "password", "acr_values", "scope"] {
         let authorization = basic("direct", CONF1_SECRET);
-        let form =
-            [("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD), (name, "x"), (name, "")];
-        let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+        let form = [
+            ("grant_type", "password"),
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+            (name, "x"),
+            (name, ""),
+        ];
+        let answer = gatepost.post(
+            "/connect/token",
+            &[("Authorization", &authorization)],
+            &form,
+        );
         assert_refused(&answer, 400, "invalid_request", name);
     }
     for query in ["username=alice", "password=x", "acr_values=x"] {
         let authorization = basic("direct", CONF1_SECRET);
-        let form = [("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD)];
-        let answer = gatepost.post(&format!("/connect/token?{query}"), &[("Authorization", &authorization)], &form);
+        let form = [
+            ("grant_type", "password"),
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+        ];
+        let answer = gatepost.post(
+            &format!("/connect/token?{query}"),
+            &[("Authorization", &authorization)],
+            &form,
+        );
         assert_refused(&answer, 400, "invalid_request", query);
     }
     // The longest that is borne is merely wrong.
-    let edge = [("username", "\u{e9}".repeat(256)), ("password", "p".repeat(1_024))];
+    let edge = [
+        ("username", "\u{e9}".repeat(256)),
+        ("password", "p".repeat(1_024)),
+    ];
     let edge = edge.each_ref().map(|(name, value)| (*name, value.as_str()));
-    assert_refused(&ask(&gatepost, "direct", &edge), 400, "invalid_grant", "the edge");
+    assert_refused(
+        &ask(&gatepost, "direct", &edge),
+        400,
+        "invalid_grant",
+        "the edge",
+    );
 }
 
 #[test]
 fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() {
     let gatepost = start();
-    assert_refused(&ask(&gatepost, "conf1", &[]), 400, "unauthorized_client", "not registered");
+    assert_refused(
+        &ask(&gatepost, "conf1", &[]),
+        400,
+        "unauthorized_client",
+        "not registered",
+    );
     assert_refused(
         &ask(&gatepost, "conf1", &[("username", LEFT_OUT)]),
         400,
         "unauthorized_client",
         "before parameters",
     );
-    let stranger = gatepost.post("/connect/token", &[], &[("grant_type", "password"), ("client_id", "direct")]);
+    let stranger = gatepost.post(
+        "/connect/token",
+        &[],
+        &[("grant_type", "password"), ("client_id", "direct")],
+    );
     assert_refused(&stranger, 400, "invalid_client", "no secret");
-    let form =
-        [("client_id", "public"), ("grant_type", "password"), ("username", "alice"), ("password", ALICE_PASSWORD)];
+    let form = [
+        ("client_id", "public"),
+        ("grant_type", "password"),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+    ];
     let public = issued(&gatepost.post("/connect/token", &[], &form));
     assert!(text(&public, "access_token").starts_with("gpa_"));
-    // Without the password login the grant cannot be registered; a row that says so all the same serves nobody.
+    // Without the password login the grant cannot be registered; a row that says so all the same
+    // serves nobody.
     let mut document = registration();
     let clients = document["clients"].as_array_mut().unwrap();
-    let direct = clients.iter_mut().find(|client| client["client_id"] == "direct").unwrap();
+    let direct = clients
+        .iter_mut()
+        .find(|client| client["client_id"] == "direct")
+        .unwrap();
     direct["identity_providers"] = json!(["corp"]);
     let applied = gatepost.run(&["apply", "-"], &document.to_string());
     assert_eq!(applied.status.code(), Some(1));
@@ -235,16 +421,32 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
          UPDATE installation SET registry_version = registry_version + 1",
     );
     gatepost.settle();
-    assert_refused(&ask(&gatepost, "direct", &[]), 401, "invalid_client", "without local");
+    assert_refused(
+        &ask(&gatepost, "direct", &[]),
+        401,
+        "invalid_client",
+        "without local",
+    );
 }
 
 #[test]
 fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     let gatepost = start();
     let refused = |source: &str, username: &str, password: &str| {
-        let answer = ask_from(&gatepost, source, "direct", &[("username", username), ("password", password)]);
+        let answer = ask_from(
+            &gatepost,
+            source,
+            "direct",
+            &[("username", username), ("password", password)],
+        );
         assert_refused(&answer, 400, "invalid_grant", username);
-        assert_eq!((answer.header("retry-after"), answer.header("www-authenticate")), (None, None));
+        assert_eq!(
+            (
+                answer.header("retry-after"),
+                answer.header("www-authenticate")
+            ),
+            (None, None)
+        );
         answer.text()
     };
     // Ten are told of each minute: all of these shall fall into the same one.
@@ -254,43 +456,92 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     );
     let wrong = refused("192.0.2.2", "alice", "wrong");
     assert_eq!(refused("192.0.2.2", "nobody", "wrong"), wrong);
-    assert_eq!(refused("192.0.2.2", "dave", DAVE_PASSWORD), wrong, "disabled");
-    assert_eq!(refused("192.0.2.2", "carol", CAROL_PASSWORD), wrong, "of a tenant that was not named");
-    assert_eq!(refused("192.0.2.2", "alice", &format!("{ALICE_PASSWORD} ")), wrong);
+    assert_eq!(
+        refused("192.0.2.2", "dave", DAVE_PASSWORD),
+        wrong,
+        "disabled"
+    );
+    assert_eq!(
+        refused("192.0.2.2", "carol", CAROL_PASSWORD),
+        wrong,
+        "of a tenant that was not named"
+    );
+    assert_eq!(
+        refused("192.0.2.2", "alice", &format!("{ALICE_PASSWORD} ")),
+        wrong
+    );
     assert_eq!(failures_told(&gatepost, 5), 5);
     for _ in 0..8 {
         refused("192.0.2.2", "alice", "wrong");
     }
     let tried = || {
         let tried = "SELECT max(failures) FROM sign_in_failures";
-        gatepost.database.client().query_one(tried, &[]).unwrap().get::<_, i32>(0)
+        gatepost
+            .database
+            .client()
+            .query_one(tried, &[])
+            .unwrap()
+            .get::<_, i32>(0)
     };
     let before = tried();
-    assert_eq!(refused("192.0.2.2", "ALICE", ALICE_PASSWORD), wrong, "throttled");
+    assert_eq!(
+        refused("192.0.2.2", "ALICE", ALICE_PASSWORD),
+        wrong,
+        "throttled"
+    );
     assert_eq!(tried(), before, "what was not looked at is no failure");
-    assert_eq!(failures_told(&gatepost, 10), 10, "more are told as a number once the minute is over");
+    assert_eq!(
+        failures_told(&gatepost, 10),
+        10,
+        "more are told as a number once the minute is over"
+    );
     // Neither the other account, nor another source is concerned; no grant was made for a refusal.
-    issued(&ask_from(&gatepost, "192.0.2.2", "direct", &[("username", "bob"), ("password", BOB_PASSWORD)]));
-    issued(&ask_from(&gatepost, "192.0.2.3", "direct", &[("username", "Alice")]));
+    issued(&ask_from(
+        &gatepost,
+        "192.0.2.2",
+        "direct",
+        &[("username", "bob"), ("password", BOB_PASSWORD)],
+    ));
+    issued(&ask_from(
+        &gatepost,
+        "192.0.2.3",
+        "direct",
+        &[("username", "Alice")],
+    ));
     assert_eq!(gatepost.database.count("grants"), 2);
     // One counter over page and endpoint, whichever client brings the guess.
-    assert_eq!(ask_from(&gatepost, "192.0.2.2", "once", &[]).json()["error"], "invalid_grant");
+    assert_eq!(
+        ask_from(&gatepost, "192.0.2.2", "once", &[]).json()["error"],
+        "invalid_grant"
+    );
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("X-Forwarded-For"), String::from("192.0.2.2")));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), String::from("192.0.2.2")));
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 429);
+    assert_eq!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
+        429
+    );
 }
 
 #[test]
 fn guesses_on_the_login_page_count_here() {
     let gatepost = start();
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("X-Forwarded-For"), String::from("192.0.2.9")));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), String::from("192.0.2.9")));
     for _ in 0..10 {
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
     }
-    assert_refused(&ask_from(&gatepost, "192.0.2.9", "direct", &[]), 400, "invalid_grant", "throttled");
+    assert_refused(
+        &ask_from(&gatepost, "192.0.2.9", "direct", &[]),
+        400,
+        "invalid_grant",
+        "throttled",
+    );
     issued(&ask_from(&gatepost, "192.0.2.10", "direct", &[]));
 }
 
@@ -311,10 +562,17 @@ fn the_tenant_is_named_or_the_clients_only_one() {
         assert_eq!(claims["tenant"], "acme", "{client_id} {changes:?}");
         assert_eq!(claims.get("idp"), None);
     }
-    for (client_id, changes) in
-        [("both", carol.to_vec()), ("acme-only", vec![]), ("direct", vec![("acr_values", "tenant:acme")])]
-    {
-        assert_refused(&ask(&gatepost, client_id, &changes), 400, "invalid_grant", client_id);
+    for (client_id, changes) in [
+        ("both", carol.to_vec()),
+        ("acme-only", vec![]),
+        ("direct", vec![("acr_values", "tenant:acme")]),
+    ] {
+        assert_refused(
+            &ask(&gatepost, client_id, &changes),
+            400,
+            "invalid_grant",
+            client_id,
+        );
     }
     for (client_id, acr_values) in [
         ("direct", "tenant:nope"),
@@ -328,20 +586,46 @@ fn the_tenant_is_named_or_the_clients_only_one() {
         let answer = ask(&gatepost, client_id, &with(acr_values));
         assert_refused(&answer, 400, "invalid_request", acr_values);
     }
-    issued(&ask(&gatepost, "direct", &[("acr_values", "idp:local something else")]));
+    issued(&ask(
+        &gatepost,
+        "direct",
+        &[("acr_values", "idp:local something else")],
+    ));
 }
 
 #[test]
 fn a_changed_password_ends_what_the_old_one_gave() {
     let gatepost = start();
     let tokens = issued(&ask(&gatepost, "direct", &[]));
-    gatepost.run_well(&["user", "password", "alice"], "an entirely new passphrase\n");
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
-    let form = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+    gatepost.run_well(
+        &["user", "password", "alice"],
+        "an entirely new passphrase\n",
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        401
+    );
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
     let authorization = basic("direct", CONF1_SECRET);
-    let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
     assert_refused(&answer, 400, "invalid_grant", "refresh");
-    assert_refused(&ask(&gatepost, "direct", &[]), 400, "invalid_grant", "the old password");
-    let anew = issued(&ask(&gatepost, "direct", &[("password", "an entirely new passphrase")]));
+    assert_refused(
+        &ask(&gatepost, "direct", &[]),
+        400,
+        "invalid_grant",
+        "the old password",
+    );
+    let anew = issued(&ask(
+        &gatepost,
+        "direct",
+        &[("password", "an entirely new passphrase")],
+    ));
     assert_eq!(userinfo(&gatepost, text(&anew, "access_token")).status, 200);
 }

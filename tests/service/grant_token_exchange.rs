@@ -1,10 +1,11 @@
-//! Token exchange (RFC 8693): whose tokens, for which resources, on whose behalf, and what ends the new token.
+//! Token exchange (RFC 8693): whose tokens, for which resources, on whose behalf, and what ends the
+//! new token.
 
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, assert_refused, authorize_path, basic, code, damaged, issued, names, redeem_with, signed_in, text,
-    tokens, userinfo, with_clients,
+    access_token, assert_refused, authorize_path, basic, code, damaged, issued, names, redeem_with,
+    signed_in, text, tokens, userinfo, with_clients,
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -16,17 +17,22 @@ const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const ORDERS: &str = "https://orders.example";
 const STOCK: &str = "https://stock.example";
 
-/// `web` gets the users' tokens; `gateway` exchanges those, `chain` any of the two and its own; `orders` takes what is meant
-/// for the orders resource.
+/// `web` gets the users' tokens; `gateway` exchanges those, `chain` any of the two and its own;
+/// `orders` takes what is meant for the orders resource.
 fn registration() -> Value {
     let service = |scope: &str, exchange: Value| {
         json!({"grant_types": [GRANT, "client_credentials"], "response_types": [], "redirect_uris": [], "scope": scope,
                "token_exchange": exchange})
     };
-    let mut by_reference =
-        service("openid stock.read orders.read", json!({"from_clients": ["web"], "to_resources": [STOCK, ORDERS]}));
+    let mut by_reference = service(
+        "openid stock.read orders.read",
+        json!({"from_clients": ["web"], "to_resources": [STOCK, ORDERS]}),
+    );
     by_reference["access_token_type"] = json!("reference");
-    let mut of_acme = service("stock.read", json!({"from_clients": ["web"], "to_resources": [STOCK]}));
+    let mut of_acme = service(
+        "stock.read",
+        json!({"from_clients": ["web"], "to_resources": [STOCK]}),
+    );
     of_acme["tenants"] = json!(["acme"]);
     let both = json!({"from_clients": ["web", "gateway", "chain", "by-reference"], "to_resources": [STOCK, ORDERS]});
     let clients = [
@@ -36,16 +42,26 @@ fn registration() -> Value {
         ),
         (
             "gateway",
-            service("openid orders.read stock.read", json!({"from_clients": ["web"], "to_resources": [STOCK]})),
+            service(
+                "openid orders.read stock.read",
+                json!({"from_clients": ["web"], "to_resources": [STOCK]}),
+            ),
         ),
         ("chain", service("openid orders.read stock.read", both)),
         ("by-reference", by_reference),
-        ("orders", service("stock.read orders.read", json!({"as_resources": [ORDERS], "to_resources": [STOCK]}))),
+        (
+            "orders",
+            service(
+                "stock.read orders.read",
+                json!({"as_resources": [ORDERS], "to_resources": [STOCK]}),
+            ),
+        ),
         ("of-acme", of_acme),
     ];
     let mut document = with_clients(document(), &clients);
     document["tenants"] = json!([{"name": "acme"}]);
-    document["resources"] = json!([{"name": ORDERS}, {"name": STOCK, "secrets": [{"value": CONF1_SECRET}]}]);
+    document["resources"] =
+        json!([{"name": ORDERS}, {"name": STOCK, "secrets": [{"value": CONF1_SECRET}]}]);
     document
 }
 
@@ -55,24 +71,43 @@ fn start() -> Gatepost {
 
 fn exchange_with(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
     let form = [&[("grant_type", GRANT)], form].concat();
-    gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form)
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &basic(client_id, CONF1_SECRET))],
+        &form,
+    )
 }
 
 fn exchange(gatepost: &Gatepost, client_id: &str, token: &str, form: &[(&str, &str)]) -> Answer {
     exchange_with(
         gatepost,
         client_id,
-        &[&[("subject_token", token), ("subject_token_type", ACCESS_TOKEN)], form].concat(),
+        &[
+            &[
+                ("subject_token", token),
+                ("subject_token_type", ACCESS_TOKEN),
+            ],
+            form,
+        ]
+        .concat(),
     )
 }
 
 fn exchanged(gatepost: &Gatepost, client_id: &str, token: &str) -> String {
-    text(&issued(&exchange(gatepost, client_id, token, &[])), "access_token").to_owned()
+    text(
+        &issued(&exchange(gatepost, client_id, token, &[])),
+        "access_token",
+    )
+    .to_owned()
 }
 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
     let authorization = basic(STOCK, CONF1_SECRET);
-    issued(&gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", token)]))
+    issued(&gatepost.post(
+        "/connect/introspect",
+        &[("Authorization", &authorization)],
+        &[("token", token)],
+    ))
 }
 
 fn lives(gatepost: &Gatepost, token: &str) -> bool {
@@ -81,7 +116,11 @@ fn lives(gatepost: &Gatepost, token: &str) -> bool {
 
 fn revoke(gatepost: &Gatepost, client_id: &str, token: &str) {
     let authorization = basic(client_id, CONF1_SECRET);
-    let answer = gatepost.post("/connect/revocation", &[("Authorization", &authorization)], &[("token", token)]);
+    let answer = gatepost.post(
+        "/connect/revocation",
+        &[("Authorization", &authorization)],
+        &[("token", token)],
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
@@ -93,34 +132,84 @@ fn of_web(gatepost: &Gatepost, browser: &mut Browser, scope: &str) -> String {
 fn a_token_becomes_a_narrower_one_that_says_who_acts() {
     let gatepost = start();
     let mut browser = signed_in(&gatepost);
-    let token = of_web(&gatepost, &mut browser, "openid profile offline_access orders.read stock.read");
-    let response = issued(&exchange(&gatepost, "gateway", &token, &[("requested_token_type", ACCESS_TOKEN)]));
-    assert_eq!(names(&response), ["access_token", "expires_in", "issued_token_type", "scope", "token_type"]);
-    assert_eq!((&response["issued_token_type"], &response["token_type"]), (&json!(ACCESS_TOKEN), &json!("Bearer")));
-    assert_eq!(response["scope"], "stock.read", "what it may not take to stock stays behind");
+    let token = of_web(
+        &gatepost,
+        &mut browser,
+        "openid profile offline_access orders.read stock.read",
+    );
+    let response = issued(&exchange(
+        &gatepost,
+        "gateway",
+        &token,
+        &[("requested_token_type", ACCESS_TOKEN)],
+    ));
+    assert_eq!(
+        names(&response),
+        [
+            "access_token",
+            "expires_in",
+            "issued_token_type",
+            "scope",
+            "token_type"
+        ]
+    );
+    assert_eq!(
+        (&response["issued_token_type"], &response["token_type"]),
+        (&json!(ACCESS_TOKEN), &json!("Bearer"))
+    );
+    assert_eq!(
+        response["scope"], "stock.read",
+        "what it may not take to stock stays behind"
+    );
     let jwt = text(&response, "access_token");
     let (header, claims) = verified(&gatepost, jwt);
-    assert_eq!((&header["typ"], &claims["aud"]), (&json!("at+jwt"), &json!(STOCK)));
+    assert_eq!(
+        (&header["typ"], &claims["aud"]),
+        (&json!("at+jwt"), &json!(STOCK))
+    );
     assert_eq!(
         (&claims["client_id"], &claims["act"]),
-        (&json!("gateway"), &json!({"sub": "gateway", "client_id": "gateway"}))
+        (
+            &json!("gateway"),
+            &json!({"sub": "gateway", "client_id": "gateway"})
+        )
     );
     let original = introspected(&gatepost, &token);
-    assert_eq!((&claims["sub"], &claims["sid"]), (&original["sub"], &original["sid"]));
+    assert_eq!(
+        (&claims["sub"], &claims["sid"]),
+        (&original["sub"], &original["sid"])
+    );
     assert!(claims["exp"].as_i64() <= original["exp"].as_i64() && claims["auth_time"].is_i64());
     let told = introspected(&gatepost, jwt);
-    assert_eq!((&told["active"], &told["act"], &told["sub"]), (&json!(true), &claims["act"], &claims["sub"]));
-    assert_refused(&userinfo(&gatepost, jwt), 403, "insufficient_scope", "it has no openid");
+    assert_eq!(
+        (&told["active"], &told["act"], &told["sub"]),
+        (&json!(true), &claims["act"], &claims["sub"])
+    );
+    assert_refused(
+        &userinfo(&gatepost, jwt),
+        403,
+        "insufficient_scope",
+        "it has no openid",
+    );
     // As a handle it says the same.
     let reference = exchanged(&gatepost, "by-reference", &token);
     let told = introspected(&gatepost, &reference);
     assert!(reference.starts_with("gpa_"));
-    assert_eq!(told["act"], json!({"sub": "by-reference", "client_id": "by-reference"}));
+    assert_eq!(
+        told["act"],
+        json!({"sub": "by-reference", "client_id": "by-reference"})
+    );
     // A resource server exchanges what was meant for it, whichever client got it.
     let for_orders = access_token(&gatepost, &mut browser, "openid orders.read stock.read");
     let (_, claims) = verified(&gatepost, &exchanged(&gatepost, "orders", &for_orders));
-    assert_eq!((&claims["scope"], &claims["act"]["sub"]), (&json!("stock.read"), &json!("orders")));
-    let as_jwt = [("subject_token", for_orders.as_str()), ("subject_token_type", JWT)];
+    assert_eq!(
+        (&claims["scope"], &claims["act"]["sub"]),
+        (&json!("stock.read"), &json!("orders"))
+    );
+    let as_jwt = [
+        ("subject_token", for_orders.as_str()),
+        ("subject_token_type", JWT),
+    ];
     assert_eq!(exchange_with(&gatepost, "orders", &as_jwt).status, 200);
 }
 
@@ -134,7 +223,11 @@ fn scope_and_target_stay_within_token_client_and_registration() {
         (&[("resource", ORDERS)], "orders.read", json!(ORDERS)),
         (&[("audience", STOCK)], "stock.read", json!(STOCK)),
         (
-            &[("resource", ORDERS), ("audience", STOCK), ("audience", ORDERS)],
+            &[
+                ("resource", ORDERS),
+                ("audience", STOCK),
+                ("audience", ORDERS),
+            ],
             "orders.read stock.read",
             json!([ORDERS, STOCK]),
         ),
@@ -142,7 +235,11 @@ fn scope_and_target_stay_within_token_client_and_registration() {
     ] {
         let response = issued(&exchange(&gatepost, "chain", &token, form));
         let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-        assert_eq!((&response["scope"], &claims["aud"]), (&json!(scope), &audience), "{form:?}");
+        assert_eq!(
+            (&response["scope"], &claims["aud"]),
+            (&json!(scope), &audience),
+            "{form:?}"
+        );
     }
     let eleven = [("audience", STOCK); 11];
     for (client_id, form, error) in [
@@ -153,37 +250,94 @@ fn scope_and_target_stay_within_token_client_and_registration() {
         ("chain", &[("scope", "nope")], "invalid_scope"),
         ("gateway", &[("scope", "orders.read")], "invalid_target"),
         ("gateway", &[("resource", ORDERS)], "invalid_target"),
-        ("chain", &[("resource", "https://elsewhere.example")], "invalid_target"),
+        (
+            "chain",
+            &[("resource", "https://elsewhere.example")],
+            "invalid_target",
+        ),
         ("chain", &[("audience", "elsewhere")], "invalid_target"),
-        ("chain", &[("resource", STOCK), ("resource", "https://stock.example/")], "invalid_target"),
-        ("chain", &[("scope", "stock.read"), ("resource", ORDERS)], "invalid_target"),
+        (
+            "chain",
+            &[("resource", STOCK), ("resource", "https://stock.example/")],
+            "invalid_target",
+        ),
+        (
+            "chain",
+            &[("scope", "stock.read"), ("resource", ORDERS)],
+            "invalid_target",
+        ),
         ("chain", &eleven, "invalid_request"),
-        ("chain", &[("scope", "stock.read"), ("scope", "stock.read")], "invalid_request"),
-        ("chain", &[("unknown", "a"), ("unknown", "b")], "invalid_request"),
+        (
+            "chain",
+            &[("scope", "stock.read"), ("scope", "stock.read")],
+            "invalid_request",
+        ),
+        (
+            "chain",
+            &[("unknown", "a"), ("unknown", "b")],
+            "invalid_request",
+        ),
     ] {
-        assert_refused(&exchange(&gatepost, client_id, &token, form), 400, error, &format!("{client_id} {form:?}"));
+        assert_refused(
+            &exchange(&gatepost, client_id, &token, form),
+            400,
+            error,
+            &format!("{client_id} {form:?}"),
+        );
     }
     let only_openid = of_web(&gatepost, &mut browser, "openid");
-    assert_refused(&exchange(&gatepost, "chain", &only_openid, &[]), 400, "invalid_scope", "nothing is left");
+    assert_refused(
+        &exchange(&gatepost, "chain", &only_openid, &[]),
+        400,
+        "invalid_scope",
+        "nothing is left",
+    );
 }
 
 #[test]
 fn other_tokens_and_other_clients_get_nothing() {
     let gatepost = start();
     let mut browser = signed_in(&gatepost);
-    let whole = tokens(&gatepost, &mut browser, "web", "openid offline_access stock.read");
+    let whole = tokens(
+        &gatepost,
+        &mut browser,
+        "web",
+        "openid offline_access stock.read",
+    );
     let token = text(&whole, "access_token");
-    assert_refused(&exchange(&gatepost, "conf1", token, &[]), 400, "unauthorized_client", "without the grant");
-    let public =
-        [("grant_type", GRANT), ("client_id", "pub1"), ("subject_token", token), ("subject_token_type", ACCESS_TOKEN)];
-    assert_refused(&gatepost.post("/connect/token", &[], &public), 400, "unauthorized_client", "a public client");
+    assert_refused(
+        &exchange(&gatepost, "conf1", token, &[]),
+        400,
+        "unauthorized_client",
+        "without the grant",
+    );
+    let public = [
+        ("grant_type", GRANT),
+        ("client_id", "pub1"),
+        ("subject_token", token),
+        ("subject_token_type", ACCESS_TOKEN),
+    ];
+    assert_refused(
+        &gatepost.post("/connect/token", &[], &public),
+        400,
+        "unauthorized_client",
+        "a public client",
+    );
     for client_id in ["orders", "of-acme"] {
-        assert_refused(&exchange(&gatepost, client_id, token, &[]), 400, "invalid_request", client_id);
+        assert_refused(
+            &exchange(&gatepost, client_id, token, &[]),
+            400,
+            "invalid_request",
+            client_id,
+        );
     }
     let service = issued(&gatepost.post(
         "/connect/token",
         &[("Authorization", &basic("gateway", CONF1_SECRET))],
-        &[("grant_type", "client_credentials"), ("scope", "stock.read")],
+        &[
+            ("grant_type", "client_credentials"),
+            ("scope", "stock.read"),
+        ],
     ));
     let foreign = access_token(&gatepost, &mut browser, "openid stock.read");
     let damaged = damaged(token);
@@ -197,7 +351,12 @@ fn other_tokens_and_other_clients_get_nothing() {
         ("nothing of ours", "nonsense"),
         ("overlong", &long),
     ] {
-        assert_refused(&exchange(&gatepost, "gateway", shown, &[]), 400, "invalid_request", case);
+        assert_refused(
+            &exchange(&gatepost, "gateway", shown, &[]),
+            400,
+            "invalid_request",
+            case,
+        );
     }
     let id_token_type = "urn:ietf:params:oauth:token-type:id_token";
     for form in [
@@ -206,17 +365,45 @@ fn other_tokens_and_other_clients_get_nothing() {
         &[("subject_token_type", ACCESS_TOKEN)],
         &[("subject_token", ""), ("subject_token_type", ACCESS_TOKEN)],
         &[("subject_token", token), ("subject_token_type", JWT)],
-        &[("subject_token", token), ("subject_token_type", id_token_type)],
-        &[("subject_token", token), ("subject_token", token), ("subject_token_type", ACCESS_TOKEN)],
-        &[("subject_token", token), ("subject_token_type", ACCESS_TOKEN), ("requested_token_type", JWT)],
-        &[("subject_token", token), ("subject_token_type", ACCESS_TOKEN), ("actor_token", token)],
-        &[("subject_token", token), ("subject_token_type", ACCESS_TOKEN), ("actor_token_type", ACCESS_TOKEN)],
+        &[
+            ("subject_token", token),
+            ("subject_token_type", id_token_type),
+        ],
+        &[
+            ("subject_token", token),
+            ("subject_token", token),
+            ("subject_token_type", ACCESS_TOKEN),
+        ],
+        &[
+            ("subject_token", token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("requested_token_type", JWT),
+        ],
+        &[
+            ("subject_token", token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("actor_token", token),
+        ],
+        &[
+            ("subject_token", token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("actor_token_type", ACCESS_TOKEN),
+        ],
     ] {
-        assert_refused(&exchange_with(&gatepost, "gateway", form), 400, "invalid_request", &format!("{}", form.len()));
+        assert_refused(
+            &exchange_with(&gatepost, "gateway", form),
+            400,
+            "invalid_request",
+            &format!("{}", form.len()),
+        );
     }
     // Nothing was a guess, so nobody is made to wait.
     assert_eq!(exchange(&gatepost, "gateway", token, &[]).status, 200);
-    assert_eq!(gatepost.database.count("grants"), 2, "exchanges write nothing");
+    assert_eq!(
+        gatepost.database.count("grants"),
+        2,
+        "exchanges write nothing"
+    );
 }
 
 #[test]
@@ -226,18 +413,39 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     let scope = "openid offline_access orders.read stock.read";
     // The subject token, by its client: and what hangs on it, over several hands.
     let token = of_web(&gatepost, &mut browser, scope);
-    let (first, second) = (exchanged(&gatepost, "by-reference", &token), exchanged(&gatepost, "chain", &token));
+    let (first, second) = (
+        exchanged(&gatepost, "by-reference", &token),
+        exchanged(&gatepost, "chain", &token),
+    );
     let third = exchanged(&gatepost, "chain", &first);
     assert!(lives(&gatepost, &first) && lives(&gatepost, &second) && lives(&gatepost, &third));
     revoke(&gatepost, "by-reference", &first);
     assert!(
-        !lives(&gatepost, &first) && !lives(&gatepost, &third) && lives(&gatepost, &second) && lives(&gatepost, &token)
+        !lives(&gatepost, &first)
+            && !lives(&gatepost, &third)
+            && lives(&gatepost, &second)
+            && lives(&gatepost, &token)
     );
-    assert_refused(&exchange(&gatepost, "chain", &first, &[]), 400, "invalid_request", "revoked");
+    assert_refused(
+        &exchange(&gatepost, "chain", &first, &[]),
+        400,
+        "invalid_request",
+        "revoked",
+    );
     revoke(&gatepost, "web", &token);
     assert!(!lives(&gatepost, &second));
-    assert_refused(&exchange(&gatepost, "chain", &second, &[]), 400, "invalid_request", "made from a revoked one");
-    assert_refused(&userinfo(&gatepost, &second), 401, "invalid_token", "also at userinfo");
+    assert_refused(
+        &exchange(&gatepost, "chain", &second, &[]),
+        400,
+        "invalid_request",
+        "made from a revoked one",
+    );
+    assert_refused(
+        &userinfo(&gatepost, &second),
+        401,
+        "invalid_token",
+        "also at userinfo",
+    );
     // Its grant, by the refresh token; a JWT as well as a handle.
     let whole = tokens(&gatepost, &mut browser, "web", scope);
     let made = exchanged(&gatepost, "gateway", text(&whole, "access_token"));
@@ -245,10 +453,22 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     revoke(&gatepost, "web", text(&whole, "refresh_token"));
     assert!(!lives(&gatepost, &made));
     // A replayed code, which ends what its first redemption gave.
-    let replayed = code(&mut browser, &authorize_path("web", RP1, &[("scope", scope)]));
-    let token = text(&issued(&redeem_with(&gatepost, "web", &replayed, &[])), "access_token").to_owned();
+    let replayed = code(
+        &mut browser,
+        &authorize_path("web", RP1, &[("scope", scope)]),
+    );
+    let token = text(
+        &issued(&redeem_with(&gatepost, "web", &replayed, &[])),
+        "access_token",
+    )
+    .to_owned();
     let made = exchanged(&gatepost, "gateway", &token);
-    assert_refused(&redeem_with(&gatepost, "web", &replayed, &[]), 400, "invalid_grant", "replay");
+    assert_refused(
+        &redeem_with(&gatepost, "web", &replayed, &[]),
+        400,
+        "invalid_grant",
+        "replay",
+    );
     assert!(!lives(&gatepost, &made));
     // The client it was issued to, and the one that exchanged it.
     for client_id in ["web", "gateway"] {
@@ -258,10 +478,21 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
         assert!(!lives(&gatepost, &made), "{client_id}");
         gatepost.settle();
     }
-    // Signing out ends what is not offline; an offline grant outlives it, and so does what came from it.
-    let online = exchanged(&gatepost, "gateway", &of_web(&gatepost, &mut browser, "openid stock.read"));
-    let offline = exchanged(&gatepost, "gateway", &of_web(&gatepost, &mut browser, scope));
-    gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    // Signing out ends what is not offline; an offline grant outlives it, and so does what came
+    // from it.
+    let online = exchanged(
+        &gatepost,
+        "gateway",
+        &of_web(&gatepost, &mut browser, "openid stock.read"),
+    );
+    let offline = exchanged(
+        &gatepost,
+        "gateway",
+        &of_web(&gatepost, &mut browser, scope),
+    );
+    gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp()");
     assert!(!lives(&gatepost, &online) && lives(&gatepost, &offline));
     // The user.
     gatepost.run_well(&["user", "revoke", "alice"], "");
@@ -274,12 +505,18 @@ fn it_expires_with_the_token_it_was_made_from() {
     let mut browser = signed_in(&gatepost);
     let mut document = registration();
     let clients = document["clients"].as_array_mut().unwrap();
-    clients.iter_mut().find(|client| client["client_id"] == "web").unwrap()["access_token_lifetime"] = json!(50);
+    clients
+        .iter_mut()
+        .find(|client| client["client_id"] == "web")
+        .unwrap()["access_token_lifetime"] = json!(50);
     gatepost.apply(&document);
     let token = of_web(&gatepost, &mut browser, "openid stock.read");
     let response = issued(&exchange(&gatepost, "gateway", &token, &[]));
     let made = text(&response, "access_token");
-    assert_eq!(verified(&gatepost, made).1["exp"], introspected(&gatepost, &token)["exp"]);
+    assert_eq!(
+        verified(&gatepost, made).1["exp"],
+        introspected(&gatepost, &token)["exp"]
+    );
     assert!(response["expires_in"].as_u64().unwrap() <= 50);
 }
 
@@ -294,7 +531,12 @@ fn actors_are_named_in_order_and_four_at_most() {
     let of_bob = of_web(&gatepost, &mut bob, "openid stock.read");
     let bobs_sub = introspected(&gatepost, &of_bob)["sub"].clone();
     let with_actor = |client_id: &str, actor: &str| {
-        exchange(&gatepost, client_id, &token, &[("actor_token", actor), ("actor_token_type", ACCESS_TOKEN)])
+        exchange(
+            &gatepost,
+            client_id,
+            &token,
+            &[("actor_token", actor), ("actor_token_type", ACCESS_TOKEN)],
+        )
     };
     let by_bob = issued(&with_actor("chain", &of_bob));
     let (_, claims) = verified(&gatepost, text(&by_bob, "access_token"));
@@ -302,17 +544,31 @@ fn actors_are_named_in_order_and_four_at_most() {
     let own = issued(&gatepost.post(
         "/connect/token",
         &[("Authorization", &basic("chain", CONF1_SECRET))],
-        &[("grant_type", "client_credentials"), ("scope", "stock.read")],
+        &[
+            ("grant_type", "client_credentials"),
+            ("scope", "stock.read"),
+        ],
     ));
     let by_client = issued(&with_actor("chain", text(&own, "access_token")));
     let client = json!({"sub": "chain", "client_id": "chain"});
-    assert_eq!(verified(&gatepost, text(&by_client, "access_token")).1["act"], client);
+    assert_eq!(
+        verified(&gatepost, text(&by_client, "access_token")).1["act"],
+        client
+    );
     let foreign = access_token(&gatepost, &mut bob, "openid stock.read");
-    for (case, actor) in [("another client's", foreign.as_str()), ("nonsense", "nonsense")] {
+    for (case, actor) in [
+        ("another client's", foreign.as_str()),
+        ("nonsense", "nonsense"),
+    ] {
         assert_refused(&with_actor("chain", actor), 400, "invalid_request", case);
     }
     revoke(&gatepost, "web", &of_bob);
-    assert_refused(&with_actor("chain", &of_bob), 400, "invalid_request", "a revoked actor token");
+    assert_refused(
+        &with_actor("chain", &of_bob),
+        400,
+        "invalid_request",
+        "a revoked actor token",
+    );
     // Over and over, the former actor within.
     let mut last = text(&by_bob, "access_token").to_owned();
     for depth in 2..=4 {
@@ -326,7 +582,12 @@ fn actors_are_named_in_order_and_four_at_most() {
         assert_eq!((act, act.get("act")), (&json!({"sub": bobs_sub}), None));
     }
     assert!(lives(&gatepost, &last));
-    assert_refused(&exchange(&gatepost, "chain", &last, &[]), 400, "invalid_request", "a fifth actor");
+    assert_refused(
+        &exchange(&gatepost, "chain", &last, &[]),
+        400,
+        "invalid_request",
+        "a fifth actor",
+    );
 }
 
 #[test]
@@ -335,29 +596,63 @@ fn may_act_names_the_only_one_who_may() {
     gatepost.database.run("CREATE FUNCTION answer(parameters jsonb, client jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT (parameters ->> ''answer'')::jsonb'");
     let grant = json!({"grant_types": ["urn:example:answer"], "response_types": [], "redirect_uris": [], "scope": "stock.read"});
     let mut document = with_clients(registration(), &[("legacy", grant)]);
-    document["extension_grants"] =
-        json!([{"name": "urn:example:answer", "function": format!("{}.answer", gatepost.database.schema)}]);
-    document["users"].as_array_mut().unwrap().push(json!({"sub": "carol-1", "username": "carol"}));
+    document["extension_grants"] = json!([{"name": "urn:example:answer", "function": format!("{}.answer", gatepost.database.schema)}]);
+    document["users"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"sub": "carol-1", "username": "carol"}));
     let clients = document["clients"].as_array_mut().unwrap();
-    for client in clients.iter_mut().filter(|client| client["token_exchange"]["from_clients"].is_array()) {
+    for client in clients
+        .iter_mut()
+        .filter(|client| client["token_exchange"]["from_clients"].is_array())
+    {
         client["token_exchange"]["from_clients"] = json!(["legacy", "gateway"]);
     }
     gatepost.apply(&document);
     gatepost.serve();
     let subject = |may_act: Value| {
-        let answer = json!({"subject": "carol-1", "claims": {"may_act": may_act, "tier": "gold"}}).to_string();
-        let form = [("grant_type", "urn:example:answer"), ("answer", answer.as_str())];
-        let answer = gatepost.post("/connect/token", &[("Authorization", &basic("legacy", CONF1_SECRET))], &form);
+        let answer = json!({"subject": "carol-1", "claims": {"may_act": may_act, "tier": "gold"}})
+            .to_string();
+        let form = [
+            ("grant_type", "urn:example:answer"),
+            ("answer", answer.as_str()),
+        ];
+        let answer = gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic("legacy", CONF1_SECRET))],
+            &form,
+        );
         text(&issued(&answer), "access_token").to_owned()
     };
     let for_gateway = subject(json!({"client_id": "gateway"}));
     let (_, claims) = verified(&gatepost, &exchanged(&gatepost, "gateway", &for_gateway));
-    assert_eq!((&claims["tier"], &claims["act"]["sub"]), (&json!("gold"), &json!("gateway")));
-    assert_refused(&exchange(&gatepost, "chain", &for_gateway, &[]), 400, "invalid_request", "somebody else");
+    assert_eq!(
+        (&claims["tier"], &claims["act"]["sub"]),
+        (&json!("gold"), &json!("gateway"))
+    );
+    assert_refused(
+        &exchange(&gatepost, "chain", &for_gateway, &[]),
+        400,
+        "invalid_request",
+        "somebody else",
+    );
     let onwards = exchanged(&gatepost, "gateway", &for_gateway);
-    assert_refused(&exchange(&gatepost, "chain", &onwards, &[]), 400, "invalid_request", "also further on");
-    for nobody in [json!({"sub": "carol-1"}), json!({"sub": "gateway", "iss": "https://elsewhere.example"})] {
-        assert_refused(&exchange(&gatepost, "gateway", &subject(nobody), &[]), 400, "invalid_request", "nobody");
+    assert_refused(
+        &exchange(&gatepost, "chain", &onwards, &[]),
+        400,
+        "invalid_request",
+        "also further on",
+    );
+    for nobody in [
+        json!({"sub": "carol-1"}),
+        json!({"sub": "gateway", "iss": "https://elsewhere.example"}),
+    ] {
+        assert_refused(
+            &exchange(&gatepost, "gateway", &subject(nobody), &[]),
+            400,
+            "invalid_request",
+            "nobody",
+        );
     }
 }
 
@@ -369,17 +664,26 @@ fn what_contradicts_itself_is_not_registered() {
             json!({"token_endpoint_auth_method": "none", "token_exchange": {"from_clients": ["conf1"]}}),
             "confidential clients only",
         ),
-        (json!({"secrets": [{"value": CONF1_SECRET}]}), "token_exchange"),
+        (
+            json!({"secrets": [{"value": CONF1_SECRET}]}),
+            "token_exchange",
+        ),
         (
             json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": ["nobody"]}}),
             "not a registered client",
         ),
-        (json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": []}}), "must not be empty"),
+        (
+            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": []}}),
+            "must not be empty",
+        ),
         (
             json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_clients": ["conf1"], "to_resources": ["nowhere"]}}),
             "not a registered resource",
         ),
-        (json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_client": ["conf1"]}}), "from_clients"),
+        (
+            json!({"secrets": [{"value": CONF1_SECRET}], "token_exchange": {"from_client": ["conf1"]}}),
+            "from_clients",
+        ),
     ] {
         let mut client = client;
         client["client_id"] = json!("x");
@@ -387,6 +691,9 @@ fn what_contradicts_itself_is_not_registered() {
         client["scope"] = json!("stock.read");
         let output = gatepost.run(&["apply", "-"], &json!({"clients": [client]}).to_string());
         let heard = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && heard.contains(said), "{client}: {heard}");
+        assert!(
+            !output.status.success() && heard.contains(said),
+            "{client}: {heard}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What password hashes take of the machine, told by the memory that each takes while it is made: no more of it than there
-//! are cores, one core less beside tokens, and all of it is given back.
+//! What password hashes take of the machine, told by the memory that each takes while it is made:
+//! no more of it than there are cores, one core less beside tokens, and all of it is given back.
 
 use std::thread;
 use std::time::Duration;
@@ -13,9 +13,16 @@ use crate::support::waiting::{SOON, await_that};
 const HASH_KIB: u64 = 64 * 1_024;
 
 fn start() -> Gatepost {
-    let settings =
-        [("GATEPOST_ARGON2_MEMORY_KIB", HASH_KIB.to_string()), ("GATEPOST_ARGON2_PASSES", String::from("4"))];
-    Gatepost::start_with(&document(), &settings.each_ref().map(|(name, value)| (*name, value.as_str())))
+    let settings = [
+        ("GATEPOST_ARGON2_MEMORY_KIB", HASH_KIB.to_string()),
+        ("GATEPOST_ARGON2_PASSES", String::from("4")),
+    ];
+    Gatepost::start_with(
+        &document(),
+        &settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str())),
+    )
 }
 
 fn attempt(gatepost: &Gatepost) {
@@ -33,7 +40,9 @@ fn the_memory_of_hashes_is_given_back_within_a_moment_of_the_last_one() {
         memory_kib(&gatepost, "VmRSS:") > before + HASH_KIB / 2
     });
     let moment = Duration::from_secs(5);
-    await_that("it is given back", moment, || memory_kib(&gatepost, "VmRSS:") < before + HASH_KIB / 2);
+    await_that("it is given back", moment, || {
+        memory_kib(&gatepost, "VmRSS:") < before + HASH_KIB / 2
+    });
 }
 
 #[test]
@@ -48,7 +57,16 @@ fn hashes_leave_a_core_to_tokens_for_as_long_as_more_of_them_are_asked_for_than_
     let authorization = basic("conf1", CONF1_SECRET);
     for _ in 0..cores {
         let form = [("grant_type", "client_credentials")];
-        assert_eq!(gatepost.post("/connect/token", &[("Authorization", &authorization)], &form).status, 200);
+        assert_eq!(
+            gatepost
+                .post(
+                    "/connect/token",
+                    &[("Authorization", &authorization)],
+                    &form
+                )
+                .status,
+            200
+        );
     }
     assert_eq!(all_at_once(), (cores - 1).max(1));
     assert_eq!(all_at_once(), cores);

@@ -1,5 +1,5 @@
-//! Passwords that another program hashed with PBKDF2: they sign in, become Argon2id by that, and time does not tell whose
-//! they are.
+//! Passwords that another program hashed with PBKDF2: they sign in, become Argon2id by that, and
+//! time does not tell whose they are.
 
 use std::time::Instant;
 
@@ -22,7 +22,12 @@ const HASHES: [&str; 5] = [
 
 fn stored(gatepost: &Gatepost, username: &str) -> String {
     let asked = "SELECT password_hash FROM users WHERE username = $1::text";
-    gatepost.database.client().query_one(asked, &[&username]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(asked, &[&username])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -40,15 +45,30 @@ fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
             let page = browser.visit(&authorize_path("conf1", RP1, &[]));
             sign_in(&mut browser, &page, &name, password).status
         };
-        assert_eq!((try_it("My password"), stored(&gatepost, &name)), (200, hash.to_string()));
+        assert_eq!(
+            (try_it("My password"), stored(&gatepost, &name)),
+            (200, hash.to_string())
+        );
         assert_eq!(try_it("my password"), 303, "{hash}");
         assert!(stored(&gatepost, &name).starts_with("$argon2id$v=19$m=7168,t=1,p=1$"));
-        assert_eq!((try_it("my password"), try_it("My password")), (303, 200), "{hash}");
+        assert_eq!(
+            (try_it("my password"), try_it("My password")),
+            (303, 200),
+            "{hash}"
+        );
     }
     // What they had before they came does not come back with the document that brought it.
     gatepost.apply(&registered);
     let count = "SELECT count(*) FROM users WHERE pbkdf2 IS NOT NULL";
-    assert_eq!(gatepost.database.client().query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
+    assert_eq!(
+        gatepost
+            .database
+            .client()
+            .query_one(count, &[])
+            .unwrap()
+            .get::<_, i64>(0),
+        0
+    );
 }
 
 /// A hash of a password that nobody has.
@@ -65,9 +85,17 @@ fn welch(gatepost: &Gatepost, names: [&str; 2], rounds: usize) -> f64 {
     for round in 0..rounds {
         // Neither is always the first of the two.
         for which in [round % 2, 1 - round % 2] {
-            let form = [("grant_type", "password"), ("username", names[which]), ("password", "wrong password")];
+            let form = [
+                ("grant_type", "password"),
+                ("username", names[which]),
+                ("password", "wrong password"),
+            ];
             let begun = Instant::now();
-            let answer = connection.post("/connect/token", &[("Authorization", &authorization)], &form);
+            let answer = connection.post(
+                "/connect/token",
+                &[("Authorization", &authorization)],
+                &form,
+            );
             times[which].push(begun.elapsed().as_secs_f64());
             assert_eq!(answer.status, 400, "{}", answer.text());
         }
@@ -75,7 +103,10 @@ fn welch(gatepost: &Gatepost, names: [&str; 2], rounds: usize) -> f64 {
     let moments = |times: &[f64]| {
         let count = times.len() as f64;
         let mean = times.iter().sum::<f64>() / count;
-        (mean, times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0) / count)
+        (
+            mean,
+            times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0) / count,
+        )
     };
     let [(one, of_one), (other, of_other)] = [moments(&times[0]), moments(&times[1])];
     (one - other) / (of_one + of_other).sqrt()
@@ -86,12 +117,13 @@ fn time_does_not_tell_an_imported_name_from_an_unknown_one() {
     let direct = json!({"grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid"});
     let mut registered = with_clients(document(), &[("direct", direct)]);
     let user = |name: &str, rounds: u32| json!({"username": name, "password_hash": hash(rounds)});
-    let users: Vec<Value> =
-        [("mia", 20_000), ("noa", 20_000), ("rare", 600_000)].map(|(name, rounds)| user(name, rounds)).into();
+    let users: Vec<Value> = [("mia", 20_000), ("noa", 20_000), ("rare", 600_000)]
+        .map(|(name, rounds)| user(name, rounds))
+        .into();
     registered["users"].as_array_mut().unwrap().extend(users);
     let many = "1000000";
-    let limits =
-        ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"].map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
+    let limits = ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"]
+        .map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
     let settings = limits.each_ref().map(|name| (name.as_str(), many));
     let gatepost = Gatepost::start_with(&registered, &settings);
     welch(&gatepost, ["unknown", "mia"], 20);
@@ -114,20 +146,35 @@ fn the_commonest_hash_is_looked_up_anew_once_its_users_have_signed_in() {
         .map(|(index, hash)| json!({"username": format!("u{index}"), "password_hash": hash}))
         .collect();
     registered["users"].as_array_mut().unwrap().extend(users);
-    let gatepost = Gatepost::start_with(&registered, &[("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "10000")]);
+    let gatepost = Gatepost::start_with(
+        &registered,
+        &[("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "10000")],
+    );
     let mut attempts = 0;
     let mut attempt = || {
         attempts += 1;
         let mut browser = gatepost.browser();
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         let begun = Instant::now();
-        assert_eq!(sign_in(&mut browser, &page, &format!("nobody-{attempts}"), "wrong").status, 200);
+        assert_eq!(
+            sign_in(&mut browser, &page, &format!("nobody-{attempts}"), "wrong").status,
+            200
+        );
         begun.elapsed()
     };
     let before = attempt().min(attempt());
     let argon2 = "$argon2id$v=19$m=7168,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
     let rehashed = "UPDATE users SET password_hash = $1::text WHERE pbkdf2 LIKE '%i=1000,%'";
-    assert_eq!(gatepost.database.client().execute(rehashed, &[&argon2]).unwrap(), 2);
+    assert_eq!(
+        gatepost
+            .database
+            .client()
+            .execute(rehashed, &[&argon2])
+            .unwrap(),
+        2
+    );
     gatepost.run_well(&["user", "set", "alice", "nickname=al"], "");
-    await_that("a check of the one that is left", SOON, || attempt() > before * 3);
+    await_that("a check of the one that is left", SOON, || {
+        attempt() > before * 3
+    });
 }

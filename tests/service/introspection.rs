@@ -1,4 +1,5 @@
-//! Introspection (RFC 7662): what whom a token is for is told, and that nobody else is told anything.
+//! Introspection (RFC 7662): what whom a token is for is told, and that nobody else is told
+//! anything.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,8 @@ use crate::support::flow::{basic, decode_jwt, signed_in};
 use crate::support::gatepost::Gatepost;
 use crate::support::http::Browser;
 use crate::support::offline::{
-    CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, assert_error, document, introspect_as, member, refresh,
+    CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, assert_error, document, introspect_as,
+    member, refresh,
 };
 
 const BOTH: &str = "openid profile orders.read stock.read offline_access";
@@ -28,26 +30,71 @@ fn a_resource_learns_what_is_its_own_business() {
         let tokens = party.tokens(&gatepost, &mut browser, BOTH);
         let (_, id_token) = decode_jwt(member(&tokens, "id_token"));
         let told = introspect_as(&gatepost, ORDERS, access(&tokens));
-        assert_eq!((&told["active"], &told["scope"]), (&json!(true), &json!("orders.read")));
-        assert_eq!((&told["aud"], &told["client_id"]), (&json!(ORDERS.0), &json!(party.client_id)));
+        assert_eq!(
+            (&told["active"], &told["scope"]),
+            (&json!(true), &json!("orders.read"))
+        );
+        assert_eq!(
+            (&told["aud"], &told["client_id"]),
+            (&json!(ORDERS.0), &json!(party.client_id))
+        );
         for name in ["sub", "sid", "auth_time", "acr"] {
-            assert!(!told[name].is_null() && told[name] == id_token[name], "{name}: {told}");
+            assert!(
+                !told[name].is_null() && told[name] == id_token[name],
+                "{name}: {told}"
+            );
         }
-        assert_eq!((&told["iss"], &told["token_type"]), (&json!(gatepost.base_url), &json!("Bearer")));
-        assert_eq!((&told["role"], told.get("email")), (&json!(["admin"]), None));
-        assert_eq!(told["exp"].as_i64().unwrap() - told["iat"].as_i64().unwrap(), 3_600);
-        assert!(told["jti"].as_str().unwrap().len() == 43 && told["nbf"].is_i64() && told.get("tenant").is_none());
+        assert_eq!(
+            (&told["iss"], &told["token_type"]),
+            (&json!(gatepost.base_url), &json!("Bearer"))
+        );
+        assert_eq!(
+            (&told["role"], told.get("email")),
+            (&json!(["admin"]), None)
+        );
+        assert_eq!(
+            told["exp"].as_i64().unwrap() - told["iat"].as_i64().unwrap(),
+            3_600
+        );
+        assert!(
+            told["jti"].as_str().unwrap().len() == 43
+                && told["nbf"].is_i64()
+                && told.get("tenant").is_none()
+        );
         let told = introspect_as(&gatepost, STOCK, access(&tokens));
-        assert_eq!((&told["scope"], &told["email"]), (&json!("stock.read"), &json!("alice@example.com")));
+        assert_eq!(
+            (&told["scope"], &told["email"]),
+            (&json!("stock.read"), &json!("alice@example.com"))
+        );
         assert_eq!(told.get("role"), None);
     }
-    let in_body = [("token", "x"), ("client_id", ORDERS.0), ("client_secret", ORDERS.1)];
-    assert_eq!(gatepost.post("/connect/introspect", &[], &in_body).json(), inactive());
+    let in_body = [
+        ("token", "x"),
+        ("client_id", ORDERS.0),
+        ("client_secret", ORDERS.1),
+    ];
+    assert_eq!(
+        gatepost.post("/connect/introspect", &[], &in_body).json(),
+        inactive()
+    );
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert_eq!(discovery["introspection_endpoint"], format!("{}/connect/introspect", gatepost.base_url));
-    assert_eq!(discovery["revocation_endpoint"], format!("{}/connect/revocation", gatepost.base_url));
+    assert_eq!(
+        discovery["introspection_endpoint"],
+        format!("{}/connect/introspect", gatepost.base_url)
+    );
+    assert_eq!(
+        discovery["revocation_endpoint"],
+        format!("{}/connect/revocation", gatepost.base_url)
+    );
     let methods = &discovery["introspection_endpoint_auth_methods_supported"];
-    assert_eq!(methods, &json!(["client_secret_basic", "client_secret_post", "private_key_jwt"]));
+    assert_eq!(
+        methods,
+        &json!([
+            "client_secret_basic",
+            "client_secret_post",
+            "private_key_jwt"
+        ])
+    );
 }
 
 #[test]
@@ -57,10 +104,23 @@ fn a_resource_learns_nothing_of_tokens_for_others() {
     let changes = [("scope", BOTH), ("resource", ORDERS.0)];
     let bound = CONF1.tokens_with(&gatepost, &mut browser, &changes);
     let plain = CONF1.tokens(&gatepost, &mut browser, "openid profile");
-    for token in [access(&orders), access(&bound), access(&plain), refresh(&orders), member(&orders, "id_token")] {
+    for token in [
+        access(&orders),
+        access(&bound),
+        access(&plain),
+        refresh(&orders),
+        member(&orders, "id_token"),
+    ] {
         assert_eq!(introspect_as(&gatepost, STOCK, token), inactive());
     }
-    for token in [access(&plain), refresh(&orders), member(&orders, "id_token"), "x", "gpa_AAAA", "a.b.c"] {
+    for token in [
+        access(&plain),
+        refresh(&orders),
+        member(&orders, "id_token"),
+        "x",
+        "gpa_AAAA",
+        "a.b.c",
+    ] {
         assert_eq!(introspect_as(&gatepost, ORDERS, token), inactive());
     }
 }
@@ -70,23 +130,45 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, BOTH);
     let told = CONF1.introspect(&gatepost, access(&tokens));
-    assert_eq!((&told["scope"], &told["aud"]), (&json!(BOTH), &json!([ORDERS.0, STOCK.0])));
+    assert_eq!(
+        (&told["scope"], &told["aud"]),
+        (&json!(BOTH), &json!([ORDERS.0, STOCK.0]))
+    );
     let told = CONF1.introspect(&gatepost, refresh(&tokens));
     let mut names: Vec<&String> = told.as_object().unwrap().keys().collect();
     names.sort();
     assert_eq!(names, ["active", "exp", "scope", "sub"]);
     let ends = told["exp"].as_i64().unwrap() - gatepost.database.now().seconds();
-    assert!((1_295_900..=1_296_000).contains(&ends), "the idle end comes first: {ends}");
-    assert_eq!((&told["scope"], &told["active"]), (&json!(BOTH), &json!(true)));
+    assert!(
+        (1_295_900..=1_296_000).contains(&ends),
+        "the idle end comes first: {ends}"
+    );
+    assert_eq!(
+        (&told["scope"], &told["active"]),
+        (&json!(BOTH), &json!(true))
+    );
     for token in [access(&tokens), refresh(&tokens)] {
         assert_eq!(CONF2.introspect(&gatepost, token), inactive());
         assert_eq!(REUSE.introspect(&gatepost, token), inactive());
     }
-    let of_itself =
-        CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]).json();
+    let of_itself = CONF1
+        .post(
+            &mut gatepost.connect(),
+            "/connect/token",
+            &[("grant_type", "client_credentials")],
+        )
+        .json();
     let told = CONF1.introspect(&gatepost, access(&of_itself));
-    assert_eq!((&told["active"], &told["sub"]), (&json!(true), &json!(CONF1.client_id)));
-    assert!(["sid", "auth_time", "acr"].iter().all(|name| told.get(name).is_none()), "{told}");
+    assert_eq!(
+        (&told["active"], &told["sub"]),
+        (&json!(true), &json!(CONF1.client_id))
+    );
+    assert!(
+        ["sid", "auth_time", "acr"]
+            .iter()
+            .all(|name| told.get(name).is_none()),
+        "{told}"
+    );
 }
 
 #[test]
@@ -94,15 +176,40 @@ fn what_is_over_is_inactive() {
     let (gatepost, mut browser) = start();
     let first = CONF2.tokens(&gatepost, &mut browser, BOTH);
     let second = CONF2.refresh(&gatepost, refresh(&first)).json();
-    assert_eq!(CONF2.introspect(&gatepost, refresh(&first)), inactive(), "only the newest refresh token is active");
-    assert_eq!(CONF2.introspect(&gatepost, refresh(&second))["active"], true);
+    assert_eq!(
+        CONF2.introspect(&gatepost, refresh(&first)),
+        inactive(),
+        "only the newest refresh token is active"
+    );
+    assert_eq!(
+        CONF2.introspect(&gatepost, refresh(&second))["active"],
+        true
+    );
     for (end, undo) in [
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
-        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
-        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
-        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
-        ("UPDATE consents SET epoch = epoch + 1", "UPDATE consents SET epoch = epoch - 1"),
-        ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
+        (
+            "UPDATE users SET epoch = epoch + 1",
+            "UPDATE users SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE clients SET epoch = epoch + 1",
+            "UPDATE clients SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE installation SET epoch = epoch + 1",
+            "UPDATE installation SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE consents SET epoch = epoch + 1",
+            "UPDATE consents SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE grants SET revoked_at = clock_timestamp()",
+            "UPDATE grants SET revoked_at = NULL",
+        ),
         (
             "UPDATE grants SET expires_at = clock_timestamp() - interval '1 s'",
             "UPDATE grants SET expires_at = clock_timestamp() + interval '20 d'",
@@ -112,10 +219,22 @@ fn what_is_over_is_inactive() {
         for token in [access(&second), refresh(&second)] {
             assert_eq!(CONF2.introspect(&gatepost, token), inactive(), "{end}");
         }
-        assert_eq!(introspect_as(&gatepost, ORDERS, access(&second)), inactive(), "{end}");
+        assert_eq!(
+            introspect_as(&gatepost, ORDERS, access(&second)),
+            inactive(),
+            "{end}"
+        );
         gatepost.database.run(undo);
-        assert_eq!(CONF2.introspect(&gatepost, refresh(&second))["active"], true, "{undo}");
-        assert_eq!(CONF2.introspect(&gatepost, access(&second))["active"], true, "{undo}");
+        assert_eq!(
+            CONF2.introspect(&gatepost, refresh(&second))["active"],
+            true,
+            "{undo}"
+        );
+        assert_eq!(
+            CONF2.introspect(&gatepost, access(&second))["active"],
+            true,
+            "{undo}"
+        );
     }
 }
 
@@ -134,9 +253,17 @@ fn whoever_proves_nothing_is_told_nothing() {
         String::from("Bearer x"),
         format!("Bearer {}", access(&tokens)),
     ] {
-        let answer = gatepost.post("/connect/introspect", &[("Authorization", &header)], &[token]);
+        let answer = gatepost.post(
+            "/connect/introspect",
+            &[("Authorization", &header)],
+            &[token],
+        );
         assert_error(&answer, 401, "invalid_client");
-        assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"gatepost\""), "{header}");
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some("Basic realm=\"gatepost\""),
+            "{header}"
+        );
     }
     for form in [
         &[token][..],
@@ -144,35 +271,80 @@ fn whoever_proves_nothing_is_told_nothing() {
         &[token, ("client_id", ORDERS.0)],
         &[token, ("client_id", "conf1"), ("client_secret", "wrong")],
     ] {
-        assert_error(&gatepost.post("/connect/introspect", &[], form), 401, "invalid_client");
+        assert_error(
+            &gatepost.post("/connect/introspect", &[], form),
+            401,
+            "invalid_client",
+        );
     }
     let get = gatepost.get("/connect/introspect");
     assert_eq!((get.status, get.header("allow")), (405, Some("POST")));
     let orders = basic(ORDERS.0, ORDERS.1);
     let headers = [("Authorization", orders.as_str())];
     for form in [&[][..], &[("token", "")], &[token, token]] {
-        assert_error(&gatepost.post("/connect/introspect", &headers, form), 400, "invalid_request");
+        assert_error(
+            &gatepost.post("/connect/introspect", &headers, form),
+            400,
+            "invalid_request",
+        );
     }
     let in_query = format!("token={}", access(&tokens));
-    for in_query in [in_query.as_str(), "client_assertion=x", "client_assertion_type=x"] {
+    for in_query in [
+        in_query.as_str(),
+        "client_assertion=x",
+        "client_assertion_type=x",
+    ] {
         let path = format!("/connect/introspect?{in_query}");
-        assert_error(&gatepost.post(&path, &headers, &[token]), 400, "invalid_request");
+        assert_error(
+            &gatepost.post(&path, &headers, &[token]),
+            400,
+            "invalid_request",
+        );
     }
-    let text = [("Authorization", orders.as_str()), ("Content-Type", "text/plain")];
-    assert_error(&gatepost.connect().send("POST", "/connect/introspect", &text, b"token=x"), 415, "invalid_request");
-    let page = gatepost.post("/connect/introspect", &[headers[0], ("Origin", "https://rp1.example")], &[token]);
-    assert_eq!((page.status, page.header("access-control-allow-origin")), (200, None));
+    let text = [
+        ("Authorization", orders.as_str()),
+        ("Content-Type", "text/plain"),
+    ];
+    assert_error(
+        &gatepost
+            .connect()
+            .send("POST", "/connect/introspect", &text, b"token=x"),
+        415,
+        "invalid_request",
+    );
+    let page = gatepost.post(
+        "/connect/introspect",
+        &[headers[0], ("Origin", "https://rp1.example")],
+        &[token],
+    );
+    assert_eq!(
+        (page.status, page.header("access-control-allow-origin")),
+        (200, None)
+    );
 }
 
 #[test]
 fn guessing_a_resources_secret_is_limited() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "3")]);
-    let guess = || gatepost.post("/connect/introspect", &[("Authorization", &basic(ORDERS.0, "x"))], &[("token", "x")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "3")],
+    );
+    let guess = || {
+        gatepost.post(
+            "/connect/introspect",
+            &[("Authorization", &basic(ORDERS.0, "x"))],
+            &[("token", "x")],
+        )
+    };
     for _ in 0..3 {
         assert_eq!(guess().status, 401);
     }
     let limited = guess();
     assert_error(&limited, 429, "temporarily_unavailable");
     assert!(limited.header("retry-after").is_some());
-    assert_eq!(introspect_as(&gatepost, STOCK, "x"), inactive(), "another resource is not concerned");
+    assert_eq!(
+        introspect_as(&gatepost, STOCK, "x"),
+        inactive(),
+        "another resource is not concerned"
+    );
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, issued, names, redeem, redeem_with, sign_in, signed_in, text, tokens,
-    userinfo, with_clients,
+    assert_refused, authorize_path, basic, code, issued, names, redeem, redeem_with, sign_in,
+    signed_in, text, tokens, userinfo, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::jwt::{half_hash, verified};
@@ -23,23 +23,50 @@ fn an_access_token_never_outlives_its_grant() {
     gatepost.apply(&longer);
     // The code was sealed with a grant that ends an hour after it.
     let response = issued(&redeem(&gatepost, &code));
-    assert!((3_600..=3_660).contains(&response["expires_in"].as_i64().unwrap()), "{response}");
+    assert!(
+        (3_600..=3_660).contains(&response["expires_in"].as_i64().unwrap()),
+        "{response}"
+    );
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), response["expires_in"]);
+    assert_eq!(
+        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
+        response["expires_in"]
+    );
 }
 
 #[test]
 fn tokens_carry_exactly_what_they_should() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[("scope", "openid profile email roles orders.read stock.read")]));
+    let code = code(
+        &mut browser,
+        &path(
+            "conf1",
+            &[("scope", "openid profile email roles orders.read stock.read")],
+        ),
+    );
     let response = issued(&redeem(&gatepost, &code));
-    assert_eq!(names(&response), ["access_token", "expires_in", "id_token", "scope", "token_type"]);
-    assert_eq!(response["scope"], "openid profile email roles orders.read stock.read");
+    assert_eq!(
+        names(&response),
+        [
+            "access_token",
+            "expires_in",
+            "id_token",
+            "scope",
+            "token_type"
+        ]
+    );
+    assert_eq!(
+        response["scope"],
+        "openid profile email roles orders.read stock.read"
+    );
     let access_token = text(&response, "access_token");
     let (header, claims) = verified(&gatepost, access_token);
     assert_eq!(names(&header), ["alg", "kid", "typ"]);
-    assert_eq!((&header["alg"], &header["typ"]), (&json!("RS256"), &json!("at+jwt")));
+    assert_eq!(
+        (&header["alg"], &header["typ"]),
+        (&json!("RS256"), &json!("at+jwt"))
+    );
     assert_eq!(
         names(&claims),
         [
@@ -60,18 +87,57 @@ fn tokens_carry_exactly_what_they_should() {
         ]
     );
     assert_eq!(claims["iss"], gatepost.base_url);
-    assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
-    assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
+    assert_eq!(
+        claims["aud"],
+        json!(["https://orders.example", "https://stock.example"])
+    );
+    assert_eq!(
+        (&claims["client_id"], &claims["scope"]),
+        (&json!("conf1"), &response["scope"])
+    );
     assert_eq!(claims["nbf"], claims["iat"]);
-    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3_600);
-    assert_eq!((&claims["amr"], &claims["acr"], &claims["role"]), (&json!(["pwd"]), &json!("1"), &json!(["admin"])));
+    assert_eq!(
+        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
+        3_600
+    );
+    assert_eq!(
+        (&claims["amr"], &claims["acr"], &claims["role"]),
+        (&json!(["pwd"]), &json!("1"), &json!(["admin"]))
+    );
 
     let (header, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!((names(&header), &header["typ"]), (vec!["alg", "kid", "typ"], &json!("JWT")));
-    assert_eq!(names(&id), ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "nonce", "sid", "sub"]);
-    assert_eq!((&id["iss"], &id["aud"], &id["acr"]), (&json!(gatepost.base_url), &json!("conf1"), &json!("1")));
-    assert_eq!((&id["sub"], &id["sid"], &id["auth_time"]), (&claims["sub"], &claims["sid"], &claims["auth_time"]));
-    assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 300);
+    assert_eq!(
+        (names(&header), &header["typ"]),
+        (vec!["alg", "kid", "typ"], &json!("JWT"))
+    );
+    assert_eq!(
+        names(&id),
+        [
+            "acr",
+            "amr",
+            "at_hash",
+            "aud",
+            "auth_time",
+            "exp",
+            "iat",
+            "iss",
+            "nonce",
+            "sid",
+            "sub"
+        ]
+    );
+    assert_eq!(
+        (&id["iss"], &id["aud"], &id["acr"]),
+        (&json!(gatepost.base_url), &json!("conf1"), &json!("1"))
+    );
+    assert_eq!(
+        (&id["sub"], &id["sid"], &id["auth_time"]),
+        (&claims["sub"], &claims["sid"], &claims["auth_time"])
+    );
+    assert_eq!(
+        id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(),
+        300
+    );
     assert_eq!(id["at_hash"], half_hash("RS256", access_token));
     assert!(id["auth_time"].as_i64().unwrap() <= id["iat"].as_i64().unwrap());
     assert_ne!(id["sub"], "alice");
@@ -81,12 +147,26 @@ fn tokens_carry_exactly_what_they_should() {
 fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[("scope", "stock.read"), ("nonce", "")]));
+    let code = code(
+        &mut browser,
+        &path("conf1", &[("scope", "stock.read"), ("nonce", "")]),
+    );
     let response = issued(&redeem(&gatepost, &code));
-    assert_eq!(names(&response), ["access_token", "expires_in", "scope", "token_type"]);
+    assert_eq!(
+        names(&response),
+        ["access_token", "expires_in", "scope", "token_type"]
+    );
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!((&claims["aud"], claims.get("role")), (&json!("https://stock.example"), None));
-    assert_refused(&userinfo(&gatepost, text(&response, "access_token")), 403, "insufficient_scope", "no openid");
+    assert_eq!(
+        (&claims["aud"], claims.get("role")),
+        (&json!("https://stock.example"), None)
+    );
+    assert_refused(
+        &userinfo(&gatepost, text(&response, "access_token")),
+        403,
+        "insufficient_scope",
+        "no openid",
+    );
 }
 
 #[test]
@@ -94,11 +174,20 @@ fn a_resource_alone_asks_for_the_scopes_behind_it() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let asked = |resource: &str| path("conf1", &[("scope", ""), ("resource", resource)]);
-    let response = issued(&redeem(&gatepost, &code(&mut browser, &asked("https://orders.example"))));
+    let response = issued(&redeem(
+        &gatepost,
+        &code(&mut browser, &asked("https://orders.example")),
+    ));
     assert_eq!(response["scope"], "orders.read orders.write");
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!("https://orders.example"), &response["scope"]));
-    assert_eq!(browser.get(&asked("https://nowhere.example")).query()["error"], "invalid_target");
+    assert_eq!(
+        (&claims["aud"], &claims["scope"]),
+        (&json!("https://orders.example"), &response["scope"])
+    );
+    assert_eq!(
+        browser.get(&asked("https://nowhere.example")).query()["error"],
+        "invalid_target"
+    );
 }
 
 #[test]
@@ -107,18 +196,33 @@ fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
     let mut browser = signed_in(&gatepost);
     let long = "\u{1f600}".repeat(1_024);
     let ascii = "n".repeat(1_024);
-    for nonce in ["a b+c%20&d=e#\"\\<>'", "\u{e9}\u{301} \u{202e}\u{4e2d}", &ascii, &long] {
+    for nonce in [
+        "a b+c%20&d=e#\"\\<>'",
+        "\u{e9}\u{301} \u{202e}\u{4e2d}",
+        &ascii,
+        &long,
+    ] {
         let answer = browser.get(&path("conf1", &[("nonce", nonce)]));
-        // Sealed, such a code is longer than a code may be, unless the nonce is short in bytes as well.
+        // Sealed, such a code is longer than a code may be, unless the nonce is short in bytes as
+        // well.
         let Some(code) = answer.query().remove("code") else {
-            assert_eq!((answer.query()["error"].as_str(), nonce.len() > 1_024), ("invalid_request", true));
+            assert_eq!(
+                (answer.query()["error"].as_str(), nonce.len() > 1_024),
+                ("invalid_request", true)
+            );
             continue;
         };
-        let (_, id) = verified(&gatepost, text(&issued(&redeem(&gatepost, &code)), "id_token"));
+        let (_, id) = verified(
+            &gatepost,
+            text(&issued(&redeem(&gatepost, &code)), "id_token"),
+        );
         assert_eq!(id["nonce"], nonce);
     }
     let code = code(&mut browser, &path("conf1", &[("nonce", "")]));
-    let (_, id) = verified(&gatepost, text(&issued(&redeem(&gatepost, &code)), "id_token"));
+    let (_, id) = verified(
+        &gatepost,
+        text(&issued(&redeem(&gatepost, &code)), "id_token"),
+    );
     assert_eq!(id.get("nonce"), None);
 }
 
@@ -136,12 +240,25 @@ fn tokens_are_signed_with_the_algorithm_the_client_registered() {
         let code = code(&mut browser, &path(client_id, &[]));
         let response = issued(&redeem_with(&gatepost, client_id, &code, &[]));
         let (header, id) = verified(&gatepost, text(&response, "id_token"));
-        let alg = registration["id_token_signed_response_alg"].as_str().unwrap();
+        let alg = registration["id_token_signed_response_alg"]
+            .as_str()
+            .unwrap();
         assert_eq!(header["alg"], alg);
-        assert_eq!(id["at_hash"], half_hash(alg, text(&response, "access_token")), "{alg}");
+        assert_eq!(
+            id["at_hash"],
+            half_hash(alg, text(&response, "access_token")),
+            "{alg}"
+        );
         let (header, _) = verified(&gatepost, text(&response, "access_token"));
-        assert_eq!(header["alg"], registration["access_token_signed_response_alg"]);
-        assert_eq!(userinfo(&gatepost, text(&response, "access_token")).status, 200, "{client_id}");
+        assert_eq!(
+            header["alg"],
+            registration["access_token_signed_response_alg"]
+        );
+        assert_eq!(
+            userinfo(&gatepost, text(&response, "access_token")).status,
+            200,
+            "{client_id}"
+        );
     }
 }
 
@@ -155,35 +272,74 @@ fn a_client_shapes_its_tokens_by_its_registration() {
                 "claims": {"department": "sales", "role": "robot"}
             }),
         ),
-        ("byref", json!({"access_token_type": "reference", "claims": {"department": "sales"}})),
+        (
+            "byref",
+            json!({"access_token_type": "reference", "claims": {"department": "sales"}}),
+        ),
     ];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[("GATEPOST_SCOPE_CLAIM", "array")]);
+    let gatepost = Gatepost::start_with(
+        &with_clients(document(), &clients),
+        &[("GATEPOST_SCOPE_CLAIM", "array")],
+    );
     let mut browser = signed_in(&gatepost);
-    let shaped = code(&mut browser, &path("shaped", &[("scope", "openid profile email roles stock.read")]));
+    let shaped = code(
+        &mut browser,
+        &path(
+            "shaped",
+            &[("scope", "openid profile email roles stock.read")],
+        ),
+    );
     let response = issued(&redeem_with(&gatepost, "shaped", &shaped, &[]));
     assert_eq!(response["expires_in"], 120);
     let (_, access) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(access["scope"], json!(["openid", "profile", "email", "roles", "stock.read"]));
-    assert_eq!((&access["department"], &access["role"]), (&json!("sales"), &json!(["robot"])));
-    assert_eq!(access["exp"].as_i64().unwrap() - access["iat"].as_i64().unwrap(), 120);
+    assert_eq!(
+        access["scope"],
+        json!(["openid", "profile", "email", "roles", "stock.read"])
+    );
+    assert_eq!(
+        (&access["department"], &access["role"]),
+        (&json!("sales"), &json!(["robot"]))
+    );
+    assert_eq!(
+        access["exp"].as_i64().unwrap() - access["iat"].as_i64().unwrap(),
+        120
+    );
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 60);
+    assert_eq!(
+        id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(),
+        60
+    );
     assert_eq!(
         (&id["name"], &id["email_verified"], &id["role"]),
         (&json!("Alice Smith"), &json!(true), &json!(["admin"]))
     );
     assert_eq!(id.get("department"), None);
     // The user's own value goes before the client's.
-    let both = code(&mut browser, &path("shaped", &[("scope", "openid orders.read")]));
+    let both = code(
+        &mut browser,
+        &path("shaped", &[("scope", "openid orders.read")]),
+    );
     let response = issued(&redeem_with(&gatepost, "shaped", &both, &[]));
-    assert_eq!(verified(&gatepost, text(&response, "access_token")).1["role"], json!(["admin"]));
-    assert_eq!(userinfo(&gatepost, text(&response, "access_token")).status, 200);
+    assert_eq!(
+        verified(&gatepost, text(&response, "access_token")).1["role"],
+        json!(["admin"])
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&response, "access_token")).status,
+        200
+    );
 
-    let byref = code(&mut browser, &path("byref", &[("scope", "openid profile orders.read")]));
+    let byref = code(
+        &mut browser,
+        &path("byref", &[("scope", "openid profile orders.read")]),
+    );
     let response = issued(&redeem_with(&gatepost, "byref", &byref, &[]));
     let reference = text(&response, "access_token");
     let is_handle = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    assert!(reference.starts_with("gpa_") && reference.bytes().all(is_handle), "{reference}");
+    assert!(
+        reference.starts_with("gpa_") && reference.bytes().all(is_handle),
+        "{reference}"
+    );
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!(id["at_hash"], half_hash("RS256", reference));
     assert_eq!(userinfo(&gatepost, reference).json()["name"], "Alice Smith");
@@ -200,30 +356,72 @@ fn a_resource_narrows_the_token_and_a_foreign_one_leaves_the_code_usable() {
     let bound = code(&mut browser, &path("conf1", &[scope, ("resource", ORDERS)]));
     let eleven = [("resource", ORDERS); 11];
     for (code, resources, error) in [
-        (&open, &[("resource", "https://elsewhere.example")][..], "invalid_target"),
-        (&open, &[("resource", ORDERS), ("resource", "https://elsewhere.example")], "invalid_target"),
+        (
+            &open,
+            &[("resource", "https://elsewhere.example")][..],
+            "invalid_target",
+        ),
+        (
+            &open,
+            &[
+                ("resource", ORDERS),
+                ("resource", "https://elsewhere.example"),
+            ],
+            "invalid_target",
+        ),
         (&open, &[("resource", "orders")], "invalid_target"),
-        (&open, &[("resource", "https://orders.example/")], "invalid_target"),
-        (&open, &[("resource", "https://orders.example#f")], "invalid_target"),
+        (
+            &open,
+            &[("resource", "https://orders.example/")],
+            "invalid_target",
+        ),
+        (
+            &open,
+            &[("resource", "https://orders.example#f")],
+            "invalid_target",
+        ),
         (&open, &eleven, "invalid_request"),
         (&bound, &[("resource", STOCK)], "invalid_target"),
-        (&bound, &[("resource", ORDERS), ("resource", STOCK)], "invalid_target"),
+        (
+            &bound,
+            &[("resource", ORDERS), ("resource", STOCK)],
+            "invalid_target",
+        ),
     ] {
-        assert_refused(&redeem_with(&gatepost, "conf1", code, resources), 400, error, &format!("{resources:?}"));
+        assert_refused(
+            &redeem_with(&gatepost, "conf1", code, resources),
+            400,
+            error,
+            &format!("{resources:?}"),
+        );
     }
     assert_eq!(gatepost.database.count("grants"), 0);
-    let narrowed = issued(&redeem_with(&gatepost, "conf1", &open, &[("resource", STOCK), ("resource", STOCK)]));
+    let narrowed = issued(&redeem_with(
+        &gatepost,
+        "conf1",
+        &open,
+        &[("resource", STOCK), ("resource", STOCK)],
+    ));
     let (_, claims) = verified(&gatepost, text(&narrowed, "access_token"));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(STOCK), &json!("openid stock.read")));
+    assert_eq!(
+        (&claims["aud"], &claims["scope"]),
+        (&json!(STOCK), &json!("openid stock.read"))
+    );
     assert_eq!(narrowed["scope"], "openid stock.read");
     let bound = issued(&redeem(&gatepost, &bound));
     let (_, claims) = verified(&gatepost, text(&bound, "access_token"));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(ORDERS), &json!("openid orders.read")));
+    assert_eq!(
+        (&claims["aud"], &claims["scope"]),
+        (&json!(ORDERS), &json!("openid orders.read"))
+    );
 }
 
 #[test]
 fn claims_asked_for_by_name_reach_the_tokens_they_were_asked_for() {
-    let document = with_clients(document(), &[("byref", json!({"access_token_type": "reference"}))]);
+    let document = with_clients(
+        document(),
+        &[("byref", json!({"access_token_type": "reference"}))],
+    );
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let claims = json!({
@@ -232,50 +430,99 @@ fn claims_asked_for_by_name_reach_the_tokens_they_were_asked_for() {
     })
     .to_string();
     for client_id in ["conf1", "byref"] {
-        let code = code(&mut browser, &path(client_id, &[("scope", "openid"), ("claims", &claims)]));
+        let code = code(
+            &mut browser,
+            &path(client_id, &[("scope", "openid"), ("claims", &claims)]),
+        );
         let response = issued(&redeem_with(&gatepost, client_id, &code, &[]));
         let (_, id) = verified(&gatepost, text(&response, "id_token"));
-        assert_eq!((&id["name"], &id["role"]), (&json!("Alice Smith"), &json!(["admin"])));
-        assert_eq!((&id["aud"], id.get("email"), id.get("address")), (&json!(client_id), None, None));
+        assert_eq!(
+            (&id["name"], &id["role"]),
+            (&json!("Alice Smith"), &json!(["admin"]))
+        );
+        assert_eq!(
+            (&id["aud"], id.get("email"), id.get("address")),
+            (&json!(client_id), None, None)
+        );
         let told = userinfo(&gatepost, text(&response, "access_token")).json();
-        assert_eq!((names(&told), &told["email"]), (vec!["email", "sub"], &json!("alice@example.com")));
+        assert_eq!(
+            (names(&told), &told["email"]),
+            (vec!["email", "sub"], &json!("alice@example.com"))
+        );
     }
 }
 
 #[test]
 fn the_tenant_and_the_provider_that_were_asked_for_are_named() {
     let mut document = with_clients(document(), &[("acme-shop", json!({"tenants": ["acme"]}))]);
-    document["tenants"] =
-        json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "other", "display_name": "Other"}]);
+    document["tenants"] = json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "other", "display_name": "Other"}]);
     let users = document["users"].as_array_mut().unwrap();
     users.push(json!({"username": "alice", "tenant": "acme", "password": "another long password", "claims": {}}));
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = gatepost.browser();
-    let asked = path("acme-shop", &[("acr_values", "idp:local"), ("scope", "openid")]);
+    let asked = path(
+        "acme-shop",
+        &[("acr_values", "idp:local"), ("scope", "openid")],
+    );
     let page = browser.visit(&asked);
-    assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 200, "the alice without a tenant");
+    assert_eq!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
+        200,
+        "the alice without a tenant"
+    );
     let answer = sign_in(&mut browser, &page, "alice", "another long password");
-    let response = issued(&redeem_with(&gatepost, "acme-shop", &answer.query()["code"], &[]));
+    let response = issued(&redeem_with(
+        &gatepost,
+        "acme-shop",
+        &answer.query()["code"],
+        &[],
+    ));
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!((&id["tenant"], &id["idp"]), (&json!("acme"), &json!("local")));
+    assert_eq!(
+        (&id["tenant"], &id["idp"]),
+        (&json!("acme"), &json!("local"))
+    );
     let (_, access) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!((&access["tenant"], access.get("idp")), (&json!("acme"), None));
-    assert_eq!(userinfo(&gatepost, text(&response, "access_token")).status, 200);
+    assert_eq!(
+        (&access["tenant"], access.get("idp")),
+        (&json!("acme"), None)
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&response, "access_token")).status,
+        200
+    );
     // A client that may no longer have users of that tenant gets none of their tokens.
     let late = code(&mut browser, &asked);
-    document["clients"].as_array_mut().unwrap().last_mut().unwrap()["tenants"] = json!(["other"]);
+    document["clients"]
+        .as_array_mut()
+        .unwrap()
+        .last_mut()
+        .unwrap()["tenants"] = json!(["other"]);
     gatepost.apply(&document);
-    assert_refused(&redeem_with(&gatepost, "acme-shop", &late, &[]), 400, "invalid_grant", "tenant taken away");
+    assert_refused(
+        &redeem_with(&gatepost, "acme-shop", &late, &[]),
+        400,
+        "invalid_grant",
+        "tenant taken away",
+    );
 }
 
 #[test]
 fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
-    let (old, own) = (json!({"access_token_typ": "JWT"}), json!({"access_token_typ": "at+jwt"}));
+    let (old, own) = (
+        json!({"access_token_typ": "JWT"}),
+        json!({"access_token_typ": "at+jwt"}),
+    );
     let registered = with_clients(document(), &[("old", old), ("own", own)]);
     let mut gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let mut issued_to = |gatepost: &Gatepost, client_id: &str| {
-        let tokens = tokens(gatepost, &mut browser, client_id, "openid profile orders.read");
+        let tokens = tokens(
+            gatepost,
+            &mut browser,
+            client_id,
+            "openid profile orders.read",
+        );
         let (header, _) = verified(gatepost, text(&tokens, "access_token"));
         (tokens, header["typ"].as_str().unwrap().to_owned())
     };
@@ -283,28 +530,69 @@ fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
     assert_eq!(typ, "JWT");
     let (access_token, id_token) = (text(&tokens, "access_token"), text(&tokens, "id_token"));
     let of_old = [("Authorization", basic("old", CONF1_SECRET))];
-    let of_old: Vec<(&str, &str)> = of_old.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let is_active =
-        |token: &str| issued(&gatepost.post("/connect/introspect", &of_old, &[("token", token)]))["active"] == true;
+    let of_old: Vec<(&str, &str)> = of_old
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let is_active = |token: &str| {
+        issued(&gatepost.post("/connect/introspect", &of_old, &[("token", token)]))["active"]
+            == true
+    };
     // A post ends nothing by itself.
-    let hinted = |token: &str| gatepost.post("/connect/endsession", &[], &[("id_token_hint", token)]).status;
+    let hinted = |token: &str| {
+        gatepost
+            .post("/connect/endsession", &[], &[("id_token_hint", token)])
+            .status
+    };
     assert_eq!(
-        (userinfo(&gatepost, access_token).status, is_active(access_token), hinted(access_token)),
+        (
+            userinfo(&gatepost, access_token).status,
+            is_active(access_token),
+            hinted(access_token)
+        ),
         (200, true, 400)
     );
-    assert_eq!((userinfo(&gatepost, id_token).status, is_active(id_token), hinted(id_token)), (401, false, 303));
-    let hint = |token: &str| authorize_path("old", RP1, &[("id_token_hint", token), ("prompt", "none")]);
+    assert_eq!(
+        (
+            userinfo(&gatepost, id_token).status,
+            is_active(id_token),
+            hinted(id_token)
+        ),
+        (401, false, 303)
+    );
+    let hint =
+        |token: &str| authorize_path("old", RP1, &[("id_token_hint", token), ("prompt", "none")]);
     assert_eq!(
         gatepost.get(&hint(access_token)).query()["error_description"],
         "The id_token_hint is not an ID token of this issuer."
     );
-    assert_eq!(gatepost.get(&hint(id_token)).query()["error"], "login_required");
-    assert_eq!(gatepost.post("/connect/revocation", &of_old, &[("token", access_token)]).status, 200);
-    assert_eq!((userinfo(&gatepost, access_token).status, is_active(access_token)), (401, false));
+    assert_eq!(
+        gatepost.get(&hint(id_token)).query()["error"],
+        "login_required"
+    );
+    assert_eq!(
+        gatepost
+            .post("/connect/revocation", &of_old, &[("token", access_token)])
+            .status,
+        200
+    );
+    assert_eq!(
+        (
+            userinfo(&gatepost, access_token).status,
+            is_active(access_token)
+        ),
+        (401, false)
+    );
     // The installation's own word is for clients that say nothing.
     assert_eq!(issued_to(&gatepost, "conf1").1, "at+jwt");
     gatepost.stop();
     gatepost.set("GATEPOST_ACCESS_TOKEN_TYP", "JWT");
     gatepost.serve();
-    assert_eq!((issued_to(&gatepost, "conf1").1.as_str(), issued_to(&gatepost, "own").1.as_str()), ("JWT", "at+jwt"));
+    assert_eq!(
+        (
+            issued_to(&gatepost, "conf1").1.as_str(),
+            issued_to(&gatepost, "own").1.as_str()
+        ),
+        ("JWT", "at+jwt")
+    );
 }

@@ -1,5 +1,5 @@
-//! Accounts elsewhere on the account page: what is listed and offered, who may link and for how long, what unlinking ends, and
-//! that nobody loses their last way in.
+//! Accounts elsewhere on the account page: what is listed and offered, who may link and for how
+//! long, what unlinking ends, and that nobody loses their last way in.
 
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -18,11 +18,15 @@ use crate::support::upstream::{Fault, Place, SUBJECT};
 
 /// Says why nothing was done.
 fn refuses(answer: &Answer, sentence: &str) -> bool {
-    answer.status == 200 && answer.text().contains("role=\"alert\"") && answer.text().contains(sentence)
+    answer.status == 200
+        && answer.text().contains("role=\"alert\"")
+        && answer.text().contains(sentence)
 }
 
 fn says(answer: &Answer, sentence: &str) -> bool {
-    answer.status == 200 && answer.text().contains("role=\"status\"") && answer.text().contains(sentence)
+    answer.status == 200
+        && answer.text().contains("role=\"status\"")
+        && answer.text().contains(sentence)
 }
 
 /// Two providers more: one of a tenant, one switched off.
@@ -35,8 +39,10 @@ fn with_hidden_providers() -> Value {
         crate::support::upstream::change(&mut entry, &more);
         entry
     };
-    document["identity_providers"] =
-        json!([provider("of-acme", json!({"tenant": "acme"})), provider("switched-off", json!({"enabled": false}))]);
+    document["identity_providers"] = json!([
+        provider("of-acme", json!({"tenant": "acme"})),
+        provider("switched-off", json!({"enabled": false}))
+    ]);
     document["users"]
         .as_array_mut()
         .unwrap()
@@ -48,61 +54,119 @@ fn with_hidden_providers() -> Value {
 fn the_page_lists_what_is_linked_and_offers_what_can_be() {
     let house = House::start_with(with_hidden_providers(), &json!({}), &[]);
     let mut alice = house.alice();
-    let offers = |page: &Answer, name: &str| page.text().contains(&format!("name=\"provider\" value=\"{name}\""));
+    let offers = |page: &Answer, name: &str| {
+        page.text()
+            .contains(&format!("name=\"provider\" value=\"{name}\""))
+    };
     let page = alice.get(&house.address("/account"));
-    assert!(offers(&page, "up") && offers(&page, "other") && page.text().contains("You have linked no other account"));
     assert!(
-        !page.text().contains("Hidden") && !page.text().contains("of-acme") && !page.text().contains("switched-off")
+        offers(&page, "up")
+            && offers(&page, "other")
+            && page.text().contains("You have linked no other account")
+    );
+    assert!(
+        !page.text().contains("Hidden")
+            && !page.text().contains("of-acme")
+            && !page.text().contains("switched-off")
     );
 
     house.link(&mut alice, "other");
     let page = alice.get(&house.address("/account"));
     assert!(offers(&page, "up") && !offers(&page, "other"));
-    assert!(page.text().contains(SUBJECT) && page.text().contains("Linked since"), "{}", page.text());
+    assert!(
+        page.text().contains(SUBJECT) && page.text().contains("Linked since"),
+        "{}",
+        page.text()
+    );
     let linked = house.events("identity_linked");
-    assert_eq!(linked, [json!({"by": "user", "issuer": house.other.issuer(), "upstream_subject": SUBJECT})]);
+    assert_eq!(
+        linked,
+        [json!({"by": "user", "issuer": house.other.issuer(), "upstream_subject": SUBJECT})]
+    );
 
-    // What is not offered cannot be asked for: linked already, switched off, another tenant's, unknown, not even a name.
+    // What is not offered cannot be asked for: linked already, switched off, another tenant's,
+    // unknown, not even a name.
     let visits = house.other.visits();
-    for provider in ["other", "switched-off", "of-acme", "unknown", "local", "../up", "up\u{e9}"] {
+    for provider in [
+        "other",
+        "switched-off",
+        "of-acme",
+        "unknown",
+        "local",
+        "../up",
+        "up\u{e9}",
+    ] {
         let answer = house.post(&mut alice, &[("decision", "link"), ("provider", provider)]);
-        assert!(refuses(&answer, "not available at the moment"), "{provider}: {}", answer.text());
+        assert!(
+            refuses(&answer, "not available at the moment"),
+            "{provider}: {}",
+            answer.text()
+        );
         assert_eq!(answer.header("location"), None, "{provider}");
     }
-    for form in [&[("decision", "link")][..], &[("decision", "link"), ("provider", "")], &[("decision", "unlink")]] {
-        house.post(&mut alice, form).assert_error_page(400, "GP1505", "nothing named");
+    for form in [
+        &[("decision", "link")][..],
+        &[("decision", "link"), ("provider", "")],
+        &[("decision", "unlink")],
+    ] {
+        house
+            .post(&mut alice, form)
+            .assert_error_page(400, "GP1505", "nothing named");
     }
     assert_eq!(house.other.visits(), visits);
 
     // Nobody else sees it; who belongs to the tenant is offered the tenant's.
-    let bobs = house.signed_in("bob", BOB_PASSWORD).get(&house.address("/account"));
+    let bobs = house
+        .signed_in("bob", BOB_PASSWORD)
+        .get(&house.address("/account"));
     assert!(offers(&bobs, "other") && !bobs.text().contains(SUBJECT));
     let mut carol = Traveller::new();
     let page = carol.visit(&house.address("/account?tenant=acme"));
     let answer = sign_in(house.browser(&mut carol), &page, "carol", BOB_PASSWORD);
     let page = carol.follow(&house.gatepost.base_url, answer);
-    assert!(offers(&page, "of-acme") && offers(&page, "up") && !offers(&page, "switched-off"), "{}", page.text());
+    assert!(
+        offers(&page, "of-acme") && offers(&page, "up") && !offers(&page, "switched-off"),
+        "{}",
+        page.text()
+    );
 }
 
 #[test]
 fn an_account_elsewhere_is_shown_as_its_provider_says_once_that_is_known() {
     let house = House::start();
     let mut alice = house.alice();
-    house.other.plan(|plan| plan.userinfo = json!({"email": "al<b>@elsewhere.example", "preferred_username": "al"}));
+    house.other.plan(|plan| {
+        plan.userinfo = json!({"email": "al<b>@elsewhere.example", "preferred_username": "al"})
+    });
     house.link(&mut alice, "other");
     let shown = |alice: &mut Traveller| alice.get(&house.address("/account")).text();
     let page = shown(&mut alice);
-    assert!(page.contains("Identifier there") && page.contains(&format!("<bdi>{SUBJECT}</bdi>")), "{page}");
+    assert!(
+        page.contains("Identifier there") && page.contains(&format!("<bdi>{SUBJECT}</bdi>")),
+        "{page}"
+    );
     house.through(&mut Traveller::new(), "other").unwrap();
     let page = shown(&mut alice);
-    assert!(page.contains("Known there as") && page.contains("<bdi>al&lt;b&gt;@elsewhere.example</bdi>"), "{page}");
+    assert!(
+        page.contains("Known there as")
+            && page.contains("<bdi>al&lt;b&gt;@elsewhere.example</bdi>"),
+        "{page}"
+    );
     assert!(!page.contains(SUBJECT), "{page}");
     // What would hide something, or is too long, is passed over.
-    for email in ["x".repeat(201), String::from("a\u{202e}b@elsewhere.example")] {
-        house.other.plan(|plan| plan.userinfo["email"] = json!(email));
+    for email in [
+        "x".repeat(201),
+        String::from("a\u{202e}b@elsewhere.example"),
+    ] {
+        house
+            .other
+            .plan(|plan| plan.userinfo["email"] = json!(email));
         house.through(&mut Traveller::new(), "other").unwrap();
         let page = shown(&mut alice);
-        assert!(page.contains("<bdi>al</bdi>") && !page.contains(&email), "{page}");
+        assert!(
+            page.contains("<bdi>al</bdi>") && !page.contains(&email),
+            "{page}"
+        );
     }
 }
 
@@ -112,18 +176,31 @@ fn the_operator_is_shown_what_an_issuer_is_called_now() {
     let mut alice = house.alice();
     house.link(&mut alice, "other");
     let shown = || -> Value {
-        let shown = house.gatepost.run_well(&["user", "show", "alice", "--json"], "");
+        let shown = house
+            .gatepost
+            .run_well(&["user", "show", "alice", "--json"], "");
         let mut shown: Value = serde_json::from_str(&shown).unwrap();
         shown["identities"].take()
     };
     let linked = |names: &[&str]| json!([{"issuer": house.other.issuer(), "subject": SUBJECT, "providers": names}]);
     assert_eq!(shown(), linked(&["other"]));
-    let renamed = json!([house.other.registration("another", json!({})), house.other.registration("other", json!({}))]);
-    house.gatepost.apply(&json!({"identity_providers": renamed}));
+    let renamed = json!([
+        house.other.registration("another", json!({})),
+        house.other.registration("other", json!({}))
+    ]);
+    house
+        .gatepost
+        .apply(&json!({"identity_providers": renamed}));
     assert_eq!(shown(), linked(&["another", "other"]));
-    house.gatepost.database.run("DELETE FROM catalogue_entries WHERE name = 'other'");
+    house
+        .gatepost
+        .database
+        .run("DELETE FROM catalogue_entries WHERE name = 'other'");
     assert_eq!(shown(), linked(&["another"]));
-    house.gatepost.database.run("DELETE FROM catalogue_entries WHERE name = 'another'");
+    house
+        .gatepost
+        .database
+        .run("DELETE FROM catalogue_entries WHERE name = 'another'");
     assert_eq!(shown(), linked(&[]));
 }
 
@@ -132,15 +209,32 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     let house = House::start();
     let mut alice = house.alice();
     let (visits, sessions) = (house.up.visits(), house.gatepost.database.count("sessions"));
-    house.gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
-    assert!(!alice.get(&house.address("/account?signed_in=anew")).text().contains("You have signed in again"));
-    // The session that there is will not do, however often one looks; going back to the account changes nothing.
+    assert!(
+        answer.location().starts_with("/login?r="),
+        "{}",
+        answer.location()
+    );
+    assert!(
+        !alice
+            .get(&house.address("/account?signed_in=anew"))
+            .text()
+            .contains("You have signed in again")
+    );
+    // The session that there is will not do, however often one looks; going back to the account
+    // changes nothing.
     let login = house.address(answer.location());
     for _ in 0..2 {
         let page = alice.get(&login);
-        assert!(page.status == 200 && page.text().contains("name=\"password\""), "{}", page.text());
+        assert!(
+            page.status == 200 && page.text().contains("name=\"password\""),
+            "{}",
+            page.text()
+        );
     }
     assert_eq!(alice.get(&house.address("/account")).status, 200);
 
@@ -148,20 +242,38 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     let wrong = sign_in(house.browser(&mut alice), &page, "alice", "wrong");
     assert_eq!((wrong.status, wrong.header("location")), (200, None));
     let answer = sign_in(house.browser(&mut alice), &page, "alice", ALICE_PASSWORD);
-    assert_eq!((answer.status, answer.location()), (303, "/account?signed_in=anew"));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (303, "/account?signed_in=anew")
+    );
     let page = alice.follow(&house.gatepost.base_url, answer);
     assert!(says(&page, "You have signed in again"), "{}", page.text());
-    assert_eq!(house.gatepost.database.count("sessions"), sessions, "the same session, proven anew");
-    assert_eq!(house.up.visits(), visits, "and not a step upstream before that");
+    assert_eq!(
+        house.gatepost.database.count("sessions"),
+        sessions,
+        "the same session, proven anew"
+    );
+    assert_eq!(
+        house.up.visits(),
+        visits,
+        "and not a step upstream before that"
+    );
     house.link(&mut alice, "up");
 
     // Somebody else may sign in there as well, and is who they are.
-    house.gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "other")]);
     let page = alice.get(&house.address(answer.location()));
     let answer = sign_in(house.browser(&mut alice), &page, "bob", BOB_PASSWORD);
     let page = alice.follow(&house.gatepost.base_url, answer);
-    assert!(page.text().contains("Bob") && !page.text().contains("Alice"), "{}", page.text());
+    assert!(
+        page.text().contains("Bob") && !page.text().contains("Alice"),
+        "{}",
+        page.text()
+    );
     let of_bob = format!("linked_identities WHERE sub = '{}'", house.sub("bob"));
     assert_eq!(house.gatepost.database.count(&of_bob), 0);
 }
@@ -172,18 +284,29 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
     let mut alice = house.alice();
     let callback = house.at_the_gate(&mut alice, "up");
     let question = alice.get(&callback);
-    let (offer, token) = (question.fields()["offer"].clone(), question.fields()["form_token"].clone());
+    let (offer, token) = (
+        question.fields()["offer"].clone(),
+        question.fields()["form_token"].clone(),
+    );
     let post = |person: &mut Traveller, offer: &str, token: &str| {
-        let form = [("form_token", token), ("offer", offer), ("decision", "confirm_link")];
+        let form = [
+            ("form_token", token),
+            ("offer", offer),
+            ("decision", "confirm_link"),
+        ];
         let answer = house.browser(person).post("/account", &form);
         assert_eq!(house.links(), 0, "{}", answer.text());
         answer
     };
     let account_token = |person: &mut Traveller| {
-        person.get(&house.address("/account")).attribute("name=\"form_token\"", "value").unwrap()
+        person
+            .get(&house.address("/account"))
+            .attribute("name=\"form_token\"", "value")
+            .unwrap()
     };
 
-    // Bob, with the form as it is, and with a token of a form of his own; alice from another browser.
+    // Bob, with the form as it is, and with a token of a form of his own; alice from another
+    // browser.
     let (mut bob, mut elsewhere) = (house.signed_in("bob", BOB_PASSWORD), house.alice());
     for person in [&mut bob, &mut elsewhere] {
         let own = account_token(person);
@@ -191,7 +314,8 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
             assert!(refuses(&post(person, &offer, token), "nothing was done"));
         }
     }
-    // Alice herself, but for the form: none, another page's, a damaged one; another text under the same token.
+    // Alice herself, but for the form: none, another page's, a damaged one; another text under the
+    // same token.
     let own = account_token(&mut alice);
     let callback = house.at_the_gate(&mut alice, "other");
     let other = alice.get(&callback).fields();
@@ -205,27 +329,52 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
         (&other["offer"], &token),
         (&offer, &other["form_token"]),
     ] {
-        assert!(refuses(&post(&mut alice, offer, token), "nothing was done"), "{offer} {token}");
+        assert!(
+            refuses(&post(&mut alice, offer, token), "nothing was done"),
+            "{offer} {token}"
+        );
     }
     // From another site, or in the address.
-    let form = [("form_token", &*token), ("offer", &offer), ("decision", "confirm_link")];
+    let form = [
+        ("form_token", &*token),
+        ("offer", &offer),
+        ("decision", "confirm_link"),
+    ];
     for origin in ["https://evil.example", "null"] {
-        let answer = house.browser(&mut alice).post_from("/account", &[("Origin", origin)], &form);
+        let answer = house
+            .browser(&mut alice)
+            .post_from("/account", &[("Origin", origin)], &form);
         assert_eq!((answer.status, house.links()), (403, 0));
     }
     let query = crate::support::http::encode(&form);
-    assert_eq!(alice.get(&house.address(&format!("/account?{query}"))).status, 200);
+    assert_eq!(
+        alice
+            .get(&house.address(&format!("/account?{query}")))
+            .status,
+        200
+    );
     assert_eq!(house.links(), 0);
 
     // Asked once more, and answered in a session that was proven anew meanwhile: drawn for another.
     let page = alice.visit(&house.address(&authorize_path("conf1", RP1, &[("prompt", "login")])));
     sign_in(house.browser(&mut alice), &page, "alice", ALICE_PASSWORD);
-    assert!(refuses(&post(&mut alice, &offer, &token), "nothing was done"));
+    assert!(refuses(
+        &post(&mut alice, &offer, &token),
+        "nothing was done"
+    ));
     // Signed out: there is nobody to link it to.
     let callback = house.at_the_gate(&mut alice, "up");
     let question = alice.get(&callback);
-    house.gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
-    assert!(house.confirm(&mut alice, &question).location().starts_with("/login?r="));
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp()");
+    assert!(
+        house
+            .confirm(&mut alice, &question)
+            .location()
+            .starts_with("/login?r=")
+    );
     assert_eq!(house.links(), 0);
 }
 
@@ -241,9 +390,15 @@ fn an_offer_waits_five_minutes_and_only_while_its_provider_stands() {
         document["identity_providers"] = json!([house.up.registration("up", changes)]);
         house.gatepost.apply(&document);
     };
-    for changes in [json!({"enabled": false}), json!({"issuer": house.other.issuer()})] {
+    for changes in [
+        json!({"enabled": false}),
+        json!({"issuer": house.other.issuer()}),
+    ] {
         registered(changes);
-        assert!(refuses(&house.confirm(&mut alice, &question), "not available at the moment"));
+        assert!(refuses(
+            &house.confirm(&mut alice, &question),
+            "not available at the moment"
+        ));
         assert_eq!(house.links(), 0);
     }
     registered(json!({}));
@@ -265,14 +420,28 @@ fn what_was_sealed_for_another_page_is_no_offer_and_an_offer_opens_no_other_page
     // The way to sign in, the way to link: each comes back as what it went for.
     let state = |address: &str| {
         let query = address.split_once('?').unwrap().1;
-        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "state").unwrap().1.into_owned()
+        form_urlencoded::parse(query.as_bytes())
+            .find(|(name, _)| name == "state")
+            .unwrap()
+            .1
+            .into_owned()
     };
-    let opened = alice.get(&house.address(&format!("/external/up/signed-out?state={}", state(&callback))));
+    let opened = alice.get(&house.address(&format!(
+        "/external/up/signed-out?state={}",
+        state(&callback)
+    )));
     assert_eq!(opened.location(), "/logout");
     let before = house.gatepost.database.count("sessions");
     let again = alice.get(&callback);
-    assert!(again.status == 400 && !again.text().contains("confirm_link"), "{}", again.text());
-    assert_eq!((house.links(), house.gatepost.database.count("sessions")), (0, before));
+    assert!(
+        again.status == 400 && !again.text().contains("confirm_link"),
+        "{}",
+        again.text()
+    );
+    assert_eq!(
+        (house.links(), house.gatepost.database.count("sessions")),
+        (0, before)
+    );
 }
 
 #[test]
@@ -284,8 +453,14 @@ fn of_two_who_are_asked_the_first_gets_it_and_the_second_learns_no_name() {
         person.get(&callback)
     };
     let (hers, his) = (asked(&mut alice), asked(&mut bob));
-    assert!(says(&house.confirm(&mut alice, &hers), "is linked. You can sign in"));
-    assert!(says(&house.confirm(&mut alice, &hers), "was linked already"));
+    assert!(says(
+        &house.confirm(&mut alice, &hers),
+        "is linked. You can sign in"
+    ));
+    assert!(says(
+        &house.confirm(&mut alice, &hers),
+        "was linked already"
+    ));
     let answer = house.confirm(&mut bob, &his);
     assert!(
         refuses(&answer, "linked to another account here") && !answer.text().contains("Alice"),
@@ -299,13 +474,26 @@ fn of_two_who_are_asked_the_first_gets_it_and_the_second_learns_no_name() {
         answer.text()
     );
     // Asked once more for the same, alice is told so, and asked nothing.
-    house.gatepost.database.run("UPDATE linked_identities SET issuer = 'https://moved.example'");
+    house
+        .gatepost
+        .database
+        .run("UPDATE linked_identities SET issuer = 'https://moved.example'");
     let callback = house.at_the_gate(&mut alice, "up");
     let issuer = house.up.issuer();
-    house.gatepost.database.run(&format!("UPDATE linked_identities SET issuer = '{issuer}'"));
+    house
+        .gatepost
+        .database
+        .run(&format!("UPDATE linked_identities SET issuer = '{issuer}'"));
     let answer = alice.get(&callback);
-    assert!(says(&answer, "was linked already") && !answer.text().contains("confirm_link"), "{}", answer.text());
-    assert_eq!((house.links(), house.events("identity_linked").len()), (1, 1));
+    assert!(
+        says(&answer, "was linked already") && !answer.text().contains("confirm_link"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        (house.links(), house.events("identity_linked").len()),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -314,23 +502,44 @@ fn a_link_that_fails_there_is_explained_on_the_account_page() {
     let mut alice = house.alice();
     house.other.fault(Place::Discovery, Fault::Status(500));
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "other")]);
-    assert!(refuses(&answer, "not available at the moment"), "{}", answer.text());
+    assert!(
+        refuses(&answer, "not available at the moment"),
+        "{}",
+        answer.text()
+    );
     let cases = [
-        (json!({"code": null, "error": "access_denied", "error_description": "<b>no, Alice</b>"}), "did not finish"),
-        (json!({"code": null, "error": "login_required"}), "did not finish"),
-        (json!({"code": "another code"}), "not available at the moment"),
+        (
+            json!({"code": null, "error": "access_denied", "error_description": "<b>no, Alice</b>"}),
+            "did not finish",
+        ),
+        (
+            json!({"code": null, "error": "login_required"}),
+            "did not finish",
+        ),
+        (
+            json!({"code": "another code"}),
+            "not available at the moment",
+        ),
     ];
     for (callback, sentence) in cases {
         house.up.plan(|plan| plan.callback = callback.clone());
         let callback = house.at_the_gate(&mut alice, "up");
         let answer = alice.get(&callback);
-        assert!(refuses(&answer, sentence) && !answer.text().contains("no, Alice"), "{sentence}: {}", answer.text());
+        assert!(
+            refuses(&answer, sentence) && !answer.text().contains("no, Alice"),
+            "{sentence}: {}",
+            answer.text()
+        );
         assert!(!answer.text().contains("confirm_link"));
     }
     assert_eq!(house.links(), 0);
     let deadline = Instant::now() + Duration::from_secs(10);
     while house.events("identity_link_failed").len() < 4 {
-        assert!(Instant::now() < deadline, "{:?}", house.events("identity_link_failed"));
+        assert!(
+            Instant::now() < deadline,
+            "{:?}",
+            house.events("identity_link_failed")
+        );
         sleep(Duration::from_millis(50));
     }
 }
@@ -342,24 +551,38 @@ fn the_last_way_in_stays() {
     let mut guest = Traveller::new();
     house.through(&mut guest, "up").unwrap();
     let answer = house.unlink(&mut guest, "Sign-in up");
-    assert!(refuses(&answer, "could not sign in any more"), "{}", answer.text());
+    assert!(
+        refuses(&answer, "could not sign in any more"),
+        "{}",
+        answer.text()
+    );
     assert_eq!(house.links(), 1);
     // A second account at a provider that is out of use is no way in.
     house.link(&mut guest, "other");
     let registered = |enabled: bool| {
         let mut document = document();
-        document["identity_providers"] =
-            json!([house.other.registration("other", json!({"provision": false, "enabled": enabled}))]);
+        document["identity_providers"] = json!([house
+            .other
+            .registration("other", json!({"provision": false, "enabled": enabled}))]);
         house.gatepost.apply(&document);
     };
     registered(false);
-    assert!(refuses(&house.unlink(&mut guest, "Sign-in up"), "could not sign in any more"));
+    assert!(refuses(
+        &house.unlink(&mut guest, "Sign-in up"),
+        "could not sign in any more"
+    ));
     registered(true);
 
     // Two at once, each of which leaves the other: one goes.
     let sub: String = {
         let sql = "SELECT DISTINCT sub FROM linked_identities";
-        house.gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
+        house
+            .gatepost
+            .database
+            .client()
+            .query_one(sql, &[])
+            .unwrap()
+            .get(0)
     };
     let (sub, store) = (Subject::new(sub), house.gatepost.database.store());
     let issuers = [house.up.issuer(), house.other.issuer()];
@@ -368,21 +591,48 @@ fn the_last_way_in_stays() {
             let (sub, store, issuers) = (&sub, &store, &issuers);
             scope.spawn(move || {
                 let usable_issuers = Some(&issuers[..]);
-                let link = Link { issuer, upstream_subject: SUBJECT, sub, provider: None };
-                unlink(store, &link, usable_issuers, &AuditEvent { event: "tested", ..AuditEvent::default() }).unwrap()
+                let link = Link {
+                    issuer,
+                    upstream_subject: SUBJECT,
+                    sub,
+                    provider: None,
+                };
+                unlink(
+                    store,
+                    &link,
+                    usable_issuers,
+                    &AuditEvent {
+                        event: "tested",
+                        ..AuditEvent::default()
+                    },
+                )
+                .unwrap()
             })
         };
         let both = issuers.map(unlinked);
         both.map(|one| one.join().unwrap()).into()
     });
-    assert!(outcomes.contains(&Unlinked::Done) && outcomes.contains(&Unlinked::LastWayIn), "{outcomes:?}");
+    assert!(
+        outcomes.contains(&Unlinked::Done) && outcomes.contains(&Unlinked::LastWayIn),
+        "{outcomes:?}"
+    );
     assert_eq!(house.links(), 1);
 
     // With a password every one of them may go.
     let mut alice = house.alice();
-    house.gatepost.database.run(&format!("UPDATE linked_identities SET sub = '{}'", house.sub("alice")));
-    let display_name = if outcomes[0] == Unlinked::Done { "Sign-in other" } else { "Sign-in up" };
-    assert!(says(&house.unlink(&mut alice, display_name), "no longer linked"));
+    house.gatepost.database.run(&format!(
+        "UPDATE linked_identities SET sub = '{}'",
+        house.sub("alice")
+    ));
+    let display_name = if outcomes[0] == Unlinked::Done {
+        "Sign-in other"
+    } else {
+        "Sign-in up"
+    };
+    assert!(says(
+        &house.unlink(&mut alice, display_name),
+        "no longer linked"
+    ));
     assert_eq!(house.links(), 0);
 }
 
@@ -401,20 +651,37 @@ fn await_waiting(house: &House, backend: i32) {
 fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     let house = House::start();
     house.link(&mut house.alice(), "other");
-    let alive = || house.gatepost.database.count("sessions WHERE upstream_subject IS NOT NULL AND ended_at IS NULL");
+    let alive = || {
+        house
+            .gatepost
+            .database
+            .count("sessions WHERE upstream_subject IS NOT NULL AND ended_at IS NULL")
+    };
     let mut other = house.gatepost.database.client();
-    let backend: i32 = other.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let backend: i32 = other
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
 
     // The link goes while somebody comes in by it: they wait, and find it gone.
     let (mut newcomer, mut known) = (Traveller::new(), house.alice());
-    for (case, person) in [("a new session", &mut newcomer), ("a session of their own", &mut known)] {
-        let path = authorize_path("conf1", RP1, &[("acr_values", "idp:other"), ("prompt", "login")]);
+    for (case, person) in [
+        ("a new session", &mut newcomer),
+        ("a session of their own", &mut known),
+    ] {
+        let path = authorize_path(
+            "conf1",
+            RP1,
+            &[("acr_values", "idp:other"), ("prompt", "login")],
+        );
         let request = house.address(&path);
         let answer = person.get(&request);
         let answer = person.follow_until(&request, answer, |next| next.contains("/external/"));
         let callback = answer.location().to_owned();
         let mut unlinking = other.transaction().unwrap();
-        unlinking.execute("DELETE FROM linked_identities", &[]).unwrap();
+        unlinking
+            .execute("DELETE FROM linked_identities", &[])
+            .unwrap();
         let answer = thread::scope(|scope| {
             let back = scope.spawn(|| person.get(&callback));
             await_waiting(&house, backend);
@@ -428,22 +695,40 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
         house.link(&mut house.alice(), "other");
     }
 
-    // Somebody comes in by it while it is unlinked: what the statement could not see yet is ended behind it.
+    // Somebody comes in by it while it is unlinked: what the statement could not see yet is ended
+    // behind it.
     let mut guest = Traveller::new();
     house.through(&mut guest, "other").unwrap();
     let mut coming = other.transaction().unwrap();
-    coming.execute("SELECT FROM linked_identities FOR KEY SHARE", &[]).unwrap();
+    coming
+        .execute("SELECT FROM linked_identities FOR KEY SHARE", &[])
+        .unwrap();
     let issuers = [house.other.issuer()];
-    let (sub, store) = (Subject::new(house.sub("alice")), house.gatepost.database.store());
-    let link = Link { issuer: issuers[0], upstream_subject: SUBJECT, sub: &sub, provider: None };
-    let event = AuditEvent { event: "identity_unlinked", sub: Some(&sub), ..AuditEvent::default() };
+    let (sub, store) = (
+        Subject::new(house.sub("alice")),
+        house.gatepost.database.store(),
+    );
+    let link = Link {
+        issuer: issuers[0],
+        upstream_subject: SUBJECT,
+        sub: &sub,
+        provider: None,
+    };
+    let event = AuditEvent {
+        event: "identity_unlinked",
+        sub: Some(&sub),
+        ..AuditEvent::default()
+    };
     let outcome = thread::scope(|scope| {
         let unlinked = scope.spawn(|| unlink(&store, &link, Some(&issuers), &event).unwrap());
         await_waiting(&house, backend);
         let another = "INSERT INTO sessions SELECT (jsonb_populate_record(s, jsonb_build_object('handle_hash', '\\x00', 'sid', $1::text))).*
                        FROM sessions s WHERE upstream_subject IS NOT NULL AND ended_at IS NULL";
         let sid: String = coming
-            .query_one("SELECT sid FROM sessions WHERE upstream_subject IS NOT NULL AND ended_at IS NULL", &[])
+            .query_one(
+                "SELECT sid FROM sessions WHERE upstream_subject IS NOT NULL AND ended_at IS NULL",
+                &[],
+            )
             .unwrap()
             .get(0);
         let late = Sid::of_day(Sid::new(sid).day().unwrap(), [7; 16]);
@@ -452,36 +737,66 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
         unlinked.join().unwrap()
     });
     assert_eq!((outcome, alive()), (Unlinked::Done, 0));
-    assert_eq!(house.gatepost.database.count("audit_events WHERE event = 'session_ended'"), 2);
+    assert_eq!(
+        house
+            .gatepost
+            .database
+            .count("audit_events WHERE event = 'session_ended'"),
+        2
+    );
 
     // Should that fail, the form that is sent again ends it.
     let mut alice = house.alice();
     house.link(&mut alice, "other");
     let identity = house.identity(&mut alice, "Sign-in other");
     house.unlink(&mut alice, "Sign-in other");
-    house.gatepost.database.run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
     assert!(alive() > 0);
-    let answer = house.post(&mut alice, &[("decision", "unlink"), ("identity", &identity)]);
-    assert!(refuses(&answer, "had ended already") && alive() == 0, "{}", answer.text());
+    let answer = house.post(
+        &mut alice,
+        &[("decision", "unlink"), ("identity", &identity)],
+    );
+    assert!(
+        refuses(&answer, "had ended already") && alive() == 0,
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
 fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     let notified = json!({"backchannel_logout_uri": "https://rp.example/logout"});
     let mapped = json!({"claims": {"name": "name", "nick": "nickname"}});
-    let house = House::start_with(with_clients(document(), &[("told", notified)]), &mapped, &[]);
-    let verified = |name: &str| json!({"email": format!("alice@{name}.example"), "email_verified": true});
+    let house = House::start_with(
+        with_clients(document(), &[("told", notified)]),
+        &mapped,
+        &[],
+    );
+    let verified =
+        |name: &str| json!({"email": format!("alice@{name}.example"), "email_verified": true});
     house.other.plan(|plan| plan.userinfo = verified("other"));
     house.up.plan(|plan| {
         plan.userinfo = verified("up");
-        crate::support::upstream::change(&mut plan.userinfo, &json!({"nick": "Al", "name": "Alice Upstairs"}));
+        crate::support::upstream::change(
+            &mut plan.userinfo,
+            &json!({"nick": "Al", "name": "Alice Upstairs"}),
+        );
     });
     let mut alice = house.alice();
     house.link(&mut alice, "up");
     house.link(&mut alice, "other");
     let claims = || -> Value {
         let sql = "SELECT claims::text FROM users WHERE username = 'alice'";
-        let text: String = house.gatepost.database.client().query_one(sql, &[]).unwrap().get(0);
+        let text: String = house
+            .gatepost
+            .database
+            .client()
+            .query_one(sql, &[])
+            .unwrap()
+            .get(0);
         serde_json::from_str(&text).unwrap()
     };
     assert_eq!(
@@ -495,16 +810,31 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     house.through(&mut through_other, "other").unwrap();
     house.through(&mut through_up, "up").unwrap();
     assert_eq!(
-        (claims()["email"].clone(), claims()["email_verified"].clone()),
+        (
+            claims()["email"].clone(),
+            claims()["email_verified"].clone()
+        ),
         (json!("alice@up.example"), json!(true))
     );
-    assert_eq!((claims()["nickname"].clone(), claims()["name"].clone()), (json!("Al"), json!("Alice Upstairs")));
+    assert_eq!(
+        (claims()["nickname"].clone(), claims()["name"].clone()),
+        (json!("Al"), json!("Alice Upstairs"))
+    );
     let tokens = [&mut through_up, &mut through_other].map(|person| house.tokens(person));
-    assert_eq!(through_up.get(&house.address(&authorize_path("told", RP1, &[]))).status, 303);
-    let named = "UPDATE users SET claims = claims || '{\"name\": \"Alice\"}' WHERE username = 'alice'";
+    assert_eq!(
+        through_up
+            .get(&house.address(&authorize_path("told", RP1, &[])))
+            .status,
+        303
+    );
+    let named =
+        "UPDATE users SET claims = claims || '{\"name\": \"Alice\"}' WHERE username = 'alice'";
     house.gatepost.database.run(named);
 
-    let (others, mut bob) = (house.identity(&mut alice, "Sign-in other"), house.signed_in("bob", BOB_PASSWORD));
+    let (others, mut bob) = (
+        house.identity(&mut alice, "Sign-in other"),
+        house.signed_in("bob", BOB_PASSWORD),
+    );
     let theirs = house.identity(&mut alice, "Sign-in up");
     for identity in [&*theirs, &others, "unknown", &house.sub("alice")] {
         let answer = house.post(&mut bob, &[("decision", "unlink"), ("identity", identity)]);
@@ -512,27 +842,52 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     }
     // Alice's own, but not from her form.
     for token in ["", "forged", "AAAA"] {
-        let form = [("form_token", token), ("decision", "unlink"), ("identity", &*theirs)];
-        assert!(refuses(&house.browser(&mut alice).post("/account", &form), "nothing was done"));
+        let form = [
+            ("form_token", token),
+            ("decision", "unlink"),
+            ("identity", &*theirs),
+        ];
+        assert!(refuses(
+            &house.browser(&mut alice).post("/account", &form),
+            "nothing was done"
+        ));
     }
-    assert_eq!((house.links(), house.events("identity_unlinked").len()), (2, 0));
+    assert_eq!(
+        (house.links(), house.events("identity_unlinked").len()),
+        (2, 0)
+    );
 
-    assert!(says(&house.unlink(&mut alice, "Sign-in up"), "no longer linked"));
+    assert!(says(
+        &house.unlink(&mut alice, "Sign-in up"),
+        "no longer linked"
+    ));
     assert_eq!(house.links(), 1);
     assert!(
         !house.is_signed_in(&mut through_up)
             && house.is_signed_in(&mut through_other)
             && house.is_signed_in(&mut alice)
     );
-    let alive = tokens.map(|tokens| userinfo(&house.gatepost, text(&tokens, "access_token")).status);
+    let alive =
+        tokens.map(|tokens| userinfo(&house.gatepost, text(&tokens, "access_token")).status);
     assert_eq!(alive, [401, 200]);
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE c.client_id = 'told' AND s.ended_at IS NOT NULL \
                AND (c.due_at IS NOT NULL OR c.tries > 0)";
     assert_eq!(house.gatepost.database.count(due), 1);
-    assert_eq!((claims().get("nickname"), claims()["name"].clone()), (None, json!("Alice")), "what is hers is kept");
-    assert_eq!((claims().get("email"), claims().get("email_verified")), (None, None), "the other one verified another");
+    assert_eq!(
+        (claims().get("nickname"), claims()["name"].clone()),
+        (None, json!("Alice")),
+        "what is hers is kept"
+    );
+    assert_eq!(
+        (claims().get("email"), claims().get("email_verified")),
+        (None, None),
+        "the other one verified another"
+    );
     let detail = json!({"by": "user", "issuer": house.up.issuer(), "upstream_subject": SUBJECT});
-    assert_eq!(house.events("identity_unlinked"), std::slice::from_ref(&detail));
+    assert_eq!(
+        house.events("identity_unlinked"),
+        std::slice::from_ref(&detail)
+    );
     assert_eq!(house.events("session_ended"), [detail]);
 
     // In the session that came through it, unlinking is signing out.

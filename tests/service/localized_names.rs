@@ -15,7 +15,10 @@ fn registered() -> Value {
             client["client_name#de"] = json!("Zweiter Laden");
             client["client_name#ja-JP"] = json!("二号店");
             client["scope"] = json!("openid profile orders.read");
-            client["grant_types"].as_array_mut().unwrap().push(json!(DEVICE_CODE));
+            client["grant_types"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!(DEVICE_CODE));
         }
         if client["client_id"] == TV {
             client["client_name#de"] = json!("Fernseher");
@@ -35,48 +38,103 @@ fn registered() -> Value {
 fn shows(page: &Answer, shown: &[&str], hidden: &[&str]) {
     let text = page.text();
     assert_eq!(page.status, 200, "{text}");
-    assert!(shown.iter().all(|words| text.contains(words)), "{shown:?}: {text}");
-    assert!(!hidden.iter().any(|words| text.contains(words)), "{hidden:?}: {text}");
+    assert!(
+        shown.iter().all(|words| text.contains(words)),
+        "{shown:?}: {text}"
+    );
+    assert!(
+        !hidden.iter().any(|words| text.contains(words)),
+        "{hidden:?}: {text}"
+    );
 }
 
 #[test]
 fn every_page_names_clients_and_scopes_in_its_own_language() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let path = |ui_locales: &str, more: &[(&str, &str)]| {
-        let usual = [("scope", "openid profile orders.read"), ("ui_locales", ui_locales)];
+        let usual = [
+            ("scope", "openid profile orders.read"),
+            ("ui_locales", ui_locales),
+        ];
         authorize_path("conf2", RP2, &[&usual, more].concat())
     };
     let mut browser = gatepost.browser();
-    shows(&browser.visit(&path("de", &[])), &["Zweiter Laden"], &["Second shop"]);
+    shows(
+        &browser.visit(&path("de", &[])),
+        &["Zweiter Laden"],
+        &["Second shop"],
+    );
     let mut browser = signed_in(&gatepost);
-    shows(&browser.visit(&path("de", &[("prompt", "select_account")])), &["Zweiter Laden"], &["Second shop"]);
-    let german = ["Zweiter Laden", "Bestellungen lesen", "Alle Ihre Bestellungen."];
+    shows(
+        &browser.visit(&path("de", &[("prompt", "select_account")])),
+        &["Zweiter Laden"],
+        &["Second shop"],
+    );
+    let german = [
+        "Zweiter Laden",
+        "Bestellungen lesen",
+        "Alle Ihre Bestellungen.",
+    ];
     let plain = ["Second shop", "Read orders", "Every order of yours."];
     shows(&browser.visit(&path("de-CH", &[])), &german, &plain);
     shows(&browser.visit(&path("en", &[])), &plain, &german);
     // Where one name is not there in a language, the one without a tag is.
-    shows(&browser.visit(&path("ja", &[])), &["二号店", "Read orders"], &["Second shop", "Bestellungen"]);
+    shows(
+        &browser.visit(&path("ja", &[])),
+        &["二号店", "Read orders"],
+        &["Second shop", "Bestellungen"],
+    );
 
     let page = browser.visit(&path("de", &[]));
-    assert_eq!(decide(&mut browser, &page, "allow", &["profile", "orders.read"], true).status, 303);
-    shows(&browser.get("/account?ui_locales=de"), &german[..2], &plain[..2]);
+    assert_eq!(
+        decide(
+            &mut browser,
+            &page,
+            "allow",
+            &["profile", "orders.read"],
+            true
+        )
+        .status,
+        303
+    );
+    shows(
+        &browser.get("/account?ui_locales=de"),
+        &german[..2],
+        &plain[..2],
+    );
     let page = browser.get("/account?ui_locales=de");
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let form = [("form_token", token.as_str()), ("decision", "withdraw"), ("client_id", "conf2")];
-    shows(&browser.post("/account?ui_locales=de", &form), &["Zweiter Laden"], &["Second shop"]);
+    let form = [
+        ("form_token", token.as_str()),
+        ("decision", "withdraw"),
+        ("client_id", "conf2"),
+    ];
+    shows(
+        &browser.post("/account?ui_locales=de", &form),
+        &["Zweiter Laden"],
+        &["Second shop"],
+    );
 
     let device = start(&gatepost, TV, &[("scope", "openid orders.read")]);
-    browser.headers.push((String::from("Accept-Language"), String::from("de")));
+    browser
+        .headers
+        .push((String::from("Accept-Language"), String::from("de")));
     shows(
         &enter(&mut browser, user_code(&device)),
         &["Fernseher", "Bestellungen lesen"],
         &["Television", "Read orders"],
     );
     let mut stranger = gatepost.browser();
-    stranger.headers.push((String::from("Accept-Language"), String::from("de")));
+    stranger
+        .headers
+        .push((String::from("Accept-Language"), String::from("de")));
     let page = enter(&mut stranger, user_code(&device));
     shows(&page, &["Fernseher"], &["Television"]);
-    shows(&sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD), &["Fernseher"], &["Television"]);
+    shows(
+        &sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD),
+        &["Fernseher"],
+        &["Television"],
+    );
 }
 
 #[test]
@@ -85,20 +143,43 @@ fn names_in_other_languages_come_back_from_an_export_and_are_planned_one_by_one(
     gatepost.apply(&registered());
     let exported = gatepost.run_well(&["export"], "");
     let mut document: Value = serde_json::from_str(&exported).unwrap();
-    let client = document["clients"].as_array_mut().unwrap().iter_mut().find(|client| client["client_id"] == "conf2");
+    let client = document["clients"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .find(|client| client["client_id"] == "conf2");
     let client = client.unwrap();
-    assert_eq!((&client["client_name#de"], &client["client_name#ja-JP"]), (&json!("Zweiter Laden"), &json!("二号店")));
-    assert_eq!(gatepost.run(&["plan", "-"], &exported).status.code(), Some(0));
+    assert_eq!(
+        (&client["client_name#de"], &client["client_name#ja-JP"]),
+        (&json!("Zweiter Laden"), &json!("二号店"))
+    );
+    assert_eq!(
+        gatepost.run(&["plan", "-"], &exported).status.code(),
+        Some(0)
+    );
     client["client_name#de"] = json!("Neuer Laden");
     client.as_object_mut().unwrap().remove("client_name#ja-JP");
     let plan = gatepost.run(&["plan", "-"], &document.to_string());
     let plan = (plan.status.code(), String::from_utf8(plan.stdout).unwrap());
-    assert!(plan.0 == Some(3) && plan.1.contains("client_name#de") && plan.1.contains("client_name#ja-JP"), "{plan:?}");
+    assert!(
+        plan.0 == Some(3)
+            && plan.1.contains("client_name#de")
+            && plan.1.contains("client_name#ja-JP"),
+        "{plan:?}"
+    );
     gatepost.apply(&document);
-    assert_eq!(gatepost.run(&["plan", "-"], &document.to_string()).status.code(), Some(0));
+    assert_eq!(
+        gatepost
+            .run(&["plan", "-"], &document.to_string())
+            .status
+            .code(),
+        Some(0)
+    );
     gatepost.serve();
     shows(
-        &gatepost.browser().visit(&authorize_path("conf2", RP2, &[("ui_locales", "de")])),
+        &gatepost
+            .browser()
+            .visit(&authorize_path("conf2", RP2, &[("ui_locales", "de")])),
         &["Neuer Laden"],
         &["Zweiter Laden"],
     );

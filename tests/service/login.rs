@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::flow::{authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo};
+use crate::support::flow::{
+    authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 
@@ -12,10 +14,28 @@ fn path(changes: &[(&str, &str)]) -> String {
 
 /// The sign-in page again, and nobody signed in.
 fn is_the_page_again(answer: &Answer, browser: &mut Browser, what: &str) {
-    assert_eq!((answer.status, answer.header("location")), (200, None), "{what}");
-    assert!(answer.text().contains("name=\"password\""), "{what}: {}", answer.text());
-    assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.contains("session")), "{what}");
-    assert_eq!(browser.get(&path(&[("prompt", "none")])).query()["error"], "login_required", "{what}");
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (200, None),
+        "{what}"
+    );
+    assert!(
+        answer.text().contains("name=\"password\""),
+        "{what}: {}",
+        answer.text()
+    );
+    assert!(
+        !answer
+            .headers_named("set-cookie")
+            .iter()
+            .any(|cookie| cookie.contains("session")),
+        "{what}"
+    );
+    assert_eq!(
+        browser.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required",
+        "{what}"
+    );
 }
 
 fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
@@ -48,10 +68,19 @@ fn every_way_to_fail_looks_the_same() {
         is_the_page_again(&answer, &mut browser, username);
         let sealed = answer.action().split_once("?r=").unwrap().1.to_owned();
         let own = [token(&answer), sealed, username.to_owned()];
-        let text = own.iter().fold(answer.without_challenge(), |text, own| text.replace(own.as_str(), "*"));
-        let headers: Vec<_> =
-            answer.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id").cloned().collect();
-        assert!(text.contains("The user name or the password is not correct"), "{text}");
+        let text = own.iter().fold(answer.without_challenge(), |text, own| {
+            text.replace(own.as_str(), "*")
+        });
+        let headers: Vec<_> = answer
+            .headers
+            .iter()
+            .filter(|(name, _)| name != "date" && name != "x-request-id")
+            .cloned()
+            .collect();
+        assert!(
+            text.contains("The user name or the password is not correct"),
+            "{text}"
+        );
         assert!(!text.contains(password) || password.len() < 2, "{text}");
         seen.push((text, headers));
     }
@@ -68,22 +97,55 @@ fn missing_fields_are_asked_for_by_name() {
     let token = token(&page);
     for (form, expected) in [
         (vec![], "Enter your user name."),
-        (vec![("username", ""), ("password", "")], "Enter your password."),
-        (vec![("username", "alice"), ("password", "")], "Enter your password."),
-        (vec![("username", ""), ("password", ALICE_PASSWORD)], "Enter your user name."),
+        (
+            vec![("username", ""), ("password", "")],
+            "Enter your password.",
+        ),
+        (
+            vec![("username", "alice"), ("password", "")],
+            "Enter your password.",
+        ),
+        (
+            vec![("username", ""), ("password", ALICE_PASSWORD)],
+            "Enter your user name.",
+        ),
     ] {
-        let answer = post(&mut browser, &page, &[&[("form_token", token.as_str())], &form[..]].concat());
+        let answer = post(
+            &mut browser,
+            &page,
+            &[&[("form_token", token.as_str())], &form[..]].concat(),
+        );
         assert!(answer.text().contains(expected), "{form:?}");
         is_the_page_again(&answer, &mut browser, expected);
     }
     for form in [
-        vec![("username", "alice"), ("username", "alice"), ("password", ALICE_PASSWORD)],
-        vec![("username", "alice"), ("password", ALICE_PASSWORD), ("password", "x")],
-        vec![("username", "alice"), ("password", ALICE_PASSWORD), ("decision", "allow")],
+        vec![
+            ("username", "alice"),
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+        ],
+        vec![
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+            ("password", "x"),
+        ],
+        vec![
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+            ("decision", "allow"),
+        ],
         vec![("username", "alice"), ("password", "a\0b")],
     ] {
-        let answer = post(&mut browser, &page, &[&[("form_token", token.as_str())], &form[..]].concat());
-        assert_eq!((answer.status, answer.header("location")), (400, None), "{form:?}");
+        let answer = post(
+            &mut browser,
+            &page,
+            &[&[("form_token", token.as_str())], &form[..]].concat(),
+        );
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (400, None),
+            "{form:?}"
+        );
     }
 }
 
@@ -93,12 +155,28 @@ fn cancelling_tells_the_client() {
     for (mode, place) in [("query", '?'), ("fragment", '#')] {
         let mut browser = gatepost.browser();
         let page = browser.visit(&path(&[("response_mode", mode)]));
-        let form = [("form_token", token(&page)), ("decision", String::from("cancel"))];
+        let form = [
+            ("form_token", token(&page)),
+            ("decision", String::from("cancel")),
+        ];
         let form = form.each_ref().map(|(name, value)| (*name, value.as_str()));
         let answer = post(&mut browser, &page, &form);
-        assert!(answer.location().starts_with(&format!("{RP1}{place}error=access_denied&")), "{}", answer.location());
-        let got = if place == '?' { answer.query() } else { answer.fragment() };
-        assert_eq!((got["state"].as_str(), &got["iss"]), ("the-state", &gatepost.base_url));
+        assert!(
+            answer
+                .location()
+                .starts_with(&format!("{RP1}{place}error=access_denied&")),
+            "{}",
+            answer.location()
+        );
+        let got = if place == '?' {
+            answer.query()
+        } else {
+            answer.fragment()
+        };
+        assert_eq!(
+            (got["state"].as_str(), &got["iss"]),
+            ("the-state", &gatepost.base_url)
+        );
     }
     // Without the form's token nobody can cancel for somebody else.
     let mut browser = gatepost.browser();
@@ -116,24 +194,61 @@ fn a_form_counts_only_with_the_token_of_its_request_and_browser() {
     let other_browser = token(&attacker.visit(&path(&[])));
     let right = token(&page);
     let cut = &right[..right.len() - 1];
-    for wrong in ["", "x", "=", "%00", cut, &right.to_uppercase(), &other_request, &other_browser, &format!("{right}A")]
-    {
-        let form = [("form_token", wrong), ("username", "alice"), ("password", ALICE_PASSWORD)];
+    for wrong in [
+        "",
+        "x",
+        "=",
+        "%00",
+        cut,
+        &right.to_uppercase(),
+        &other_request,
+        &other_browser,
+        &format!("{right}A"),
+    ] {
+        let form = [
+            ("form_token", wrong),
+            ("username", "alice"),
+            ("password", ALICE_PASSWORD),
+        ];
         let answer = post(&mut victim, &page, &form);
         is_the_page_again(&answer, &mut victim, wrong);
         assert!(answer.text().contains("no longer up to date"), "{wrong}");
     }
-    let answer = post(&mut victim, &page, &[("username", "alice"), ("password", ALICE_PASSWORD)]);
+    let answer = post(
+        &mut victim,
+        &page,
+        &[("username", "alice"), ("password", ALICE_PASSWORD)],
+    );
     is_the_page_again(&answer, &mut victim, "no token");
     // The attacker's page and token, sent by the victim's browser, sign nobody in.
     let attackers = attacker.visit(&path(&[]));
-    let form = [("form_token", other_browser.as_str()), ("username", "bob"), ("password", BOB_PASSWORD)];
-    is_the_page_again(&post(&mut victim, &attackers, &form), &mut victim, "login CSRF");
+    let form = [
+        ("form_token", other_browser.as_str()),
+        ("username", "bob"),
+        ("password", BOB_PASSWORD),
+    ];
+    is_the_page_again(
+        &post(&mut victim, &attackers, &form),
+        &mut victim,
+        "login CSRF",
+    );
     let mut without_cookies = gatepost.browser();
-    let form = [("form_token", right.as_str()), ("username", "alice"), ("password", ALICE_PASSWORD)];
-    is_the_page_again(&post(&mut without_cookies, &page, &form), &mut without_cookies, "no cookie");
+    let form = [
+        ("form_token", right.as_str()),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+    ];
+    is_the_page_again(
+        &post(&mut without_cookies, &page, &form),
+        &mut without_cookies,
+        "no cookie",
+    );
     // And the page that came back can be used.
-    assert!(sign_in(&mut victim, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+    assert!(
+        sign_in(&mut victim, &page, "alice", ALICE_PASSWORD)
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
@@ -142,7 +257,11 @@ fn a_form_sent_from_elsewhere_is_forbidden() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let token = token(&page);
-    let form = [("form_token", token.as_str()), ("username", "alice"), ("password", ALICE_PASSWORD)];
+    let form = [
+        ("form_token", token.as_str()),
+        ("username", "alice"),
+        ("password", ALICE_PASSWORD),
+    ];
     let own = gatepost.base_url.clone();
     let (port, upper) = (format!("{own}1"), own.to_uppercase());
     for headers in [
@@ -155,21 +274,35 @@ fn a_form_sent_from_elsewhere_is_forbidden() {
         vec![("Sec-Fetch-Site", "cross-site")],
         vec![("Sec-Fetch-Site", "same-site")],
         vec![("Origin", own.as_str()), ("Sec-Fetch-Site", "cross-site")],
-        vec![("Origin", "https://evil.example"), ("Sec-Fetch-Site", "same-origin")],
+        vec![
+            ("Origin", "https://evil.example"),
+            ("Sec-Fetch-Site", "same-origin"),
+        ],
     ] {
         let answer = browser.post_from(&page.action(), &headers, &form);
         answer.assert_error_page(403, "GP1009", &format!("{headers:?}"));
         assert_eq!(answer.headers_named("set-cookie").len(), 0);
     }
     for content_type in ["application/json", "text/plain", "multipart/form-data"] {
-        let cookies: Vec<String> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = browser
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let cookies = cookies.join("; ");
         let headers = [("Content-Type", content_type), ("Cookie", cookies.as_str())];
-        let answer = gatepost.connect().send("POST", &page.action(), &headers, b"username=alice");
+        let answer = gatepost
+            .connect()
+            .send("POST", &page.action(), &headers, b"username=alice");
         answer.assert_error_page(415, "GP1005", content_type);
     }
     // A browser that says nothing is judged by the token alone.
-    assert!(browser.post_from(&page.action(), &[], &form).query().contains_key("code"));
+    assert!(
+        browser
+            .post_from(&page.action(), &[], &form)
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
@@ -182,19 +315,35 @@ fn a_sign_in_never_takes_over_what_was_in_the_cookie_jar() {
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let first = browser.cookies.clone();
     // Session and state; and the value of before is drawn anew, with whom this browser signed in.
-    assert!(first.len() == 3 && before.iter().all(|(name, value)| first[name] != *value), "{first:?}");
+    assert!(
+        first.len() == 3 && before.iter().all(|(name, value)| first[name] != *value),
+        "{first:?}"
+    );
     // Whoever planted the pre-session value has nothing.
     let mut planter = gatepost.browser();
     planter.cookies = before;
-    assert_eq!(planter.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        planter.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
 
     // Signing in again gives a new handle, and the old one is dead.
     let page = browser.visit(&path(&[("prompt", "login")]));
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(browser.cookies.iter().all(|(name, value)| first[name] != *value), "{:?}", browser.cookies);
+    assert!(
+        browser
+            .cookies
+            .iter()
+            .all(|(name, value)| first[name] != *value),
+        "{:?}",
+        browser.cookies
+    );
     let mut thief = gatepost.browser();
     thief.cookies = first;
-    assert_eq!(thief.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        thief.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
     code(&mut browser, &path(&[("prompt", "none")]));
 }
 
@@ -211,12 +360,24 @@ fn signing_in_as_somebody_else_ends_the_first_session() {
     let subject = |tokens: &serde_json::Value| decode_jwt(tokens["id_token"].as_str().unwrap()).1;
     assert_ne!(subject(&bob)["sub"], subject(&tokens)["sub"]);
     assert_ne!(subject(&bob)["sid"], subject(&tokens)["sid"]);
-    assert_eq!(userinfo(&gatepost, tokens["access_token"].as_str().unwrap()).status, 401);
-    assert_eq!(redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
-    assert_eq!(userinfo(&gatepost, bob["access_token"].as_str().unwrap()).status, 200);
+    assert_eq!(
+        userinfo(&gatepost, tokens["access_token"].as_str().unwrap()).status,
+        401
+    );
+    assert_eq!(
+        redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        userinfo(&gatepost, bob["access_token"].as_str().unwrap()).status,
+        200
+    );
     let mut left_behind = gatepost.browser();
     left_behind.cookies = alice;
-    assert_eq!(left_behind.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        left_behind.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
 }
 
 #[test]
@@ -235,13 +396,20 @@ fn the_address_of_a_page_means_nothing_in_another_browser() {
         for form in [
             vec![],
             vec![("decision", "allow")],
-            vec![("form_token", "x"), ("decision", "allow"), ("scope", "profile")],
+            vec![
+                ("form_token", "x"),
+                ("decision", "allow"),
+                ("scope", "profile"),
+            ],
         ] {
             let got = other.post(&address, &form);
             let got = other.follow(got);
             is_the_page_again(&got, &mut other, &address);
         }
-        let form = [("form_token", token(&consent)), ("decision", String::from("allow"))];
+        let form = [
+            ("form_token", token(&consent)),
+            ("decision", String::from("allow")),
+        ];
         let form = form.each_ref().map(|(name, value)| (*name, value.as_str()));
         let got = other.post(&address, &form);
         let got = other.follow(got);
@@ -262,18 +430,38 @@ fn an_address_that_was_tampered_with_is_not_valid() {
         bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
         String::from_utf8(bytes).unwrap()
     };
-    let mut wrong = vec![String::new(), String::from("x"), issued, token(&page), sealed[1..].to_owned()];
-    wrong.extend([sealed[..sealed.len() - 4].to_owned(), format!("{sealed}AAAA"), format!("{sealed}.")]);
+    let mut wrong = vec![
+        String::new(),
+        String::from("x"),
+        issued,
+        token(&page),
+        sealed[1..].to_owned(),
+    ];
+    wrong.extend([
+        sealed[..sealed.len() - 4].to_owned(),
+        format!("{sealed}AAAA"),
+        format!("{sealed}."),
+    ]);
     wrong.extend([0, 1, 5, 20, sealed.len() / 2, sealed.len() - 5].map(flipped));
     for page in ["/login", "/consent"] {
         for sealed in &wrong {
-            browser.get(&format!("{page}?r={sealed}")).assert_error_page(400, "GP1504", sealed);
-            browser.post(&format!("{page}?r={sealed}"), &[]).assert_error_page(400, "GP1504", sealed);
+            browser
+                .get(&format!("{page}?r={sealed}"))
+                .assert_error_page(400, "GP1504", sealed);
+            browser
+                .post(&format!("{page}?r={sealed}"), &[])
+                .assert_error_page(400, "GP1504", sealed);
         }
         browser.get(page).assert_error_page(400, "GP1504", "no r");
-        browser.get(&format!("{page}?r={sealed}&r={sealed}")).assert_error_page(400, "GP1002", "twice");
-        browser.get(&format!("{page}?r={}", "A".repeat(8_193))).assert_error_page(400, "GP1003", "long");
-        browser.get(&format!("{page}?r=%FF")).assert_error_page(400, "GP1001", "bytes");
+        browser
+            .get(&format!("{page}?r={sealed}&r={sealed}"))
+            .assert_error_page(400, "GP1002", "twice");
+        browser
+            .get(&format!("{page}?r={}", "A".repeat(8_193)))
+            .assert_error_page(400, "GP1003", "long");
+        browser
+            .get(&format!("{page}?r=%FF"))
+            .assert_error_page(400, "GP1001", "bytes");
     }
 }
 
@@ -283,12 +471,22 @@ fn a_page_can_be_used_for_an_hour() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     gatepost.travel(3_590);
-    assert!(browser.visit(&page.action()).text().contains("name=\"password\""));
+    assert!(
+        browser
+            .visit(&page.action())
+            .text()
+            .contains("name=\"password\"")
+    );
     gatepost.travel(10);
-    browser.get(&page.action()).assert_error_page(400, "GP1503", "expired");
+    browser
+        .get(&page.action())
+        .assert_error_page(400, "GP1503", "expired");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     answer.assert_error_page(400, "GP1503", "expired");
-    assert_eq!(browser.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        browser.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
 }
 
 #[test]
@@ -298,9 +496,16 @@ fn a_session_lasts_ten_hours_however_often_one_signs_in() {
     gatepost.travel(35_990);
     code(&mut browser, &path(&[("prompt", "none")]));
     gatepost.travel(10);
-    assert_eq!(browser.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        browser.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
     let page = browser.visit(&path(&[]));
-    assert!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+    assert!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
@@ -314,7 +519,11 @@ fn user_names_are_compared_in_one_canonical_form() {
     let x = "x".repeat(60);
     for (typed, password, gets_in) in [
         ("ALICE", ALICE_PASSWORD, true),
-        ("\u{ff41}\u{ff4c}\u{ff49}\u{ff43}\u{ff45}", ALICE_PASSWORD, true),
+        (
+            "\u{ff41}\u{ff4c}\u{ff49}\u{ff43}\u{ff45}",
+            ALICE_PASSWORD,
+            true,
+        ),
         ("jos\u{e9}", BOB_PASSWORD, true),
         ("JOSE\u{301}", BOB_PASSWORD, true),
         ("jose", BOB_PASSWORD, false),
@@ -332,14 +541,23 @@ fn user_names_are_compared_in_one_canonical_form() {
         let mut browser = gatepost.browser();
         let page = browser.visit(&path(&[]));
         let answer = sign_in(&mut browser, &page, typed, password);
-        assert_eq!(answer.header("location").is_some(), gets_in, "{typed:?}: {}", answer.text());
+        assert_eq!(
+            answer.header("location").is_some(),
+            gets_in,
+            "{typed:?}: {}",
+            answer.text()
+        );
         if !gets_in {
             is_the_page_again(&answer, &mut browser, typed);
         }
     }
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
-    sign_in(&mut browser, &page, &"u".repeat(257), "x").assert_error_page(400, "GP1003", "long name");
+    sign_in(&mut browser, &page, &"u".repeat(257), "x").assert_error_page(
+        400,
+        "GP1003",
+        "long name",
+    );
 }
 
 #[test]
@@ -381,9 +599,17 @@ fn going_back_to_the_page_of_a_fresh_sign_in_signs_nobody_in() {
         let mut browser = signed_in(&gatepost);
         let address = browser.get(&path(&[(name, value)])).location().to_owned();
         let page = browser.get(&address);
-        assert!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+        assert!(
+            sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
+                .query()
+                .contains_key("code")
+        );
         let again = browser.get(&address);
-        assert_eq!((again.status, again.header("location")), (200, None), "{name}");
+        assert_eq!(
+            (again.status, again.header("location")),
+            (200, None),
+            "{name}"
+        );
         assert!(again.text().contains("name=\"password\""), "{name}");
         let consent = browser.visit(&address.replace("/login?", "/consent?"));
         assert!(consent.text().contains("name=\"password\""), "{name}");
@@ -397,11 +623,21 @@ fn head_answers_no_client() {
     let address = browser.get(&path(&[])).location().to_owned();
     let page = browser.get(&address);
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    let cookies: Vec<String> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let cookies: Vec<String> = browser
+        .cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     let cookies = cookies.join("; ");
     for address in [address.clone(), address.replace("/login?", "/consent?")] {
-        let answer = gatepost.connect().send("HEAD", &address, &[("Cookie", &cookies)], b"");
-        assert_eq!((answer.status, answer.header("location")), (204, None), "{address}");
+        let answer = gatepost
+            .connect()
+            .send("HEAD", &address, &[("Cookie", &cookies)], b"");
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (204, None),
+            "{address}"
+        );
     }
     assert!(browser.get(&address).query().contains_key("code"));
 }
@@ -412,13 +648,28 @@ fn after_a_password_change_the_new_password_works_at_once_and_old_sessions_end()
     let mut old = signed_in(&gatepost);
     let sealed_before = code(&mut old, &path(&[]));
     gatepost.run_well(&["user", "password", "alice"], "another long password\n");
-    assert_eq!(old.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
-    assert_eq!(redeem(&gatepost, &sealed_before).json()["error"], "invalid_grant");
+    assert_eq!(
+        old.get(&path(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
+    assert_eq!(
+        redeem(&gatepost, &sealed_before).json()["error"],
+        "invalid_grant"
+    );
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let answer = sign_in(&mut browser, &page, "alice", "another long password");
     let tokens = redeem(&gatepost, &answer.query()["code"]);
     assert_eq!(tokens.status, 200, "{}", tokens.text());
-    assert_eq!(userinfo(&gatepost, tokens.json()["access_token"].as_str().unwrap()).status, 200);
-    assert_eq!(browser.get(&path(&[("prompt", "none")])).query().get("error"), None);
+    assert_eq!(
+        userinfo(&gatepost, tokens.json()["access_token"].as_str().unwrap()).status,
+        200
+    );
+    assert_eq!(
+        browser
+            .get(&path(&[("prompt", "none")]))
+            .query()
+            .get("error"),
+        None
+    );
 }

@@ -8,7 +8,9 @@ use crate::support::waiting::until_served;
 /// A browser behind the trusted proxy, at an address of its own.
 fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("X-Forwarded-For"), address.to_owned()));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), address.to_owned()));
     browser
 }
 
@@ -24,16 +26,34 @@ fn attempt(browser: &mut Browser, username: &str, password: &str) -> Answer {
 
 fn fail(browser: &mut Browser, username: &str, times: usize) {
     for _ in 0..times {
-        assert_eq!(attempt(browser, username, "wrong").status, 200, "{username}");
+        assert_eq!(
+            attempt(browser, username, "wrong").status,
+            200,
+            "{username}"
+        );
     }
 }
 
 fn is_told_to_wait(answer: &Answer) {
-    assert_eq!((answer.status, answer.header("location")), (429, None), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (429, None),
+        "{}",
+        answer.text()
+    );
     let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=600).contains(&seconds), "{seconds}");
-    assert!(answer.text().contains("too many failed attempts"), "{}", answer.text());
-    assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.contains("session")));
+    assert!(
+        answer.text().contains("too many failed attempts"),
+        "{}",
+        answer.text()
+    );
+    assert!(
+        !answer
+            .headers_named("set-cookie")
+            .iter()
+            .any(|cookie| cookie.contains("session"))
+    );
 }
 
 #[test]
@@ -46,20 +66,47 @@ fn ten_wrong_passwords_make_their_source_wait_and_nobody_else() {
     is_told_to_wait(&attempt(&mut attacker, "ALICE", ALICE_PASSWORD));
     is_told_to_wait(&attempt(&mut attacker, "\u{ff41}lice", ALICE_PASSWORD));
     // What stands left of the last untrusted address is the attacker's own invention.
-    is_told_to_wait(&attempt(&mut browser_at(&gatepost, "203.0.113.9, 192.0.2.7"), "alice", ALICE_PASSWORD));
-    is_told_to_wait(&attempt(&mut browser_at(&gatepost, "x, 192.0.2.7, 127.0.0.1"), "alice", ALICE_PASSWORD));
+    is_told_to_wait(&attempt(
+        &mut browser_at(&gatepost, "203.0.113.9, 192.0.2.7"),
+        "alice",
+        ALICE_PASSWORD,
+    ));
+    is_told_to_wait(&attempt(
+        &mut browser_at(&gatepost, "x, 192.0.2.7, 127.0.0.1"),
+        "alice",
+        ALICE_PASSWORD,
+    ));
     // An account that does not exist is treated like one that does.
     fail(&mut attacker, "nobody", 10);
     is_told_to_wait(&attempt(&mut attacker, "nobody", "wrong"));
     // Neither the other account, nor another source, nor the live session is concerned.
     assert_eq!(attempt(&mut attacker, "bob", BOB_PASSWORD).status, 303);
-    assert_eq!(attempt(&mut browser_at(&gatepost, "192.0.2.8"), "alice", ALICE_PASSWORD).status, 303);
-    code(&mut alice, &authorize_path("conf1", RP1, &[("prompt", "none")]));
+    assert_eq!(
+        attempt(
+            &mut browser_at(&gatepost, "192.0.2.8"),
+            "alice",
+            ALICE_PASSWORD
+        )
+        .status,
+        303
+    );
+    code(
+        &mut alice,
+        &authorize_path("conf1", RP1, &[("prompt", "none")]),
+    );
 
     gatepost.stop();
     gatepost.serve();
     is_told_to_wait(&attempt(&mut attacker, "alice", ALICE_PASSWORD));
-    assert_eq!(attempt(&mut browser_at(&gatepost, "192.0.2.9"), "alice", ALICE_PASSWORD).status, 303);
+    assert_eq!(
+        attempt(
+            &mut browser_at(&gatepost, "192.0.2.9"),
+            "alice",
+            ALICE_PASSWORD
+        )
+        .status,
+        303
+    );
 }
 
 #[test]
@@ -92,17 +139,35 @@ fn a_source_that_tries_many_accounts_waits_for_all_of_them() {
     }
     is_told_to_wait(&attempt(&mut sprayer, "alice", ALICE_PASSWORD));
     // All addresses of one IPv6 network are one source.
-    is_told_to_wait(&attempt(&mut browser_at(&gatepost, "2001:db8:1:2:ffff::9"), "alice", ALICE_PASSWORD));
-    assert_eq!(attempt(&mut browser_at(&gatepost, "2001:db8:1:3::1"), "alice", ALICE_PASSWORD).status, 303);
+    is_told_to_wait(&attempt(
+        &mut browser_at(&gatepost, "2001:db8:1:2:ffff::9"),
+        "alice",
+        ALICE_PASSWORD,
+    ));
+    assert_eq!(
+        attempt(
+            &mut browser_at(&gatepost, "2001:db8:1:3::1"),
+            "alice",
+            ALICE_PASSWORD
+        )
+        .status,
+        303
+    );
 }
 
 #[test]
 fn an_account_under_attack_from_everywhere_delays_new_sources_only() {
-    let settings =
-        [("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_HOUR", "3"), ("GATEPOST_LIMIT_PASSWORD_NEW_SOURCE_WAIT", "1")];
+    let settings = [
+        ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_HOUR", "3"),
+        ("GATEPOST_LIMIT_PASSWORD_NEW_SOURCE_WAIT", "1"),
+    ];
     let gatepost = Gatepost::start_with(&document(), &settings);
     for host in 1..=4 {
-        fail(&mut browser_at(&gatepost, &format!("192.0.2.{host}")), "alice", 1);
+        fail(
+            &mut browser_at(&gatepost, &format!("192.0.2.{host}")),
+            "alice",
+            1,
+        );
     }
     let mut alice = browser_at(&gatepost, "198.51.100.1");
     is_told_to_wait(&attempt(&mut alice, "alice", ALICE_PASSWORD));
@@ -114,15 +179,29 @@ fn an_account_under_attack_from_everywhere_delays_new_sources_only() {
 fn forwarded_addresses_that_are_none_are_not_believed() {
     let gatepost = Gatepost::start();
     let long = "1".repeat(8_000);
-    for address in
-        ["a", "", ",", "unknown", "::ffff:192.0.2.1", "192.0.2.1:443", "[2001:db8::1]:443", "999.1.1.1", &long]
-    {
+    for address in [
+        "a",
+        "",
+        ",",
+        "unknown",
+        "::ffff:192.0.2.1",
+        "192.0.2.1:443",
+        "[2001:db8::1]:443",
+        "999.1.1.1",
+        &long,
+    ] {
         let mut browser = browser_at(&gatepost, address);
-        assert_eq!(attempt(&mut browser, "alice", ALICE_PASSWORD).status, 303, "{address}");
+        assert_eq!(
+            attempt(&mut browser, "alice", ALICE_PASSWORD).status,
+            303,
+            "{address}"
+        );
     }
     let log = gatepost.log();
     assert!(
-        log.contains("source=192.0.2.1") && log.contains("source=2001:db8::1") && !log.contains("source=a"),
+        log.contains("source=192.0.2.1")
+            && log.contains("source=2001:db8::1")
+            && !log.contains("source=a"),
         "{log}"
     );
 }
@@ -132,25 +211,42 @@ fn a_hash_follows_the_settings_at_the_next_sign_in() {
     let mut gatepost = Gatepost::start();
     let stored = |gatepost: &Gatepost| -> String {
         let query = "SELECT password_hash FROM users WHERE username = 'alice'";
-        gatepost.database.client().query_one(query, &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one(query, &[])
+            .unwrap()
+            .get(0)
     };
     let first = stored(&gatepost);
     assert!(first.contains("m=7168,t=1,p=1"), "{first}");
-    assert_eq!(attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status, 303);
+    assert_eq!(
+        attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status,
+        303
+    );
     assert_eq!(stored(&gatepost), first);
 
     gatepost.stop();
     gatepost.set("GATEPOST_ARGON2_PASSES", "2");
     gatepost.serve();
-    assert_eq!(attempt(&mut gatepost.browser(), "alice", "wrong").status, 200);
+    assert_eq!(
+        attempt(&mut gatepost.browser(), "alice", "wrong").status,
+        200
+    );
     assert_eq!(stored(&gatepost), first);
     let mut browser = gatepost.browser();
     assert_eq!(attempt(&mut browser, "alice", ALICE_PASSWORD).status, 303);
     let second = stored(&gatepost);
     assert!(second.contains("m=7168,t=2,p=1"), "{second}");
     // It is no change of the password: the session lives.
-    code(&mut browser, &authorize_path("conf1", RP1, &[("prompt", "none")]));
-    assert_eq!(attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status, 303);
+    code(
+        &mut browser,
+        &authorize_path("conf1", RP1, &[("prompt", "none")]),
+    );
+    assert_eq!(
+        attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status,
+        303
+    );
 }
 
 #[test]
@@ -159,16 +255,35 @@ fn passwords_and_typed_names_stay_out_of_the_log() {
     let mut browser = gatepost.browser();
     attempt(&mut browser, "CanaryName", "CanaryPassword");
     attempt(&mut browser, "alice", ALICE_PASSWORD);
-    attempt(&mut browser, "CanaryName\n\u{1b}[31mINFO forged", "CanaryPassword");
+    attempt(
+        &mut browser,
+        "CanaryName\n\u{1b}[31mINFO forged",
+        "CanaryPassword",
+    );
     let log = gatepost.log();
-    for secret in ["Canary", ALICE_PASSWORD, "gpc_", "form_token", "the-state", "the-nonce", "forged"] {
+    for secret in [
+        "Canary",
+        ALICE_PASSWORD,
+        "gpc_",
+        "form_token",
+        "the-state",
+        "the-nonce",
+        "forged",
+    ] {
         assert!(!log.contains(secret), "{secret}");
     }
-    let events = gatepost.database.client().query("SELECT row_to_json(a)::text FROM audit_events a", &[]).unwrap();
+    let events = gatepost
+        .database
+        .client()
+        .query("SELECT row_to_json(a)::text FROM audit_events a", &[])
+        .unwrap();
     assert!(events.len() >= 3);
     for event in events {
         let event: String = event.get(0);
-        assert!(!event.contains("Canary") && !event.contains("horse"), "{event}");
+        assert!(
+            !event.contains("Canary") && !event.contains("horse"),
+            "{event}"
+        );
     }
 }
 
@@ -185,7 +300,12 @@ fn guessing_in_parallel_is_no_way_around_the_limit() {
         }
     });
     let tried = "SELECT max(failures) FROM sign_in_failures";
-    let tried: i32 = gatepost.database.client().query_one(tried, &[]).unwrap().get(0);
+    let tried: i32 = gatepost
+        .database
+        .client()
+        .query_one(tried, &[])
+        .unwrap()
+        .get(0);
     let hashers = i32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
     assert!((10..10 + hashers).contains(&tried), "{tried}");
 }

@@ -1,5 +1,6 @@
-//! Identity providers on the way in: which of them a request offers, when it goes straight to one, and what happens when one
-//! cannot be reached. What comes back from there: `federation.rs` and its neighbours.
+//! Identity providers on the way in: which of them a request offers, when it goes straight to one,
+//! and what happens when one cannot be reached. What comes back from there: `federation.rs` and its
+//! neighbours.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -8,7 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::device::{DEVICE_CODE, enter, start, user_code};
-use crate::support::flow::{authorize_path, code, decode_jwt, redeem, sign_in, signed_in, with_clients};
+use crate::support::flow::{
+    authorize_path, code, decode_jwt, redeem, sign_in, signed_in, with_clients,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, free_port};
 use crate::support::signer::now;
@@ -32,7 +35,8 @@ const NAMES: [&str; 10] = [
 /// What the page says when a provider cannot be reached.
 const UNAVAILABLE: &str = "the other service is not available at the moment";
 
-/// Clients by what they allow, and five providers: two for everybody, one of a tenant, one disabled, one that is away.
+/// Clients by what they allow, and five providers: two for everybody, one of a tenant, one
+/// disabled, one that is away.
 fn registered(upstream: &Upstream) -> Value {
     let allowing = |names: &[&str]| json!({"identity_providers": names});
     let mut registered = with_clients(
@@ -45,8 +49,14 @@ fn registered(upstream: &Upstream) -> Value {
             ("former-or-local", allowing(&["former", "local"])),
             ("away-only", allowing(&["away"])),
             ("away-or-local", allowing(&["away", "local"])),
-            ("acme-only", json!({"identity_providers": ["acme-ad", "local"], "tenants": ["acme"]})),
-            ("asking", json!({"identity_providers": ["corp"], "require_consent": true})),
+            (
+                "acme-only",
+                json!({"identity_providers": ["acme-ad", "local"], "tenants": ["acme"]}),
+            ),
+            (
+                "asking",
+                json!({"identity_providers": ["corp"], "require_consent": true}),
+            ),
         ],
     );
     let tv = json!({
@@ -61,8 +71,12 @@ fn registered(upstream: &Upstream) -> Value {
         }
     }
     clients[2]["default_max_age"] = json!(60);
-    registered["clients"].as_array_mut().unwrap().extend(clients);
-    registered["tenants"] = json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
+    registered["clients"]
+        .as_array_mut()
+        .unwrap()
+        .extend(clients);
+    registered["tenants"] =
+        json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
     let of_acme = json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme"});
     registered["users"].as_array_mut().unwrap().push(of_acme);
     registered["identity_providers"] = json!([
@@ -90,11 +104,20 @@ fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
 
 /// What the page offers, in its order: `local` for the password form.
 fn offered(page: &Answer) -> Vec<String> {
-    assert_eq!((page.status, page.header("location")), (200, None), "{}", page.text());
+    assert_eq!(
+        (page.status, page.header("location")),
+        (200, None),
+        "{}",
+        page.text()
+    );
     let text = page.text();
-    let form = text.contains("name=\"password\"").then(|| String::from("local"));
+    let form = text
+        .contains("name=\"password\"")
+        .then(|| String::from("local"));
     let buttons = text.split("name=\"identity_provider\" value=\"").skip(1);
-    form.into_iter().chain(buttons.map(|rest| rest.split_once('"').unwrap().0.to_owned())).collect()
+    form.into_iter()
+        .chain(buttons.map(|rest| rest.split_once('"').unwrap().0.to_owned()))
+        .collect()
 }
 
 /// Asserts that nothing in the answer names a provider but these.
@@ -102,29 +125,45 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
     let whole = format!("{:?}{}", answer.headers, answer.text());
     for name in NAMES {
         let may = shown.contains(&name);
-        assert!(may || !whole.contains(name), "{what} tells of {name}: {whole}");
+        assert!(
+            may || !whole.contains(name),
+            "{what} tells of {name}: {whole}"
+        );
     }
 }
 
 /// Presses the button of a provider.
 fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("identity_provider", provider)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("identity_provider", provider)],
+    )
 }
 
-/// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked there.
+/// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked
+/// there.
 fn goes_upstream(answer: &Answer, upstream: &Upstream, what: &str) -> BTreeMap<String, String> {
     let endpoint = format!("{}?", upstream.url(Place::Authorize));
-    let location = answer.header("location").unwrap_or_else(|| panic!("{what}: {} {}", answer.status, answer.text()));
+    let location = answer
+        .header("location")
+        .unwrap_or_else(|| panic!("{what}: {} {}", answer.status, answer.text()));
     assert!(location.starts_with(&endpoint), "{what}: {location}");
     assert_eq!((answer.status, answer.body.len()), (303, 0), "{what}");
     let cookies = answer.headers_named("set-cookie");
-    assert!(cookies.iter().any(|cookie| cookie.contains("flow-")), "{what}: {cookies:?}");
+    assert!(
+        cookies.iter().any(|cookie| cookie.contains("flow-")),
+        "{what}: {cookies:?}"
+    );
     answer.query()
 }
 
 fn is_shown_with_a_problem(page: &Answer, sentence: &str, ways: &[&str], what: &str) {
-    assert!(page.text().contains("role=\"alert\"") && page.text().contains(sentence), "{what}: {}", page.text());
+    assert!(
+        page.text().contains("role=\"alert\"") && page.text().contains(sentence),
+        "{what}: {}",
+        page.text()
+    );
     assert_eq!(offered(page), ways, "{what}");
 }
 
@@ -136,73 +175,168 @@ fn the_page_offers_what_the_request_allows_and_names_nothing_else() {
             "conf1",
             "",
             &["local", "corp", "away", "hub-1"][..],
-            &["corp", "Corporate", "hub-1", "Zebra hub", "away", "Far away"][..],
+            &[
+                "corp",
+                "Corporate",
+                "hub-1",
+                "Zebra hub",
+                "away",
+                "Far away",
+            ][..],
         ),
         ("conf1", "idp:local", &["local"], &[]),
         (
             "conf1",
             "tenant:acme",
             &["local", "acme-ad", "corp", "away", "hub-1"],
-            &["acme-ad", "ACME directory", "corp", "Corporate", "hub-1", "Zebra hub", "away", "Far away"],
+            &[
+                "acme-ad",
+                "ACME directory",
+                "corp",
+                "Corporate",
+                "hub-1",
+                "Zebra hub",
+                "away",
+                "Far away",
+            ],
         ),
-        ("two", "", &["corp", "hub-1"], &["corp", "Corporate", "hub-1", "Zebra hub"]),
+        (
+            "two",
+            "",
+            &["corp", "hub-1"],
+            &["corp", "Corporate", "hub-1", "Zebra hub"],
+        ),
         ("local-only", "", &["local"], &[]),
         ("former-or-local", "", &["local"], &[]),
-        ("acme-only", "", &["local", "acme-ad"], &["acme-ad", "ACME directory"]),
+        (
+            "acme-only",
+            "",
+            &["local", "acme-ad"],
+            &["acme-ad", "ACME directory"],
+        ),
         // What a request names and cannot have is dropped.
         ("local-only", "idp:corp", &["local"], &[]),
         ("former-or-local", "idp:former", &["local"], &[]),
         ("local-only", "idp:nowhere", &["local"], &[]),
-        ("two", "idp:acme-ad", &["corp", "hub-1"], &["corp", "Corporate", "hub-1", "Zebra hub"]),
+        (
+            "two",
+            "idp:acme-ad",
+            &["corp", "hub-1"],
+            &["corp", "Corporate", "hub-1", "Zebra hub"],
+        ),
     ] {
         let mut browser = gatepost.browser();
         let what = format!("{client_id} {acr_values}");
         let page = browser.visit(&path(client_id, &[("acr_values", acr_values)]));
         assert_eq!(offered(&page), ways, "{what}");
         names_only(&page, named, &what);
-        assert!(!page.text().contains("Sign in with <strong><bdi></bdi>"), "{what}");
+        assert!(
+            !page.text().contains("Sign in with <strong><bdi></bdi>"),
+            "{what}"
+        );
     }
-    for (language, words) in [("de", "Mit "), ("pl", "Zaloguj się przez "), ("ja", " でログイン")] {
-        let page = gatepost.browser().visit(&path("two", &[("ui_locales", language)]));
-        assert!(page.text().contains(words) && page.text().contains("<bdi>Corporate</bdi>"), "{language}");
+    for (language, words) in [
+        ("de", "Mit "),
+        ("pl", "Zaloguj się przez "),
+        ("ja", " でログイン"),
+    ] {
+        let page = gatepost
+            .browser()
+            .visit(&path("two", &[("ui_locales", language)]));
+        assert!(
+            page.text().contains(words) && page.text().contains("<bdi>Corporate</bdi>"),
+            "{language}"
+        );
     }
     let account = gatepost.browser().visit("/account");
     assert_eq!(offered(&account), ["local", "corp", "away", "hub-1"]);
-    names_only(&account, &["corp", "Corporate", "hub-1", "Zebra hub", "away", "Far away"], "account");
+    names_only(
+        &account,
+        &[
+            "corp",
+            "Corporate",
+            "hub-1",
+            "Zebra hub",
+            "away",
+            "Far away",
+        ],
+        "account",
+    );
     let account = gatepost.browser().visit("/account?tenant=acme");
-    assert_eq!(offered(&account), ["local", "acme-ad", "corp", "away", "hub-1"]);
+    assert_eq!(
+        offered(&account),
+        ["local", "acme-ad", "corp", "away", "hub-1"]
+    );
     assert_eq!(upstream.visits(), 0, "nobody was asked for a page");
 }
 
 #[test]
 fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once() {
     let (gatepost, upstream) = serving();
-    let wishes = [("prompt", "login"), ("max_age", "60"), ("login_hint", "alice@example.com"), ("ui_locales", "fr de")];
+    let wishes = [
+        ("prompt", "login"),
+        ("max_age", "60"),
+        ("login_hint", "alice@example.com"),
+        ("ui_locales", "fr de"),
+    ];
     for (client_id, acr_values, callback) in [
         ("conf1", "idp:corp", "corp"),
         ("two", "idp:hub-1", "hub-1"),
         ("corp-only", "", "corp"),
         ("acme-only", "idp:acme-ad", "acme-ad"),
     ] {
-        let asked = path(client_id, &[&[("acr_values", acr_values)], &wishes[..]].concat());
+        let asked = path(
+            client_id,
+            &[&[("acr_values", acr_values)], &wishes[..]].concat(),
+        );
         let answer = gatepost.browser().get(&asked);
         let upstreams = goes_upstream(&answer, &upstream, client_id);
-        assert_eq!(upstreams["redirect_uri"], format!("{}/external/{callback}/callback", gatepost.base_url));
-        assert_eq!((upstreams["client_id"].as_str(), upstreams["response_type"].as_str()), (CLIENT_ID, "code"));
+        assert_eq!(
+            upstreams["redirect_uri"],
+            format!("{}/external/{callback}/callback", gatepost.base_url)
+        );
+        assert_eq!(
+            (
+                upstreams["client_id"].as_str(),
+                upstreams["response_type"].as_str()
+            ),
+            (CLIENT_ID, "code")
+        );
         assert_eq!(upstreams["code_challenge_method"], "S256");
         for (name, value) in wishes {
-            assert_eq!(upstreams.get(name).map(String::as_str), Some(value), "{client_id} {name}");
+            assert_eq!(
+                upstreams.get(name).map(String::as_str),
+                Some(value),
+                "{client_id} {name}"
+            );
         }
-        // Posted from elsewhere, the request comes without cookies: they are looked at on a page of ours.
+        // Posted from elsewhere, the request comes without cookies: they are looked at on a page of
+        // ours.
         let (_, query) = asked.split_once('?').unwrap();
-        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let mut browser = gatepost.browser();
-        let answer = browser.post_from("/connect/authorize", &[("Origin", "https://rp1.example")], &pairs);
-        assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
+        let answer = browser.post_from(
+            "/connect/authorize",
+            &[("Origin", "https://rp1.example")],
+            &pairs,
+        );
+        assert!(
+            answer.location().starts_with("/login?r="),
+            "{}",
+            answer.location()
+        );
         let posted = browser.get(answer.location());
         let again = goes_upstream(&posted, &upstream, client_id);
-        assert_ne!((&again["state"], &again["code_challenge"]), (&upstreams["state"], &upstreams["code_challenge"]));
+        assert_ne!(
+            (&again["state"], &again["code_challenge"]),
+            (&upstreams["state"], &upstreams["code_challenge"])
+        );
         // To ask where an address leads is not to go there.
         let head = gatepost.connect().send("HEAD", answer.location(), &[], b"");
         assert_eq!((head.status, head.header("location")), (204, None));
@@ -210,7 +344,12 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
     }
     let plain = gatepost.browser().get(&path("corp-only", &[]));
     let upstreams = goes_upstream(&plain, &upstream, "plain");
-    assert!(["prompt", "max_age", "login_hint"].iter().all(|name| !upstreams.contains_key(*name)), "{upstreams:?}");
+    assert!(
+        ["prompt", "max_age", "login_hint"]
+            .iter()
+            .all(|name| !upstreams.contains_key(*name)),
+        "{upstreams:?}"
+    );
     assert_eq!(upstreams["nonce"].len(), 22);
 }
 
@@ -227,9 +366,21 @@ fn with_prompt_none_nobody_is_sent_anywhere() {
         ("conf1", "idp:away"),
     ] {
         for asked in [&mut browser, &mut signed_in(&gatepost)] {
-            let answer = asked.get(&path(client_id, &[("acr_values", acr_values), ("prompt", "none")]));
-            assert_eq!(answer.query()["error"], "login_required", "{client_id} {acr_values}");
-            assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.contains("flow-")));
+            let answer = asked.get(&path(
+                client_id,
+                &[("acr_values", acr_values), ("prompt", "none")],
+            ));
+            assert_eq!(
+                answer.query()["error"],
+                "login_required",
+                "{client_id} {acr_values}"
+            );
+            assert!(
+                !answer
+                    .headers_named("set-cookie")
+                    .iter()
+                    .any(|cookie| cookie.contains("flow-"))
+            );
         }
     }
     assert_eq!(upstream.visits(), 0);
@@ -239,38 +390,78 @@ fn with_prompt_none_nobody_is_sent_anywhere() {
 fn a_session_counts_where_its_provider_does() {
     let (gatepost, upstream) = serving();
     let of = |browser: &mut Browser, provider: &str| {
-        gatepost.database.run(&format!("UPDATE sessions SET identity_provider = '{provider}'"));
+        gatepost.database.run(&format!(
+            "UPDATE sessions SET identity_provider = '{provider}'"
+        ));
         browser.get(&path("conf1", &[("prompt", "none")])).query()
     };
     let mut browser = signed_in(&gatepost);
-    // One of the password login: not for a client that does not allow it, nor where another one is named.
-    goes_upstream(&browser.get(&path("corp-only", &[])), &upstream, "corp-only");
-    goes_upstream(&browser.get(&path("conf1", &[("acr_values", "idp:corp")])), &upstream, "idp:corp");
-    assert_eq!(offered(&browser.visit(&path("two", &[]))), ["corp", "hub-1"]);
+    // One of the password login: not for a client that does not allow it, nor where another one is
+    // named.
+    goes_upstream(
+        &browser.get(&path("corp-only", &[])),
+        &upstream,
+        "corp-only",
+    );
+    goes_upstream(
+        &browser.get(&path("conf1", &[("acr_values", "idp:corp")])),
+        &upstream,
+        "idp:corp",
+    );
+    assert_eq!(
+        offered(&browser.visit(&path("two", &[]))),
+        ["corp", "hub-1"]
+    );
     code(&mut browser, &path("local-only", &[]));
 
     assert!(of(&mut browser, "corp").contains_key("code"));
     for (client_id, acr_values) in [("corp-only", ""), ("conf1", "idp:corp"), ("two", "")] {
-        code(&mut browser, &path(client_id, &[("acr_values", acr_values)]));
+        code(
+            &mut browser,
+            &path(client_id, &[("acr_values", acr_values)]),
+        );
     }
     assert_eq!(offered(&browser.visit(&path("local-only", &[]))), ["local"]);
-    assert_eq!(offered(&browser.visit(&path("conf1", &[("acr_values", "idp:local")]))), ["local"]);
-    goes_upstream(&browser.get(&path("two", &[("acr_values", "idp:hub-1")])), &upstream, "idp:hub-1");
+    assert_eq!(
+        offered(&browser.visit(&path("conf1", &[("acr_values", "idp:local")]))),
+        ["local"]
+    );
+    goes_upstream(
+        &browser.get(&path("two", &[("acr_values", "idp:hub-1")])),
+        &upstream,
+        "idp:hub-1",
+    );
     assert_eq!(browser.visit("/account").status, 200);
     assert!(browser.visit("/account").text().contains("Alice Smith"));
 
     // Switched off, gone, or come to be of a tenant since: whoever they vouched for signs in anew.
     for provider in ["former", "nowhere", "acme-ad"] {
-        assert_eq!(of(&mut browser, provider)["error"], "login_required", "{provider}");
-        assert_eq!(offered(&browser.visit(&path("former-or-local", &[]))), ["local"], "{provider}");
+        assert_eq!(
+            of(&mut browser, provider)["error"],
+            "login_required",
+            "{provider}"
+        );
+        assert_eq!(
+            offered(&browser.visit(&path("former-or-local", &[]))),
+            ["local"],
+            "{provider}"
+        );
         let account = browser.visit("/account");
-        assert!(offered(&account).contains(&String::from("local")), "{provider}");
+        assert!(
+            offered(&account).contains(&String::from("local")),
+            "{provider}"
+        );
         assert!(!account.text().contains(provider), "{provider}");
     }
     let page = browser.visit(&path("former-or-local", &[]));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(answer.query().contains_key("code"), "{}", answer.location());
-    assert_eq!(gatepost.database.count("sessions WHERE identity_provider = 'local' AND ended_at IS NULL"), 1);
+    assert_eq!(
+        gatepost
+            .database
+            .count("sessions WHERE identity_provider = 'local' AND ended_at IS NULL"),
+        1
+    );
 }
 
 #[test]
@@ -281,7 +472,12 @@ fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     answer.assert_error_page(400, "GP1505", "a password");
-    assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.contains("session")));
+    assert!(
+        !answer
+            .headers_named("set-cookie")
+            .iter()
+            .any(|cookie| cookie.contains("session"))
+    );
     // There is no way in at all where all that a client allows is switched off.
     for browser in [&mut browser, &mut signed_in(&gatepost)] {
         let refused = browser.visit(&path("former-only", &[]));
@@ -296,35 +492,77 @@ fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path("two", &[]));
     let token = page.fields().remove("form_token").unwrap();
-    for provider in
-        ["former", "acme-ad", "away", "local", "nowhere", "Corporate", "CORP", "corp ", "../corp", "\"><script>"]
-    {
+    for provider in [
+        "former",
+        "acme-ad",
+        "away",
+        "local",
+        "nowhere",
+        "Corporate",
+        "CORP",
+        "corp ",
+        "../corp",
+        "\"><script>",
+    ] {
         let answer = press(&mut browser, &page, provider);
         answer.assert_error_page(400, "GP1505", provider);
         names_only(&answer, &[], provider);
         assert_eq!(answer.headers_named("set-cookie").len(), 0, "{provider}");
     }
-    let twice = [("form_token", token.as_str()), ("identity_provider", "corp"), ("identity_provider", "hub-1")];
-    browser.post(&page.action(), &twice).assert_error_page(400, "GP1002", "two at once");
+    let twice = [
+        ("form_token", token.as_str()),
+        ("identity_provider", "corp"),
+        ("identity_provider", "hub-1"),
+    ];
+    browser
+        .post(&page.action(), &twice)
+        .assert_error_page(400, "GP1002", "two at once");
     // Without the token of this page in this browser nobody is sent anywhere.
-    let foreign = gatepost.browser().visit(&path("two", &[])).fields().remove("form_token").unwrap();
+    let foreign = gatepost
+        .browser()
+        .visit(&path("two", &[]))
+        .fields()
+        .remove("form_token")
+        .unwrap();
     for wrong in ["", "x", foreign.as_str()] {
-        let answer = browser.post(&page.action(), &[("form_token", wrong), ("identity_provider", "corp")]);
+        let answer = browser.post(
+            &page.action(),
+            &[("form_token", wrong), ("identity_provider", "corp")],
+        );
         is_shown_with_a_problem(&answer, "no longer up to date", &["corp", "hub-1"], wrong);
     }
-    let form = [("form_token", token.as_str()), ("identity_provider", "corp")];
+    let form = [
+        ("form_token", token.as_str()),
+        ("identity_provider", "corp"),
+    ];
     let elsewhere = [("Origin", "https://evil.example")];
-    browser.post_from(&page.action(), &elsewhere, &form).assert_error_page(403, "GP1009", "from elsewhere");
+    browser
+        .post_from(&page.action(), &elsewhere, &form)
+        .assert_error_page(403, "GP1009", "from elsewhere");
     assert_eq!(upstream.visits(), 0);
 
     // Two tabs: each has its own way upstream, and both cookies stay.
     let other = browser.visit(&path("two", &[("state", "other")]));
     let first = goes_upstream(&press(&mut browser, &page, "corp"), &upstream, "first tab");
-    let second = goes_upstream(&press(&mut browser, &other, "hub-1"), &upstream, "second tab");
+    let second = goes_upstream(
+        &press(&mut browser, &other, "hub-1"),
+        &upstream,
+        "second tab",
+    );
     assert_ne!(first["state"], second["state"]);
-    assert_eq!(browser.cookies.keys().filter(|name| name.contains("flow-")).count(), 2);
+    assert_eq!(
+        browser
+            .cookies
+            .keys()
+            .filter(|name| name.contains("flow-"))
+            .count(),
+        2
+    );
     let cancelled = [("form_token", token.as_str()), ("decision", "cancel")];
-    assert_eq!(browser.post(&page.action(), &cancelled).query()["error"], "access_denied");
+    assert_eq!(
+        browser.post(&page.action(), &cancelled).query()["error"],
+        "access_denied"
+    );
 }
 
 #[test]
@@ -335,14 +573,23 @@ fn a_provider_that_is_away_is_no_dead_end() {
     for client_id in ["away-or-local", "conf1"] {
         let page = browser.visit(&path(client_id, &[]));
         let again = press(&mut browser, &page, "away");
-        let ways = if client_id == "conf1" { &["local", "corp", "away", "hub-1"][..] } else { &["local", "away"] };
+        let ways = if client_id == "conf1" {
+            &["local", "corp", "away", "hub-1"][..]
+        } else {
+            &["local", "away"]
+        };
         is_shown_with_a_problem(&again, UNAVAILABLE, ways, client_id);
         let answer = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
         assert!(answer.query().contains_key("code"), "{client_id}");
         browser = gatepost.browser();
     }
-    // Where there is none, or none that the request asks for, the client is told, as its success would travel.
-    for (client_id, acr_values) in [("away-only", ""), ("conf1", "idp:away"), ("away-or-local", "idp:away")] {
+    // Where there is none, or none that the request asks for, the client is told, as its success
+    // would travel.
+    for (client_id, acr_values) in [
+        ("away-only", ""),
+        ("conf1", "idp:away"),
+        ("away-or-local", "idp:away"),
+    ] {
         let asked = [("acr_values", acr_values), ("response_mode", "fragment")];
         let answer = browser.get(&path(client_id, &asked));
         let told = answer.fragment();
@@ -357,14 +604,18 @@ fn a_provider_that_is_away_is_no_dead_end() {
     let posted = browser.visit(&path("away-only", &[("response_mode", "form_post")]));
     assert_eq!(posted.fields()["error"], "temporarily_unavailable");
     assert_eq!(upstream.visits(), 0);
-    let audited = "audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = 'GP1724'";
+    let audited =
+        "audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = 'GP1724'";
     let deadline = Instant::now() + Duration::from_secs(10);
     while gatepost.database.count(audited) == 0 {
         assert!(Instant::now() < deadline, "nothing was audited");
         sleep(Duration::from_millis(50));
     }
     let log = gatepost.log();
-    assert!(log.contains("GP1724") && log.contains("client_id=\"away-only\""), "{log}");
+    assert!(
+        log.contains("GP1724") && log.contains("client_id=\"away-only\""),
+        "{log}"
+    );
 }
 
 #[test]
@@ -376,14 +627,29 @@ fn devices_and_the_account_page_offer_providers_as_well() {
     assert_eq!(offered(&page), ["local", "corp"]);
     names_only(&page, &["corp", "Corporate"], "tv");
     let asked = goes_upstream(&press(&mut browser, &page, "corp"), &upstream, "tv");
-    assert_eq!(asked["redirect_uri"], format!("{}/external/corp/callback", gatepost.base_url));
+    assert_eq!(
+        asked["redirect_uri"],
+        format!("{}/external/corp/callback", gatepost.base_url)
+    );
     // An address alone leads nowhere, only the code does.
     let shown = browser.visit(&page.action());
-    assert!(shown.text().contains("name=\"user_code\""), "{}", shown.text());
+    assert!(
+        shown.text().contains("name=\"user_code\""),
+        "{}",
+        shown.text()
+    );
     let device = start(&gatepost, "corp-tv", &[]);
-    goes_upstream(&enter(&mut gatepost.browser(), user_code(&device)), &upstream, "corp-tv");
+    goes_upstream(
+        &enter(&mut gatepost.browser(), user_code(&device)),
+        &upstream,
+        "corp-tv",
+    );
     let device = start(&gatepost, "tv", &[("acr_values", "idp:corp")]);
-    goes_upstream(&enter(&mut signed_in(&gatepost), user_code(&device)), &upstream, "tv by corp");
+    goes_upstream(
+        &enter(&mut signed_in(&gatepost), user_code(&device)),
+        &upstream,
+        "tv by corp",
+    );
 
     let account = browser.visit("/account?ui_locales=de");
     let asked = goes_upstream(&press(&mut browser, &account, "corp"), &upstream, "account");
@@ -401,46 +667,109 @@ fn devices_and_the_account_page_offer_providers_as_well() {
 fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     let (gatepost, upstream) = serving();
     let mut browser = signed_in(&gatepost);
-    gatepost.database.run("UPDATE sessions SET identity_provider = 'corp'");
+    gatepost
+        .database
+        .run("UPDATE sessions SET identity_provider = 'corp'");
     let decide = |browser: &mut Browser, page: &Answer, decision: &str| {
         let token = page.fields().remove("form_token").unwrap();
-        browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+        browser.post(
+            &page.action(),
+            &[("form_token", &token), ("decision", decision)],
+        )
     };
     let chooser = browser.visit(&path("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
-    assert!(offered(&chooser).is_empty(), "an account is offered, or another one");
-    let asked = goes_upstream(&decide(&mut browser, &chooser, "another"), &upstream, "chooser");
-    assert_eq!(asked.get("prompt").map(String::as_str), Some("select_account"));
-    assert!(decide(&mut browser, &chooser, "continue").query().contains_key("code"));
+    assert!(
+        offered(&chooser).is_empty(),
+        "an account is offered, or another one"
+    );
+    let asked = goes_upstream(
+        &decide(&mut browser, &chooser, "another"),
+        &upstream,
+        "chooser",
+    );
+    assert_eq!(
+        asked.get("prompt").map(String::as_str),
+        Some("select_account")
+    );
+    assert!(
+        decide(&mut browser, &chooser, "continue")
+            .query()
+            .contains_key("code")
+    );
 
     let consent = browser.visit(&path("asking", &[]));
-    assert!(consent.text().contains("asks for access"), "{}", consent.text());
-    let asked = goes_upstream(&decide(&mut browser, &consent, "another"), &upstream, "consent");
-    assert_eq!(asked.get("prompt").map(String::as_str), Some("select_account"));
+    assert!(
+        consent.text().contains("asks for access"),
+        "{}",
+        consent.text()
+    );
+    let asked = goes_upstream(
+        &decide(&mut browser, &consent, "another"),
+        &upstream,
+        "consent",
+    );
+    assert_eq!(
+        asked.get("prompt").map(String::as_str),
+        Some("select_account")
+    );
 
     // Whom nobody here gave a user name is called as they are there.
     upstream.plan(|plan| plan.id_token = json!({"name": "Carla of Corp"}));
     let mut carla = Traveller::new();
-    let choosing = |client_id| format!("{}{}", gatepost.base_url, path(client_id, &[("prompt", "select_account")]));
-    assert!(carla.visit(&choosing("corp-only")).query().contains_key("code"));
+    let choosing = |client_id| {
+        format!(
+            "{}{}",
+            gatepost.base_url,
+            path(client_id, &[("prompt", "select_account")])
+        )
+    };
+    assert!(
+        carla
+            .visit(&choosing("corp-only"))
+            .query()
+            .contains_key("code")
+    );
     let chooser = carla.visit(&choosing("conf1"));
-    assert!(chooser.text().contains("<strong><bdi>Carla of Corp</bdi></strong>."), "{}", chooser.text());
+    assert!(
+        chooser
+            .text()
+            .contains("<strong><bdi>Carla of Corp</bdi></strong>."),
+        "{}",
+        chooser.text()
+    );
 
     // With more than one way the page comes first, and remembers it.
     let chooser = browser.visit(&path("two", &[("prompt", "select_account login")]));
-    assert_eq!(offered(&chooser), ["corp", "hub-1"], "prompt=login comes first");
+    assert_eq!(
+        offered(&chooser),
+        ["corp", "hub-1"],
+        "prompt=login comes first"
+    );
     let chooser = browser.visit(&path("two", &[("prompt", "select_account")]));
     let page = decide(&mut browser, &chooser, "another");
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let fields = page.fields();
     assert_eq!(fields.get("someone_else").map(String::as_str), Some("true"));
-    let form = [("form_token", fields["form_token"].as_str()), ("someone_else", "true"), ("identity_provider", "corp")];
+    let form = [
+        ("form_token", fields["form_token"].as_str()),
+        ("someone_else", "true"),
+        ("identity_provider", "corp"),
+    ];
     let asked = goes_upstream(&browser.post(&page.action(), &form), &upstream, "page");
-    assert_eq!(asked.get("prompt").map(String::as_str), Some("select_account"));
+    assert_eq!(
+        asked.get("prompt").map(String::as_str),
+        Some("select_account")
+    );
 }
 
 /// Presses the button, and goes there and back.
-fn go_and_return(gatepost: &Gatepost, person: &mut Traveller, page: &Answer, provider: &str) -> Answer {
+fn go_and_return(
+    gatepost: &Gatepost,
+    person: &mut Traveller,
+    page: &Answer,
+    provider: &str,
+) -> Answer {
     let answer = press(person.at(&gatepost.base_url), page, provider);
     person.follow(&gatepost.base_url, answer)
 }
@@ -448,11 +777,29 @@ fn go_and_return(gatepost: &Gatepost, person: &mut Traveller, page: &Answer, pro
 #[test]
 fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
     let (gatepost, upstream) = serving();
-    let refused = |error: &str| Plan { callback: json!({"code": null, "error": error}), ..Plan::default() };
+    let refused = |error: &str| Plan {
+        callback: json!({"code": null, "error": error}),
+        ..Plan::default()
+    };
     for (error, sentence, told, code) in [
-        ("access_denied", "was cancelled or refused there", "access_denied", "GP1722"),
-        ("login_required", "could not sign you in the way that is needed here", "login_required", "GP1723"),
-        ("temporarily_unavailable", UNAVAILABLE, "temporarily_unavailable", "GP1724"),
+        (
+            "access_denied",
+            "was cancelled or refused there",
+            "access_denied",
+            "GP1722",
+        ),
+        (
+            "login_required",
+            "could not sign you in the way that is needed here",
+            "login_required",
+            "GP1723",
+        ),
+        (
+            "temporarily_unavailable",
+            UNAVAILABLE,
+            "temporarily_unavailable",
+            "GP1724",
+        ),
     ] {
         upstream.plan(|plan| *plan = refused(error));
         let mut person = Traveller::new();
@@ -460,8 +807,18 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
         let again = go_and_return(&gatepost, &mut person, &page, "corp");
         is_shown_with_a_problem(&again, sentence, &["corp", "hub-1"], error);
         let answer = person.visit(&format!("{}{}", gatepost.base_url, path("corp-only", &[])));
-        assert_eq!((answer.query()["error"].as_str(), answer.query()["state"].as_str()), (told, "the-state"));
-        let named = person.visit(&format!("{}{}", gatepost.base_url, path("conf1", &[("acr_values", "idp:corp")])));
+        assert_eq!(
+            (
+                answer.query()["error"].as_str(),
+                answer.query()["state"].as_str()
+            ),
+            (told, "the-state")
+        );
+        let named = person.visit(&format!(
+            "{}{}",
+            gatepost.base_url,
+            path("conf1", &[("acr_values", "idp:corp")])
+        ));
         assert_eq!(named.query()["error"], told);
         // Where no client waits in this browser, the page is shown, however little it offers.
         let device = start(&gatepost, "corp-tv", &[]);
@@ -472,9 +829,17 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
         let again = go_and_return(&gatepost, &mut person, &account, "corp");
         is_shown_with_a_problem(&again, sentence, &["local", "corp", "away", "hub-1"], error);
         let mut browser = gatepost.browser();
-        assert_eq!(browser.get(&path("conf1", &[("prompt", "none")])).query()["error"], "login_required");
+        assert_eq!(
+            browser.get(&path("conf1", &[("prompt", "none")])).query()["error"],
+            "login_required"
+        );
         let log = gatepost.log();
-        assert!(log.contains(&format!("reason=\"{code}\" detail=\"identity provider corp")), "{log}");
+        assert!(
+            log.contains(&format!(
+                "reason=\"{code}\" detail=\"identity provider corp"
+            )),
+            "{log}"
+        );
     }
     upstream.behave();
 }
@@ -501,16 +866,30 @@ fn an_answer_that_is_not_believed_ends_on_a_page_with_a_way_back() {
 #[test]
 fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     let (gatepost, upstream) = serving();
-    let long_ago = || Plan { id_token: json!({"auth_time": now() - 3_600}), ..Plan::default() };
+    let long_ago = || Plan {
+        id_token: json!({"auth_time": now() - 3_600}),
+        ..Plan::default()
+    };
     upstream.plan(|plan| *plan = long_ago());
     for (name, value) in [("prompt", "login"), ("max_age", "60"), ("max_age", "0")] {
         let mut person = Traveller::new();
-        let address = format!("{}{}", gatepost.base_url, path("corp-only", &[(name, value)]));
+        let address = format!(
+            "{}{}",
+            gatepost.base_url,
+            path("corp-only", &[(name, value)])
+        );
         let before = upstream.received(Place::Authorize).len();
         let answer = person.visit(&address);
         assert_eq!(answer.query()["error"], "login_required", "{name}={value}");
-        assert_eq!(answer.query()["error_description"], "The user's sign-in is older than asked for.");
-        assert_eq!(upstream.received(Place::Authorize).len(), before + 1, "one round");
+        assert_eq!(
+            answer.query()["error_description"],
+            "The user's sign-in is older than asked for."
+        );
+        assert_eq!(
+            upstream.received(Place::Authorize).len(),
+            before + 1,
+            "one round"
+        );
         // They are signed in all the same, for whoever asks for less.
         let plain = person.visit(&format!("{}{}", gatepost.base_url, path("corp-only", &[])));
         assert!(plain.query().contains_key("code"), "{}", plain.location());
@@ -521,7 +900,10 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     let choosing = path("corp-only", &[("prompt", "select_account")]);
     let answer = person.visit(&format!("{}{choosing}", gatepost.base_url));
     assert!(answer.query().contains_key("code"), "{}", answer.location());
-    assert_eq!(upstream.asked().get("prompt").map(String::as_str), Some("select_account"));
+    assert_eq!(
+        upstream.asked().get("prompt").map(String::as_str),
+        Some("select_account")
+    );
     // A device is told on a page: its client waits elsewhere.
     let device = start(&gatepost, "strict-tv", &[]);
     let sent = enter(person.at(&gatepost.base_url), user_code(&device));
@@ -531,30 +913,56 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     upstream.behave();
     let sent = enter(person.at(&gatepost.base_url), user_code(&device));
     let page = person.follow(&gatepost.base_url, sent);
-    assert!(page.text().contains(user_code(&device)) && page.action().starts_with("/device?r="), "{}", page.text());
+    assert!(
+        page.text().contains(user_code(&device)) && page.action().starts_with("/device?r="),
+        "{}",
+        page.text()
+    );
 }
 
 #[test]
 fn nobody_joins_a_tenant_by_writing_it_into_an_address() {
     let (gatepost, upstream) = serving();
-    let by = |acr_values: &str| format!("{}{}", gatepost.base_url, path("conf1", &[("acr_values", acr_values)]));
+    let by = |acr_values: &str| {
+        format!(
+            "{}{}",
+            gatepost.base_url,
+            path("conf1", &[("acr_values", acr_values)])
+        )
+    };
     let users = gatepost.database.count("users");
     let refused = Traveller::new().visit(&by("idp:corp tenant:acme"));
     refused.assert_error_page(403, "GP1714", "a provider of no tenant");
     assert_eq!(gatepost.database.count("users"), users);
     let answer = Traveller::new().visit(&by("idp:corp"));
     let newcomer = redeem(&gatepost, &answer.query()["code"]).json();
-    assert!(decode_jwt(newcomer["id_token"].as_str().unwrap()).1.get("tenant").is_none());
+    assert!(
+        decode_jwt(newcomer["id_token"].as_str().unwrap())
+            .1
+            .get("tenant")
+            .is_none()
+    );
 
     upstream.plan(|plan| plan.subject = String::from("somebody-of-acme"));
     let mut person = Traveller::new();
     let answer = person.visit(&by("idp:acme-ad tenant:acme"));
     let newcomer = redeem(&gatepost, &answer.query()["code"]).json();
-    assert_eq!(decode_jwt(newcomer["id_token"].as_str().unwrap()).1["tenant"], "acme");
+    assert_eq!(
+        decode_jwt(newcomer["id_token"].as_str().unwrap()).1["tenant"],
+        "acme"
+    );
     assert_eq!(gatepost.database.count("users"), users + 2);
     // Who is of the tenant comes in by a provider of none as well: it is the same account there.
     let answer = Traveller::new().visit(&by("idp:corp tenant:acme"));
     assert!(answer.query().contains_key("code"), "{}", answer.location());
-    let silent = person.get(&format!("{}{}", gatepost.base_url, path("conf1", &[("prompt", "none")])));
-    assert_eq!(silent.query()["error"], "login_required", "a session of acme is none elsewhere");
+    let silent = person.get(&format!(
+        "{}{}",
+        gatepost.base_url,
+        path("conf1", &[("prompt", "none")])
+    ));
+    assert_eq!(
+        silent.query()["error"],
+        "login_required",
+        "a session of acme is none elsewhere"
+    );
 }

@@ -8,11 +8,17 @@ use crate::support::http::{Answer, Browser, encode};
 
 fn post(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("decision", decision)],
+    )
 }
 
 fn is_signed_in(browser: &mut Browser) -> bool {
-    browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query().contains_key("code")
+    browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .query()
+        .contains_key("code")
 }
 
 #[test]
@@ -20,37 +26,72 @@ fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let mut elsewhere = signed_in(&gatepost);
-    let jwt = redeem(&gatepost, &code(&mut browser, &authorize_path("conf1", RP1, &[]))).json();
+    let jwt = redeem(
+        &gatepost,
+        &code(&mut browser, &authorize_path("conf1", RP1, &[])),
+    )
+    .json();
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
     let answer = crate::support::flow::decide(&mut browser, &page, "allow", &["profile"], false);
-    let reference = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &answer.query()["code"]).json();
+    let reference = redeem_as(
+        &gatepost,
+        ("conf2", CONF2_SECRET),
+        RP2,
+        &answer.query()["code"],
+    )
+    .json();
     let in_flight = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     let waiting = browser.visit(&authorize_path("conf2", RP2, &[]));
     let old_cookies = browser.cookies.clone();
 
     let page = browser.get("/logout");
-    assert!(page.text().contains("Sign out?") && page.text().contains("Alice Smith"), "{}", page.text());
+    assert!(
+        page.text().contains("Sign out?") && page.text().contains("Alice Smith"),
+        "{}",
+        page.text()
+    );
     assert!(is_signed_in(&mut browser), "asking signs nobody out");
     let done = post(&mut browser, &page, "sign_out");
     assert_eq!((done.status, done.header("location")), (200, None));
-    assert!(done.text().contains("You are signed out"), "{}", done.text());
+    assert!(
+        done.text().contains("You are signed out"),
+        "{}",
+        done.text()
+    );
     // The state, and the place in the line for passwords, which is worth no session.
     let kept: Vec<&String> = browser.cookies.keys().collect();
-    let is_harmless = |name: &&String| ["gatepost-state-", "gatepost-browser-"].iter().any(|one| name.starts_with(one));
+    let is_harmless = |name: &&String| {
+        ["gatepost-state-", "gatepost-browser-"]
+            .iter()
+            .any(|one| name.starts_with(one))
+    };
     assert!(kept.iter().all(is_harmless), "{kept:?}");
 
     for cookies in [browser.cookies.clone(), old_cookies.clone()] {
         browser.cookies = cookies;
         let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "login_required");
-        assert!(browser.visit(&authorize_path("conf1", RP1, &[])).text().contains("name=\"password\""));
+        assert!(
+            browser
+                .visit(&authorize_path("conf1", RP1, &[]))
+                .text()
+                .contains("name=\"password\"")
+        );
     }
     for tokens in [&jwt, &reference] {
         let answer = userinfo(&gatepost, tokens["access_token"].as_str().unwrap());
         assert_eq!(answer.status, 401);
-        assert!(answer.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
+        assert!(
+            answer
+                .header("www-authenticate")
+                .unwrap()
+                .contains("error=\"invalid_token\"")
+        );
     }
-    assert_eq!(redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    assert_eq!(
+        redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
     browser.cookies = old_cookies;
     let answer = crate::support::flow::decide(&mut browser, &waiting, "allow", &["profile"], false);
     assert!(browser.follow(answer).text().contains("name=\"password\""));
@@ -67,19 +108,45 @@ fn only_this_browsers_own_form_signs_out() {
     sign_in(&mut attacker, &login, "bob", BOB_PASSWORD);
     let page = browser.get("/logout");
     let token = page.fields().remove("form_token").unwrap();
-    let attackers = attacker.get("/logout").fields().remove("form_token").unwrap();
-    let chooser = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "select_account")]));
+    let attackers = attacker
+        .get("/logout")
+        .fields()
+        .remove("form_token")
+        .unwrap();
+    let chooser = browser.visit(&authorize_path(
+        "conf1",
+        RP1,
+        &[("prompt", "select_account")],
+    ));
     let chooser = chooser.fields().remove("form_token").unwrap();
     for wrong in ["", "x", &attackers, &chooser, &token[1..]] {
-        let answer = browser.post("/logout", &[("form_token", wrong), ("decision", "sign_out")]);
-        assert!(answer.text().contains("Sign out?") && answer.text().contains("changed while"), "{}", answer.text());
+        let answer = browser.post(
+            "/logout",
+            &[("form_token", wrong), ("decision", "sign_out")],
+        );
+        assert!(
+            answer.text().contains("Sign out?") && answer.text().contains("changed while"),
+            "{}",
+            answer.text()
+        );
         assert!(is_signed_in(&mut browser));
     }
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
-    for headers in [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "same-site")] {
-        browser.post_from("/logout", &[headers], &form).assert_error_page(403, "GP1009", headers.1);
+    for headers in [
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "same-site"),
+    ] {
+        browser
+            .post_from("/logout", &[headers], &form)
+            .assert_error_page(403, "GP1009", headers.1);
     }
-    assert!(browser.get(&format!("/logout?form_token={token}&decision=sign_out")).text().contains("Sign out?"));
+    assert!(
+        browser
+            .get(&format!("/logout?form_token={token}&decision=sign_out"))
+            .text()
+            .contains("Sign out?")
+    );
     for decision in ["", "allow", "SIGN_OUT"] {
         post(&mut browser, &page, decision).assert_error_page(400, "GP1505", decision);
     }
@@ -92,7 +159,12 @@ fn only_this_browsers_own_form_signs_out() {
 fn without_a_session_there_is_nothing_to_ask() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
-    for uri in ["", "?post_logout_redirect_uri=https://evil.example/", "?returnUrl=//evil.example", "?r="] {
+    for uri in [
+        "",
+        "?post_logout_redirect_uri=https://evil.example/",
+        "?returnUrl=//evil.example",
+        "?r=",
+    ] {
         let answer = browser.get(&format!("/logout{uri}"));
         assert_eq!((answer.status, answer.header("location")), (200, None));
         assert!(answer.text().contains("You are signed out") && !answer.text().contains("evil"));
@@ -105,7 +177,11 @@ fn without_a_session_there_is_nothing_to_ask() {
     let cookies = browser.cookies.clone();
     post(&mut browser, &page, "sign_out");
     browser.cookies = cookies;
-    assert!(post(&mut browser, &page, "sign_out").text().contains("You are signed out"));
+    assert!(
+        post(&mut browser, &page, "sign_out")
+            .text()
+            .contains("You are signed out")
+    );
     assert_eq!(gatepost.get("/logout").headers_named("set-cookie").len(), 0);
 }
 
@@ -118,7 +194,11 @@ fn a_way_back_that_nobody_vouches_for_is_told_on_the_page_and_in_the_log() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     for (client_id, uri, reason) in [
         // It is registered, but nobody said by whom.
-        ("", DONE, Some("reason=\"GP1162\" detail=\"received https://rp1.example/")),
+        (
+            "",
+            DONE,
+            Some("reason=\"GP1162\" detail=\"received https://rp1.example/"),
+        ),
         (
             "conf1",
             "https://elsewhere.example/",
@@ -130,9 +210,18 @@ fn a_way_back_that_nobody_vouches_for_is_told_on_the_page_and_in_the_log() {
         let told = gatepost.log().len();
         let sent = [("client_id", client_id), ("post_logout_redirect_uri", uri)];
         let page = gatepost.get(&format!("/connect/endsession?{}", encode(&sent)));
-        assert_eq!((page.status, page.text().contains(SENTENCE)), (200, reason.is_some()), "{client_id} {uri}");
-        gatepost.await_log("the request", |log| log[told..].contains("path=/connect/endsession"));
+        assert_eq!(
+            (page.status, page.text().contains(SENTENCE)),
+            (200, reason.is_some()),
+            "{client_id} {uri}"
+        );
+        gatepost.await_log("the request", |log| {
+            log[told..].contains("path=/connect/endsession")
+        });
         let log = gatepost.log()[told..].to_owned();
-        assert!(reason.map_or(!log.contains("GP116"), |reason| log.contains(reason)), "{client_id} {uri}: {log}");
+        assert!(
+            reason.map_or(!log.contains("GP116"), |reason| log.contains(reason)),
+            "{client_id} {uri}: {log}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What the service does, asked from outside: over HTTP, on the command line, in its database. One binary, since each would
-//! compile and link the same support again; a file of it alone: `make test TEST="--test service login::"`.
+//! What the service does, asked from outside: over HTTP, on the command line, in its database. One
+//! binary, since each would compile and link the same support again; a file of it alone: `make test
+//! TEST="--test service login::"`.
 
 #![allow(
     clippy::unwrap_used,

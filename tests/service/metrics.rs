@@ -1,5 +1,5 @@
-//! What the operator watches: `/metrics` on the admin listener, well-formed by Prometheus' rules, true, and silent about what
-//! requests brought; and lines of the log.
+//! What the operator watches: `/metrics` on the admin listener, well-formed by Prometheus' rules,
+//! true, and silent about what requests brought; and lines of the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpStream;
@@ -15,16 +15,27 @@ use crate::support::secrets;
 /// Serves with an admin listener, of which this is the address.
 fn start() -> (Gatepost, String) {
     let address = free_address();
-    (Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &address)]), address)
+    (
+        Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &address)]),
+        address,
+    )
 }
 
-/// Every sample by its name and labels, after checking the text by the rules of the format (version 0.0.4).
+/// Every sample by its name and labels, after checking the text by the rules of the format (version
+/// 0.0.4).
 fn scrape(address: &str) -> BTreeMap<String, f64> {
     let (head, text) = ask(address, "GET /metrics");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert!(head.contains("text/plain; version=0.0.4; charset=utf-8"), "{head}");
+    assert!(
+        head.contains("text/plain; version=0.0.4; charset=utf-8"),
+        "{head}"
+    );
     assert!(text.ends_with('\n'));
-    let (mut samples, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), (String::new(), String::new()));
+    let (mut samples, mut families, mut family) = (
+        BTreeMap::new(),
+        BTreeSet::new(),
+        (String::new(), String::new()),
+    );
     for line in text.lines() {
         if let Some(help) = line.strip_prefix("# HELP ") {
             let (name, words) = help.split_once(' ').unwrap();
@@ -39,24 +50,38 @@ fn scrape(address: &str) -> BTreeMap<String, f64> {
         } else {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            let suffix = name.strip_prefix(&family.0).unwrap_or_else(|| panic!("{line} is not of {family:?}"));
-            let allowed: &[&str] = if family.1 == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let suffix = name
+                .strip_prefix(&family.0)
+                .unwrap_or_else(|| panic!("{line} is not of {family:?}"));
+            let allowed: &[&str] = if family.1 == "histogram" {
+                &["_bucket", "_sum", "_count"]
+            } else {
+                &[""]
+            };
             assert!(allowed.contains(&suffix), "{line}");
             let value: f64 = value.parse().unwrap();
-            assert!(samples.insert(series.to_owned(), value).is_none(), "{series} comes twice");
+            assert!(
+                samples.insert(series.to_owned(), value).is_none(),
+                "{series} comes twice"
+            );
         }
     }
     samples
 }
 
 fn requests(samples: &BTreeMap<String, f64>, endpoint: &str, status: u16) -> f64 {
-    let series = format!("gatepost_http_requests_total{{endpoint=\"{endpoint}\",status=\"{status}\"}}");
+    let series =
+        format!("gatepost_http_requests_total{{endpoint=\"{endpoint}\",status=\"{status}\"}}");
     samples.get(&series).copied().unwrap_or_default()
 }
 
 fn client_credentials(gatepost: &Gatepost, secret: &str) -> crate::support::http::Answer {
     let authorization = basic("conf1", secret);
-    gatepost.post("/connect/token", &[("Authorization", &authorization)], &[("grant_type", "client_credentials")])
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &[("grant_type", "client_credentials")],
+    )
 }
 
 #[test]
@@ -67,28 +92,59 @@ fn what_was_answered_is_counted_once() {
     for _ in 0..3 {
         assert_eq!(client_credentials(&gatepost, CONF1_SECRET).status, 200);
     }
-    assert_refused(&client_credentials(&gatepost, "wrong"), 401, "invalid_client", "wrong secret");
+    assert_refused(
+        &client_credentials(&gatepost, "wrong"),
+        401,
+        "invalid_client",
+        "wrong secret",
+    );
     let hostile = "a\"} 1\nforged";
-    gatepost.post("/connect/token", &[], &[("grant_type", hostile), ("client_id", hostile)]);
+    gatepost.post(
+        "/connect/token",
+        &[],
+        &[("grant_type", hostile), ("client_id", hostile)],
+    );
     assert_eq!(gatepost.get("/nowhere").status, 404);
     let mut browser = signed_in(&gatepost);
-    let code = crate::support::flow::code(&mut browser, &crate::support::flow::authorize_path("conf1", RP1, &[]));
+    let code = crate::support::flow::code(
+        &mut browser,
+        &crate::support::flow::authorize_path("conf1", RP1, &[]),
+    );
     assert_eq!(redeem(&gatepost, &code).status, 200);
     let after = scrape(&address);
     assert_eq!(requests(&after, "token", 200), 4.0);
     assert_eq!(requests(&after, "token", 401), 1.0);
     assert_eq!(requests(&after, "none", 404), 1.0);
     assert!(requests(&after, "authorize", 303) >= 1.0);
-    assert_eq!(after["gatepost_token_responses_total{grant_type=\"client_credentials\"}"], 3.0);
-    assert_eq!(after["gatepost_token_responses_total{grant_type=\"authorization_code\"}"], 1.0);
-    let failures: f64 =
-        after.iter().filter(|(series, _)| series.starts_with("gatepost_failures_total")).map(|(_, count)| count).sum();
+    assert_eq!(
+        after["gatepost_token_responses_total{grant_type=\"client_credentials\"}"],
+        3.0
+    );
+    assert_eq!(
+        after["gatepost_token_responses_total{grant_type=\"authorization_code\"}"],
+        1.0
+    );
+    let failures: f64 = after
+        .iter()
+        .filter(|(series, _)| series.starts_with("gatepost_failures_total"))
+        .map(|(_, count)| count)
+        .sum();
     assert!(failures >= 3.0, "{after:?}");
-    assert!(!after.keys().any(|series| series.contains("forged")), "a label is what a request brought");
-    let histogram = |suffix: &str| after[&format!("gatepost_http_request_duration_seconds{suffix}")];
-    let answered = [200, 400, 401].map(|status| requests(&after, "token", status)).iter().sum::<f64>();
+    assert!(
+        !after.keys().any(|series| series.contains("forged")),
+        "a label is what a request brought"
+    );
+    let histogram =
+        |suffix: &str| after[&format!("gatepost_http_request_duration_seconds{suffix}")];
+    let answered = [200, 400, 401]
+        .map(|status| requests(&after, "token", status))
+        .iter()
+        .sum::<f64>();
     assert_eq!(histogram("_count{endpoint=\"token\"}"), answered);
-    assert_eq!(histogram("_bucket{endpoint=\"token\",le=\"+Inf\"}"), answered);
+    assert_eq!(
+        histogram("_bucket{endpoint=\"token\",le=\"+Inf\"}"),
+        answered
+    );
 }
 
 #[test]
@@ -97,28 +153,55 @@ fn the_house_is_told_of_as_it_stands() {
     client_credentials(&gatepost, CONF1_SECRET);
     let samples = scrape(&address);
     assert_eq!(samples["gatepost_ready"], 1.0);
-    assert_eq!(samples[&format!("gatepost_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))], 1.0);
+    assert_eq!(
+        samples[&format!(
+            "gatepost_build_info{{version=\"{}\"}}",
+            env!("CARGO_PKG_VERSION")
+        )],
+        1.0
+    );
     for table in ["grants", "sessions", "audit_events"] {
         let partitions = samples[&format!("gatepost_partitions{{table=\"{table}\"}}")];
         assert!((3.0..=13.0).contains(&partitions), "{table}: {partitions}");
     }
     assert!(samples["gatepost_table_bytes{table=\"clients\"}"] >= 8_192.0);
     assert!(!samples.contains_key("gatepost_partitions{table=\"clients\"}"));
-    let published = gatepost.get("/.well-known/openid-configuration/jwks").json()["keys"].as_array().unwrap().len();
-    let keys: Vec<&String> = samples.keys().filter(|series| series.starts_with("gatepost_signing_key_age")).collect();
+    let published = gatepost
+        .get("/.well-known/openid-configuration/jwks")
+        .json()["keys"]
+        .as_array()
+        .unwrap()
+        .len();
+    let keys: Vec<&String> = samples
+        .keys()
+        .filter(|series| series.starts_with("gatepost_signing_key_age"))
+        .collect();
     assert_eq!(keys.len(), published, "{keys:?}");
     let connections = samples["gatepost_database_connections"];
     assert!(connections >= 1.0 && connections <= samples["gatepost_database_connections_max"]);
-    assert!(samples["gatepost_hashing_places_free"] >= 1.0 && samples["gatepost_outbound_places_free"] >= 1.0);
+    assert!(
+        samples["gatepost_hashing_places_free"] >= 1.0
+            && samples["gatepost_outbound_places_free"] >= 1.0
+    );
     assert!(samples["gatepost_registry_clients_cached"] >= 1.0);
-    assert!(samples["process_resident_memory_bytes"] > 1_000_000.0 && samples["process_open_fds"] > 5.0);
+    assert!(
+        samples["process_resident_memory_bytes"] > 1_000_000.0 && samples["process_open_fds"] > 5.0
+    );
 }
 
 #[test]
 fn metrics_are_the_operators_alone_and_go_on_without_the_database() {
     let (mut gatepost, address) = start();
-    assert_eq!(gatepost.get("/metrics").status, 404, "not on the main listener");
-    assert!(ask(&address, "POST /metrics").0.starts_with("HTTP/1.1 404 "));
+    assert_eq!(
+        gatepost.get("/metrics").status,
+        404,
+        "not on the main listener"
+    );
+    assert!(
+        ask(&address, "POST /metrics")
+            .0
+            .starts_with("HTTP/1.1 404 ")
+    );
     gatepost.stop();
     let url = "postgresql://nobody@127.0.0.1:1/nowhere";
     gatepost.set("GATEPOST_DATABASE_URL", url);
@@ -126,11 +209,17 @@ fn metrics_are_the_operators_alone_and_go_on_without_the_database() {
     let samples = (0..100)
         .find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(100));
-            TcpStream::connect(&address).is_ok().then(|| scrape(&address))
+            TcpStream::connect(&address)
+                .is_ok()
+                .then(|| scrape(&address))
         })
         .unwrap();
     assert_eq!(samples["gatepost_ready"], 0.0);
-    assert!(!samples.keys().any(|series| series.starts_with("gatepost_table_bytes")));
+    assert!(
+        !samples
+            .keys()
+            .any(|series| series.starts_with("gatepost_table_bytes"))
+    );
     assert!(ask(&address, "GET /readyz").0.starts_with("HTTP/1.1 503 "));
 }
 
@@ -142,25 +231,51 @@ fn a_request_is_one_line_of_json_with_its_fields() {
     gatepost.serve();
     let authorization = basic("conf1", CONF1_SECRET);
     let form = [("grant_type", "client_credentials"), ("scope", "nope")];
-    let refused = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+    let refused = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
     assert_refused(&refused, 400, "invalid_scope", "unknown scope");
     let log = gatepost.log();
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let line = lines.into_iter().find(|line| line["path"] == "/connect/token").unwrap();
-    assert_eq!((&line["status"], &line["method"], &line["client_id"]), (&400.into(), &"POST".into(), &"conf1".into()));
-    assert!(line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(), "{line}");
-    assert!(line["reason"].as_str().is_some_and(|reason| reason.starts_with("GP")), "{line}");
+    let lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let line = lines
+        .into_iter()
+        .find(|line| line["path"] == "/connect/token")
+        .unwrap();
+    assert_eq!(
+        (&line["status"], &line["method"], &line["client_id"]),
+        (&400.into(), &"POST".into(), &"conf1".into())
+    );
+    assert!(
+        line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(),
+        "{line}"
+    );
+    assert!(
+        line["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.starts_with("GP")),
+        "{line}"
+    );
 }
 
 /// The last line of the log about weak settings, once there are `count` of them.
 fn weak_line(gatepost: &Gatepost, count: usize) -> String {
     for _ in 0..100 {
         let log = gatepost.log();
-        let lines: Vec<&str> = log.lines().filter(|line| line.contains("weak settings")).collect();
+        let lines: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains("weak settings"))
+            .collect();
         assert!(lines.len() <= count, "{lines:?}");
         if lines.len() == count {
             let line = lines.last().copied().unwrap_or_default();
-            return line.split_once("WARN  ").map(|(_, told)| told.to_owned()).unwrap_or_default();
+            return line
+                .split_once("WARN  ")
+                .map(|(_, told)| told.to_owned())
+                .unwrap_or_default();
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -202,10 +317,19 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
     gatepost.stop();
     gatepost.set("GATEPOST_COOKIE_SAMESITE", "none");
     gatepost.serve();
-    assert_eq!(weak_line(&gatepost, 1), format!("{expected}; cookies with SameSite=None"), "and at every start");
-    clients.iter_mut().for_each(|client| client["enabled"] = false.into());
+    assert_eq!(
+        weak_line(&gatepost, 1),
+        format!("{expected}; cookies with SameSite=None"),
+        "and at every start"
+    );
+    clients
+        .iter_mut()
+        .for_each(|client| client["enabled"] = false.into());
     gatepost.apply(&json!({"clients": clients}));
-    assert_eq!(weak_line(&gatepost, 2), "weak settings in use: cookies with SameSite=None");
+    assert_eq!(
+        weak_line(&gatepost, 2),
+        "weak settings in use: cookies with SameSite=None"
+    );
     gatepost.stop();
     gatepost.unset("GATEPOST_COOKIE_SAMESITE");
     gatepost.serve();
@@ -218,11 +342,28 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
 fn a_log_that_held_a_secret_would_fail_its_test() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let code = crate::support::flow::code(&mut browser, &crate::support::flow::authorize_path("conf1", RP1, &[]));
-    let token = redeem(&gatepost, &code).json()["access_token"].as_str().unwrap().to_owned();
-    let cookies: Vec<&String> = browser.cookies.values().filter(|value| value.len() > 20).collect();
+    let code = crate::support::flow::code(
+        &mut browser,
+        &crate::support::flow::authorize_path("conf1", RP1, &[]),
+    );
+    let token = redeem(&gatepost, &code).json()["access_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let cookies: Vec<&String> = browser
+        .cookies
+        .values()
+        .filter(|value| value.len() > 20)
+        .collect();
     assert!(!cookies.is_empty());
-    for secret in [&code, &token, &String::from(CONF1_SECRET), &String::from(ALICE_PASSWORD)].into_iter().chain(cookies)
+    for secret in [
+        &code,
+        &token,
+        &String::from(CONF1_SECRET),
+        &String::from(ALICE_PASSWORD),
+    ]
+    .into_iter()
+    .chain(cookies)
     {
         let log = format!("INFO  ready\nINFO  path=/ detail=\"{secret}\"\n");
         assert_eq!(secrets::leak_in(&log), log.lines().nth(1));

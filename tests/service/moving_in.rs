@@ -1,4 +1,5 @@
-//! The move from another provider, as the documentation walks through it: dump, import, apply, and everybody signs in as before.
+//! The move from another provider, as the documentation walks through it: dump, import, apply, and
+//! everybody signs in as before.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,12 +19,21 @@ const PASSWORD: &str = "Pass123$";
 const OWN_HASH: &str = "$argon2id$v=19$m=7168,t=1,p=1$";
 
 fn fixture(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    std::fs::read_to_string(format!(
+        "{}/tests/fixtures/{name}",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap()
 }
 
 fn shell(script: &str, directory: &std::path::Path, input: &[u8]) -> Vec<u8> {
     let mut command = Command::new("sh");
-    command.arg("-ec").arg(script).current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .arg("-ec")
+        .arg(script)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -35,7 +45,8 @@ struct Directory(std::path::PathBuf);
 
 impl Directory {
     fn new(name: &str) -> Directory {
-        let path = std::env::temp_dir().join(format!("gatepost-moving-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("gatepost-moving-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         Directory(path)
     }
@@ -49,11 +60,21 @@ impl Drop for Directory {
 
 /// The dump that the documentation's script makes of a database of that kind.
 fn dump(kind: &str, database: &str, directory: &Directory) -> String {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/move/identityserver.md")).unwrap();
-    let rows = page.lines().find_map(|line| line.strip_prefix(&format!("| {kind} | `rows() "))).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/docs/move/identityserver.md"
+    ))
+    .unwrap();
+    let rows = page
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("| {kind} | `rows() ")))
+        .unwrap();
     let (_, script) = page.split_once("```sh\ntables=").unwrap();
     let (script, _) = script.split_once("```").unwrap();
-    let script = format!("DATABASE='{database}'\nrows() {}\ntables={script}", rows.strip_suffix("` |").unwrap());
+    let script = format!(
+        "DATABASE='{database}'\nrows() {}\ntables={script}",
+        rows.strip_suffix("` |").unwrap()
+    );
     shell(&script, &directory.0, b"");
     std::fs::read_to_string(directory.0.join("dump.json")).unwrap()
 }
@@ -62,7 +83,10 @@ fn dump(kind: &str, database: &str, directory: &Directory) -> String {
 fn rewritten(value: &Value, other: &impl Fn(&Value) -> Option<Value>) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| rewritten(item, other)).collect(),
-        Value::Object(members) => members.iter().map(|(key, member)| (key.clone(), rewritten(member, other))).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, member)| (key.clone(), rewritten(member, other)))
+            .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             other(value).unwrap_or_else(|| value.clone())
         }
@@ -82,20 +106,34 @@ fn import(gatepost: &Gatepost, arguments: &[&str], dump: &str) -> (Value, String
 
 fn plan(gatepost: &Gatepost, document: &Value) -> (Option<i32>, String) {
     let output = gatepost.run(&["plan", "-"], &document.to_string());
-    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap(),
+    )
 }
 
 /// Applied, and exported with its links: neither changes anything when it is applied.
 fn moves_in_for_good(gatepost: &Gatepost, document: &Value) {
     gatepost.run_well(&["apply", "-"], &document.to_string());
-    assert_eq!(plan(gatepost, document).0, Some(0), "{}", plan(gatepost, document).1);
+    assert_eq!(
+        plan(gatepost, document).0,
+        Some(0),
+        "{}",
+        plan(gatepost, document).1
+    );
     let exported = gatepost.run_well(&["export", "--identities"], "");
     let applied = gatepost.run_well(&["apply", "-"], &exported);
     assert!(applied.contains("0 added, 0 changed"), "{applied}");
 }
 
 /// The `sub` that a user signs in to.
-fn signs_in(gatepost: &Gatepost, client_id: &str, redirect_uri: &str, username: &str, password: &str) -> String {
+fn signs_in(
+    gatepost: &Gatepost,
+    client_id: &str,
+    redirect_uri: &str,
+    username: &str,
+    password: &str,
+) -> String {
     let mut browser = gatepost.browser();
     let path = authorize_path(client_id, redirect_uri, &[("scope", "openid")]);
     let page = browser.visit(&path);
@@ -103,7 +141,12 @@ fn signs_in(gatepost: &Gatepost, client_id: &str, redirect_uri: &str, username: 
     assert_eq!(answer.status, 303, "{username}: {}", answer.text());
     let answer = browser.get(&path);
     let asked = "SELECT password_hash FROM users WHERE username = $1::text";
-    let stored: String = gatepost.database.client().query_one(asked, &[&username]).unwrap().get(0);
+    let stored: String = gatepost
+        .database
+        .client()
+        .query_one(asked, &[&username])
+        .unwrap()
+        .get(0);
     assert!(stored.starts_with(OWN_HASH), "{username}");
     redeemed(gatepost, client_id, redirect_uri, &answer.query()["code"])
 }
@@ -118,35 +161,62 @@ fn redeemed(gatepost: &Gatepost, client_id: &str, redirect_uri: &str, code: &str
         ("client_id", client_id),
     ];
     let tokens = gatepost.post("/connect/token", &[], &form).json();
-    verified(gatepost, tokens["id_token"].as_str().unwrap()).1["sub"].as_str().unwrap().to_owned()
+    verified(gatepost, tokens["id_token"].as_str().unwrap()).1["sub"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn error_of(gatepost: &Gatepost, client_id: &str, secret: &str) -> Value {
     let form = [("grant_type", "refresh_token"), ("refresh_token", "x")];
-    gatepost.post("/connect/token", &[("Authorization", &basic(client_id, secret))], &form).json()["error"].clone()
+    gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &basic(client_id, secret))],
+            &form,
+        )
+        .json()["error"]
+        .clone()
 }
 
 /// What becomes of the same rows in each schema and as each database writes them.
 fn imported_from_each_database(gatepost: &Gatepost, corp: &str) -> Vec<(Value, String)> {
     let mut imported = Vec::new();
     for schema in ["identityserver4-4.1", "duende-7"] {
-        let sql = [fixture(&format!("{schema}.sql")), fixture("identityserver-rows.sql")].concat();
+        let sql = [
+            fixture(&format!("{schema}.sql")),
+            fixture("identityserver-rows.sql"),
+        ]
+        .concat();
         let postgres = TestDatabase::empty();
         postgres.client().batch_execute(&sql).unwrap();
         let directory = Directory::new(schema);
         shell("sqlite3 is.db", &directory.0, sql.as_bytes());
         for (kind, place) in [("Postgres", postgres.url.as_str()), ("SQLite", "is.db")] {
             let dump = dump(kind, place, &directory);
-            imported.push(import(gatepost, &["identityserver", "-", "--issuer", corp], &dump));
+            imported.push(import(
+                gatepost,
+                &["identityserver", "-", "--issuer", corp],
+                &dump,
+            ));
         }
     }
-    // SQL Server writes bits as true and false and times with a T, MySQL bits as 0 and 1; others numbers as texts.
+    // SQL Server writes bits as true and false and times with a T, MySQL bits as 0 and 1; others
+    // numbers as texts.
     let for_json = fixture("identityserver-for-json.json");
     let rows: Value = serde_json::from_str(&for_json).unwrap();
-    let bits = rewritten(&rows, &|value| value.as_bool().map(|bit| json!(u8::from(bit))));
-    let texts = rewritten(&rows, &|value| (value.is_number() || value.is_boolean()).then(|| json!(value.to_string())));
+    let bits = rewritten(&rows, &|value| {
+        value.as_bool().map(|bit| json!(u8::from(bit)))
+    });
+    let texts = rewritten(&rows, &|value| {
+        (value.is_number() || value.is_boolean()).then(|| json!(value.to_string()))
+    });
     for written in [for_json, bits.to_string(), texts.to_string()] {
-        imported.push(import(gatepost, &["identityserver", "-", "--issuer", corp], &written));
+        imported.push(import(
+            gatepost,
+            &["identityserver", "-", "--issuer", corp],
+            &written,
+        ));
     }
     imported
 }
@@ -172,12 +242,19 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
 
     // Nothing opens by accident.
     let (code, text) = plan(&gatepost, &document);
-    assert!(code == Some(1) && text.contains("names \"Corp\", which is not a registered identity provider"), "{text}");
-    let google =
-        json!({"name": "Google", "issuer": "https://accounts.google.com", "client_id": "x", "client_secret": "y"});
+    assert!(
+        code == Some(1)
+            && text.contains("names \"Corp\", which is not a registered identity provider"),
+        "{text}"
+    );
+    let google = json!({"name": "Google", "issuer": "https://accounts.google.com", "client_id": "x", "client_secret": "y"});
     let providers = json!({"identity_providers": [up.registration("Corp", json!({})), google]});
     gatepost.run_well(&["apply", "-"], &providers.to_string());
-    let pem = shell("openssl genrsa -traditional 2048", &std::env::temp_dir(), b"");
+    let pem = shell(
+        "openssl genrsa -traditional 2048",
+        &std::env::temp_dir(),
+        b"",
+    );
     let pem = String::from_utf8(pem).unwrap();
     gatepost.run_well(&["key", "import", "-", "--kid", "A1B2RS256", "--now"], &pem);
     moves_in_for_good(&gatepost, &document);
@@ -185,28 +262,67 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
 
     // Clients.
     for client_id in ["client", "mvc", "hybrid", "console", "only-corp"] {
-        assert_ne!(error_of(&gatepost, client_id, "secret"), "invalid_client", "{client_id}");
-        assert_eq!(error_of(&gatepost, client_id, "secret2"), "invalid_client", "{client_id}");
+        assert_ne!(
+            error_of(&gatepost, client_id, "secret"),
+            "invalid_client",
+            "{client_id}"
+        );
+        assert_eq!(
+            error_of(&gatepost, client_id, "secret2"),
+            "invalid_client",
+            "{client_id}"
+        );
     }
     let authorization = basic("client", "secret");
     let form = [("grant_type", "client_credentials")];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form).json();
+    let answer = gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &authorization)],
+            &form,
+        )
+        .json();
     let (header, claims) = verified(&gatepost, answer["access_token"].as_str().unwrap());
-    assert_eq!((&header["kid"], &claims["sub"]), (&json!("A1B2RS256"), &Value::Null));
-    assert_eq!((&claims["client_tier"], &claims["client_unit"]), (&json!("gold"), &json!(["a", "b"])));
-    assert_eq!((&claims["scope"], &claims["aud"]), (&json!(["api1"]), &json!("urn:api")));
+    assert_eq!(
+        (&header["kid"], &claims["sub"]),
+        (&json!("A1B2RS256"), &Value::Null)
+    );
+    assert_eq!(
+        (&claims["client_tier"], &claims["client_unit"]),
+        (&json!("gold"), &json!(["a", "b"]))
+    );
+    assert_eq!(
+        (&claims["scope"], &claims["aud"]),
+        (&json!(["api1"]), &json!("urn:api"))
+    );
     let token = answer["access_token"].as_str().unwrap();
-    let introspected =
-        gatepost.post("/connect/introspect", &[("Authorization", &basic("urn:api", "secret"))], &[("token", token)]);
+    let introspected = gatepost.post(
+        "/connect/introspect",
+        &[("Authorization", &basic("urn:api", "secret"))],
+        &[("token", token)],
+    );
     assert_eq!(introspected.json()["active"], true);
 
     // People, and who they were elsewhere.
     let sub = |last: u8| format!("5be86359-073c-434b-ad2d-a3932222dab{last}");
     for (last, username) in [(1, "alice"), (2, "bob"), (3, "carol")] {
-        assert_eq!(signs_in(&gatepost, "spa", "https://app.example/spa", username, PASSWORD), sub(last));
+        assert_eq!(
+            signs_in(
+                &gatepost,
+                "spa",
+                "https://app.example/spa",
+                username,
+                PASSWORD
+            ),
+            sub(last)
+        );
     }
     let mut person = Traveller::new();
-    let path = authorize_path("only-corp", "https://rp3.example/cb", &[("scope", "openid")]);
+    let path = authorize_path(
+        "only-corp",
+        "https://rp3.example/cb",
+        &[("scope", "openid")],
+    );
     let answer = person.visit(&format!("{}{path}", gatepost.base_url));
     let form = [
         ("grant_type", "authorization_code"),
@@ -214,16 +330,26 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
         ("redirect_uri", "https://rp3.example/cb"),
         ("code_verifier", VERIFIER),
     ];
-    let tokens = gatepost.post("/connect/token", &[("Authorization", &basic("only-corp", "secret"))], &form).json();
-    assert_eq!(decode_jwt(tokens["id_token"].as_str().unwrap()).1["sub"], sub(1));
+    let tokens = gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &basic("only-corp", "secret"))],
+            &form,
+        )
+        .json();
+    assert_eq!(
+        decode_jwt(tokens["id_token"].as_str().unwrap()).1["sub"],
+        sub(1)
+    );
 
     // A token of the old server: good by the key set, and nothing to us.
     let directory = Directory::new("key");
     std::fs::write(directory.0.join("key.pem"), &pem).unwrap();
-    let claims =
-        json!({"iss": gatepost.base_url, "sub": sub(1), "aud": "urn:api", "exp": now() + 600, "scope": ["openid"]});
+    let claims = json!({"iss": gatepost.base_url, "sub": sub(1), "aud": "urn:api", "exp": now() + 600, "scope": ["openid"]});
     let header = json!({"alg": "RS256", "kid": "A1B2RS256", "typ": "at+jwt"});
-    let old = forge(&header, &claims, |input| shell("openssl dgst -sha256 -sign key.pem", &directory.0, input));
+    let old = forge(&header, &claims, |input| {
+        shell("openssl dgst -sha256 -sign key.pem", &directory.0, input)
+    });
     assert_eq!(verified(&gatepost, &old).1["sub"], sub(1));
     assert_eq!(userinfo(&gatepost, &old).status, 401);
 }
@@ -236,7 +362,11 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     let mut realm: Value = serde_json::from_str(&fixture("keycloak-realm.json")).unwrap();
     let config = &mut realm["identityProviders"][0]["config"];
     assert_eq!(config["clientSecret"], "partner-secret");
-    for (key, value) in [("issuer", up.issuer()), ("clientId", CLIENT_ID), ("clientSecret", CLIENT_SECRET)] {
+    for (key, value) in [
+        ("issuer", up.issuer()),
+        ("clientId", CLIENT_ID),
+        ("clientSecret", CLIENT_SECRET),
+    ] {
         config[key] = json!(value);
     }
     let subject = &mut realm["users"][1]["federatedIdentities"][0]["userId"];
@@ -245,57 +375,129 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     let (mut document, notes) = import(&gatepost, &["keycloak", "-"], &realm.to_string());
     let wildcard = "client orders-web (https://orders.example/other/*): left out of redirect_uris";
     let own = "client orders-web: give it a resource scope: its own tokens need one here";
-    for said in [wildcard, own, "client orders-spa, client orders-web: set, as there: access_token_typ JWT"] {
+    for said in [
+        wildcard,
+        own,
+        "client orders-spa, client orders-web: set, as there: access_token_typ JWT",
+    ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
     document["resource_scopes"] = json!([{"name": "orders"}]);
-    let web =
-        document["clients"].as_array_mut().unwrap().iter_mut().find(|one| one["client_id"] == "orders-web").unwrap();
+    let web = document["clients"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .find(|one| one["client_id"] == "orders-web")
+        .unwrap();
     web["scope"] = json!(format!("{} orders", web["scope"].as_str().unwrap()));
-    assert!(!notes.contains("second factor") && !notes.contains("the password"), "{notes}");
+    assert!(
+        !notes.contains("second factor") && !notes.contains("the password"),
+        "{notes}"
+    );
     moves_in_for_good(&gatepost, &document);
     gatepost.serve();
 
     let secret = "orders-web-secret-0123456789abcdef";
     assert_eq!(error_of(&gatepost, "orders-web", secret), "invalid_grant");
-    assert_eq!(error_of(&gatepost, "orders-web", "another"), "invalid_client");
+    assert_eq!(
+        error_of(&gatepost, "orders-web", "another"),
+        "invalid_client"
+    );
     let form = [("grant_type", "client_credentials")];
-    let answer = gatepost.post("/connect/token", &[("Authorization", &basic("orders-web", secret))], &form).json();
-    assert_eq!(verified(&gatepost, answer["access_token"].as_str().unwrap()).0["typ"], "JWT");
+    let answer = gatepost
+        .post(
+            "/connect/token",
+            &[("Authorization", &basic("orders-web", secret))],
+            &form,
+        )
+        .json();
+    assert_eq!(
+        verified(&gatepost, answer["access_token"].as_str().unwrap()).0["typ"],
+        "JWT"
+    );
 
     let spa = ("orders-spa", "https://spa.example/callback");
     let bob = "1031c579-215c-49e4-8314-c28a3c6667c1";
-    assert_eq!(signs_in(&gatepost, spa.0, spa.1, "bob", "bob's own long password"), bob);
+    assert_eq!(
+        signs_in(&gatepost, spa.0, spa.1, "bob", "bob's own long password"),
+        bob
+    );
     let link = "SELECT sub FROM linked_identities WHERE issuer = $1 AND upstream_subject = $2 AND provider = 'partner'";
-    let linked: String = gatepost.database.client().query_one(link, &[&up.issuer(), &SUBJECT]).unwrap().get(0);
+    let linked: String = gatepost
+        .database
+        .client()
+        .query_one(link, &[&up.issuer(), &SUBJECT])
+        .unwrap()
+        .get(0);
     assert_eq!(linked, bob);
     let through = [("scope", "openid"), ("acr_values", "idp:partner")];
-    let answer = Traveller::new().visit(&format!("{}{}", gatepost.base_url, authorize_path(spa.0, spa.1, &through)));
-    assert_eq!(redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]), bob);
+    let answer = Traveller::new().visit(&format!(
+        "{}{}",
+        gatepost.base_url,
+        authorize_path(spa.0, spa.1, &through)
+    ));
+    assert_eq!(
+        redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]),
+        bob
+    );
 
     // Her password alone does not do.
     let path = authorize_path(spa.0, spa.1, &[("scope", "openid")]);
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
     let page = sign_in(&mut browser, &page, "alice", "correct horse battery staple");
-    assert_eq!((page.status, page.text().contains("name=\"code\"")), (200, true), "{}", page.text());
+    assert_eq!(
+        (page.status, page.text().contains("name=\"code\"")),
+        (200, true),
+        "{}",
+        page.text()
+    );
     let phone = Phone::with_key(String::from("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"), 0);
     let code = phone.code(0);
-    assert_eq!(send(&mut browser, &page, &[("code", if code == "000000" { "000001" } else { "000000" })]).status, 200);
+    assert_eq!(
+        send(
+            &mut browser,
+            &page,
+            &[("code", if code == "000000" { "000001" } else { "000000" })]
+        )
+        .status,
+        200
+    );
     let answer = send(&mut browser, &page, &[("code", &code)]);
     assert_eq!(answer.status, 303, "{}", answer.text());
     let answer = browser.get(&path);
-    assert_eq!(redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]), "113da680-fe55-4dbf-b407-a3a2b3309d97");
+    assert_eq!(
+        redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]),
+        "113da680-fe55-4dbf-b407-a3a2b3309d97"
+    );
     let asked = "SELECT password_hash, claims -> 'role' FROM users WHERE username = 'alice'";
     let row = gatepost.database.client().query_one(asked, &[]).unwrap();
-    assert!(row.get::<_, &str>(0).starts_with(OWN_HASH), "another cost than ours");
-    assert_eq!(row.get::<_, Value>(1), json!(["staff", "orders-web/approver"]));
+    assert!(
+        row.get::<_, &str>(0).starts_with(OWN_HASH),
+        "another cost than ours"
+    );
+    assert_eq!(
+        row.get::<_, Value>(1),
+        json!(["staff", "orders-web/approver"])
+    );
     // A document changes no factor, and an export tells none.
-    assert!(!gatepost.run_well(&["export", "--identities"], "").contains("totp"));
-    assert_eq!(gatepost.database.count("audit_events WHERE event = 'factor_added'"), 1);
+    assert!(
+        !gatepost
+            .run_well(&["export", "--identities"], "")
+            .contains("totp")
+    );
+    assert_eq!(
+        gatepost
+            .database
+            .count("audit_events WHERE event = 'factor_added'"),
+        1
+    );
     let bad = json!({"users": [{"username": "eve", "totp": "GEZDGNBV"}]});
     let (code, text) = plan(&gatepost, &bad);
-    assert!(code == Some(1) && text.contains("users[0].totp: must be 16 to 64 bytes in base32"), "{text}");
+    assert!(
+        code == Some(1) && text.contains("users[0].totp: must be 16 to 64 bytes in base32"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -304,7 +506,10 @@ fn what_is_no_dump_is_refused_with_its_place() {
     let refused = |arguments: &[&str], dump: &str| {
         let output = gatepost.run(&[&["import"], arguments].concat(), dump);
         assert!(output.stdout.is_empty(), "{output:?}");
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let row = |id: u8| json!({"Id": id, "ClientId": format!("c{id}")});
     for (dump, rule) in [
@@ -313,31 +518,62 @@ fn what_is_no_dump_is_refused_with_its_place() {
         (String::from("{\"Clients\": [{\"Id\": 1"), "is not JSON"),
         (String::from("[]"), "expected an object"),
         (String::from("{}"), "it has none of Clients"),
-        (json!({"Clients": {}}).to_string(), "dump.Clients: expected an array, found an object"),
-        (json!({"Clients": ["web"]}).to_string(), "Clients[0]: expected an object"),
-        (json!({"Clients": [{"Id": 1}]}).to_string(), "Clients[0]: has no ClientId"),
-        (json!({"Clients": [row(1), row(1)]}).to_string(), "Clients[1]: has the Id of another row"),
-        (json!({"Clients": [{"ClientId": "c", "Enabled": "maybe"}]}).to_string(), "Enabled: is neither false nor true"),
-        (json!({"Clients": [{"ClientId": "c", "AccessTokenLifetime": -1}]}).to_string(), "is no number of seconds"),
+        (
+            json!({"Clients": {}}).to_string(),
+            "dump.Clients: expected an array, found an object",
+        ),
+        (
+            json!({"Clients": ["web"]}).to_string(),
+            "Clients[0]: expected an object",
+        ),
+        (
+            json!({"Clients": [{"Id": 1}]}).to_string(),
+            "Clients[0]: has no ClientId",
+        ),
+        (
+            json!({"Clients": [row(1), row(1)]}).to_string(),
+            "Clients[1]: has the Id of another row",
+        ),
+        (
+            json!({"Clients": [{"ClientId": "c", "Enabled": "maybe"}]}).to_string(),
+            "Enabled: is neither false nor true",
+        ),
+        (
+            json!({"Clients": [{"ClientId": "c", "AccessTokenLifetime": -1}]}).to_string(),
+            "is no number of seconds",
+        ),
         (
             json!({"Clients": [{"ClientId": "c", "AccessTokenType": "Paper"}]}).to_string(),
             "is neither Jwt nor Reference",
         ),
-        (json!({"Clients": [{"ClientId": "c", "RedirectUris": "x"}]}).to_string(), "RedirectUris: expected an array"),
         (
-            json!({"Clients": [row(1)], "ClientIdPRestrictions": [{"Provider": "Corp"}]}).to_string(),
+            json!({"Clients": [{"ClientId": "c", "RedirectUris": "x"}]}).to_string(),
+            "RedirectUris: expected an array",
+        ),
+        (
+            json!({"Clients": [row(1)], "ClientIdPRestrictions": [{"Provider": "Corp"}]})
+                .to_string(),
             "ClientIdPRestrictions[0]: has no ClientId",
         ),
-        (json!({"AspNetUsers": [{"UserName": "a"}]}).to_string(), "AspNetUsers[0]: has no Id"),
+        (
+            json!({"AspNetUsers": [{"UserName": "a"}]}).to_string(),
+            "AspNetUsers[0]: has no Id",
+        ),
     ] {
         let (code, text) = refused(&["identityserver", "-"], &dump);
         assert!(code == Some(1) && text.contains(rule), "{dump}: {text}");
     }
     for (realm, rule) in [
-        (String::from("{\"realm\": \"x\", \"users\": [{}"), "is not JSON"),
+        (
+            String::from("{\"realm\": \"x\", \"users\": [{}"),
+            "is not JSON",
+        ),
         (json!([]).to_string(), "expected an object"),
         (json!({"clients": []}).to_string(), "has no realm"),
-        (json!({"realm": "x", "users": [{"username": "a"}]}).to_string(), "users[0]: has no id"),
+        (
+            json!({"realm": "x", "users": [{"username": "a"}]}).to_string(),
+            "users[0]: has no id",
+        ),
         (
             json!({"realm": "x", "clients": [{"clientId": "a", "attributes": 1}]}).to_string(),
             "attributes: expected an object",
@@ -347,12 +583,20 @@ fn what_is_no_dump_is_refused_with_its_place() {
         assert!(code == Some(1) && text.contains(rule), "{realm}: {text}");
     }
     for issuer in ["Corp", "=https://x.example", "Corp="] {
-        assert_eq!(refused(&["identityserver", "-", "--issuer", issuer], "{}").0, Some(2), "{issuer}");
+        assert_eq!(
+            refused(&["identityserver", "-", "--issuer", issuer], "{}").0,
+            Some(2),
+            "{issuer}"
+        );
     }
     // What only a document can tell, `plan` refuses with its place.
-    let nul = json!({"Clients": [{"ClientId": "c\0", "AllowedGrantTypes": ["client_credentials"]}]});
+    let nul =
+        json!({"Clients": [{"ClientId": "c\0", "AllowedGrantTypes": ["client_credentials"]}]});
     let twice = json!({"Clients": [row(1), {"Id": 2, "ClientId": "c1"}]});
-    for (dump, rule) in [(nul, "must not hold a NUL"), (twice, "is the same as that of clients[0]")] {
+    for (dump, rule) in [
+        (nul, "must not hold a NUL"),
+        (twice, "is the same as that of clients[0]"),
+    ] {
         let (document, _) = import(&gatepost, &["identityserver", "-"], &dump.to_string());
         let (code, text) = plan(&gatepost, &document);
         assert!(code == Some(1) && text.contains(rule), "{text}");
@@ -364,8 +608,14 @@ fn what_is_no_dump_is_refused_with_its_place() {
     file.write_all(b"{\"Clients\": [], \"Other\": \"").unwrap();
     (0..200).for_each(|_| file.write_all(&[b'x'; 1_048_576]).unwrap());
     file.write_all(b"\"}").unwrap();
-    assert_eq!(import(&gatepost, &["identityserver", large.to_str().unwrap()], "").0, json!({}));
+    assert_eq!(
+        import(&gatepost, &["identityserver", large.to_str().unwrap()], "").0,
+        json!({})
+    );
     file.set_len(257 * 1_048_576).unwrap();
     let (code, text) = refused(&["identityserver", large.to_str().unwrap()], "");
-    assert!(code == Some(1) && text.contains("has more than 256 MiB"), "{text}");
+    assert!(
+        code == Some(1) && text.contains("has more than 256 MiB"),
+        "{text}"
+    );
 }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::support::flow::{authorize_path, code, issued, redeem, sign_in, signed_in, text, userinfo};
+use crate::support::flow::{
+    authorize_path, code, issued, redeem, sign_in, signed_in, text, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::phone::{add_app, send};
@@ -13,8 +15,12 @@ const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) App
 
 fn browser(gatepost: &Gatepost, user_agent: &str, source: &str) -> Browser {
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("User-Agent"), user_agent.to_owned()));
-    browser.headers.push((String::from("X-Forwarded-For"), source.to_owned()));
+    browser
+        .headers
+        .push((String::from("User-Agent"), user_agent.to_owned()));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), source.to_owned()));
     browser
 }
 
@@ -35,7 +41,11 @@ fn enter_at(browser: &mut Browser, page: &Answer, remember: bool) -> Answer {
 
 fn post_at(browser: &mut Browser, page: &Answer, password: &str, remember: bool) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    let mut form = vec![("form_token", token.as_str()), ("username", "alice"), ("password", password)];
+    let mut form = vec![
+        ("form_token", token.as_str()),
+        ("username", "alice"),
+        ("password", password),
+    ];
     form.extend(remember.then_some(("remember", "true")));
     browser.post(&page.action(), &form)
 }
@@ -43,7 +53,10 @@ fn post_at(browser: &mut Browser, page: &Answer, password: &str, remember: bool)
 /// Whether the box to stay signed in is ticked.
 fn is_ticked(page: &Answer) -> bool {
     let text = page.text();
-    let tag = text.split('<').find(|tag| tag.contains("name=\"remember\"")).unwrap_or_else(|| panic!("{text}"));
+    let tag = text
+        .split('<')
+        .find(|tag| tag.contains("name=\"remember\""))
+        .unwrap_or_else(|| panic!("{text}"));
     tag.contains(" checked")
 }
 
@@ -65,33 +78,54 @@ fn standing(gatepost: &Gatepost) -> Standing {
                       floor(extract(epoch FROM expires_at - clock_timestamp()))::int8
                FROM sessions WHERE ended_at IS NULL";
     let row = gatepost.database.client().query_one(sql, &[]).unwrap();
-    Standing { sid: row.get(0), lasts: row.get(1), left: row.get(2) }
+    Standing {
+        sid: row.get(0),
+        lasts: row.get(1),
+        left: row.get(2),
+    }
 }
 
 fn offering() -> Gatepost {
-    Gatepost::start_with(&document(), &[("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")])
+    Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")],
+    )
 }
 
 const TEN_HOURS: i64 = 36_000;
 
 fn cookie(answer: &Answer) -> String {
     let all = answer.headers_named("set-cookie");
-    all.into_iter().find(|cookie| cookie.starts_with("gatepost-session-")).unwrap().to_owned()
+    all.into_iter()
+        .find(|cookie| cookie.starts_with("gatepost-session-"))
+        .unwrap()
+        .to_owned()
 }
 
 fn max_age(answer: &Answer) -> Option<u64> {
-    cookie(answer).split("; ").find_map(|part| part.strip_prefix("Max-Age=")?.parse().ok())
+    cookie(answer)
+        .split("; ")
+        .find_map(|part| part.strip_prefix("Max-Age=")?.parse().ok())
 }
 
 fn number(gatepost: &Gatepost, sql: &str) -> i64 {
-    gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(sql, &[])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
 fn each_sign_in_shows_browser_system_address_and_times() {
     let gatepost = Gatepost::start();
     let strange = format!("<script>alert(1)</script>{}", "x".repeat(400));
-    for (user_agent, source) in [(EDGE, "198.51.100.7"), (IPHONE, "2001:db8::7"), (&strange, "203.0.113.9")] {
+    for (user_agent, source) in [
+        (EDGE, "198.51.100.7"),
+        (IPHONE, "2001:db8::7"),
+        (&strange, "203.0.113.9"),
+    ] {
         enter(&mut browser(&gatepost, user_agent, source));
     }
     let mut own = browser(&gatepost, FIREFOX, "192.0.2.1");
@@ -112,34 +146,82 @@ fn each_sign_in_shows_browser_system_address_and_times() {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     assert!(!text.contains("<script>alert"), "{text}");
-    assert_eq!((text.matches("Last used on ").count(), text.matches("<time datetime=").count()), (4, 12));
+    assert_eq!(
+        (
+            text.matches("Last used on ").count(),
+            text.matches("<time datetime=").count()
+        ),
+        (4, 12)
+    );
     let policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'";
     assert_eq!(page.header("content-security-policy"), Some(policy));
-    let script = text.split("<script src=\"").nth(1).unwrap().split('"').next().unwrap();
-    assert_eq!(own.get(script).header("content-type"), Some("text/javascript; charset=utf-8"));
-    assert_eq!(number(&gatepost, "SELECT max(length(user_agent))::int8 FROM sessions"), 200);
+    let script = text
+        .split("<script src=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    assert_eq!(
+        own.get(script).header("content-type"),
+        Some("text/javascript; charset=utf-8")
+    );
+    assert_eq!(
+        number(
+            &gatepost,
+            "SELECT max(length(user_agent))::int8 FROM sessions"
+        ),
+        200
+    );
     // Nothing of it is sent, nothing is shown.
     let mut silent = gatepost.browser();
     enter(&mut silent);
-    assert_eq!(number(&gatepost, "SELECT count(*) FROM sessions WHERE user_agent IS NULL"), 1);
+    assert_eq!(
+        number(
+            &gatepost,
+            "SELECT count(*) FROM sessions WHERE user_agent IS NULL"
+        ),
+        1
+    );
 
-    let listed: Value = serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
+    let listed: Value =
+        serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
     let listed = listed.as_array().unwrap();
-    assert!(listed.len() == 5 && listed.iter().all(|one| one["username"] == "alice" && one["used_at"].is_string()));
-    assert!(listed.iter().any(|one| one["user_agent"] == EDGE && one["source"] == "198.51.100.7"), "{listed:?}");
-    assert!(gatepost.run_well(&["session", "list"], "").lines().skip(1).all(|line| line.contains(" alice ")));
+    assert!(
+        listed.len() == 5
+            && listed
+                .iter()
+                .all(|one| one["username"] == "alice" && one["used_at"].is_string())
+    );
+    assert!(
+        listed
+            .iter()
+            .any(|one| one["user_agent"] == EDGE && one["source"] == "198.51.100.7"),
+        "{listed:?}"
+    );
+    assert!(
+        gatepost
+            .run_well(&["session", "list"], "")
+            .lines()
+            .skip(1)
+            .all(|line| line.contains(" alice "))
+    );
 }
 
 #[test]
 fn that_a_session_is_in_use_is_noted_once_an_hour() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let noted =
-        || number(&gatepost, "SELECT count(*) FROM sessions WHERE used_at > clock_timestamp() - interval '1 minute'");
+    let noted = || {
+        number(
+            &gatepost,
+            "SELECT count(*) FROM sessions WHERE used_at > clock_timestamp() - interval '1 minute'",
+        )
+    };
     for (minutes, expected) in [(59, 0), (61, 1)] {
-        gatepost
-            .database
-            .run(&format!("UPDATE sessions SET used_at = clock_timestamp() - interval '{minutes} minutes'"));
+        gatepost.database.run(&format!(
+            "UPDATE sessions SET used_at = clock_timestamp() - interval '{minutes} minutes'"
+        ));
         browser.get(&authorize_path("conf1", RP1, &[]));
         assert_eq!(noted(), expected, "after {minutes} minutes");
     }
@@ -151,25 +233,42 @@ fn that_a_session_is_in_use_is_noted_once_an_hour() {
 fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_for_it() {
     let plain = Gatepost::start();
     let mut browser = plain.browser();
-    assert!(!browser.visit(&authorize_path("conf1", RP1, &[])).text().contains("name=\"remember\""));
+    assert!(
+        !browser
+            .visit(&authorize_path("conf1", RP1, &[]))
+            .text()
+            .contains("name=\"remember\"")
+    );
     assert_eq!(max_age(&remembered(&mut browser)), None, "not offered");
 
     let gatepost = offering();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(page.text().contains("Stay signed in on this device"), "{}", page.text());
-    assert_eq!(max_age(&sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)), None, "not asked for");
+    assert!(
+        page.text().contains("Stay signed in on this device"),
+        "{}",
+        page.text()
+    );
+    assert_eq!(
+        max_age(&sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)),
+        None,
+        "not asked for"
+    );
     let mut browser = gatepost.browser();
     let left = max_age(&remembered(&mut browser)).unwrap();
     assert!((2_591_990..=2_592_000).contains(&left), "{left}");
-    let seconds = "SELECT floor(extract(epoch FROM max(expires_at - created_at)))::int8 FROM sessions";
+    let seconds =
+        "SELECT floor(extract(epoch FROM max(expires_at - created_at)))::int8 FROM sessions";
     assert_eq!(number(&gatepost, seconds), 2_592_000);
     // A sign-in anew with the box as it is, and a new password, leave it as long as it was.
     let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     assert!(is_ticked(&page), "{}", page.text());
     let again = max_age(&enter_at(&mut browser, &page, true)).unwrap();
     assert!((2_591_900..=left).contains(&again), "{again}");
-    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
+    let token = browser
+        .get("/account")
+        .attribute("name=\"form_token\"", "value")
+        .unwrap();
     let new = "another horse, another battery";
     let change = |present, new| {
         [
@@ -181,7 +280,11 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
         ]
     };
     let same = browser.post("/account", &change(ALICE_PASSWORD, ALICE_PASSWORD));
-    assert!(same.text().contains("must not be the present one"), "{}", same.text());
+    assert!(
+        same.text().contains("must not be the present one"),
+        "{}",
+        same.text()
+    );
     let changed = max_age(&browser.post("/account", &change(ALICE_PASSWORD, new))).unwrap();
     assert!((2_591_900..=left).contains(&changed), "{changed}");
 }
@@ -193,9 +296,16 @@ fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert!(!is_ticked(&page), "nobody is signed in");
     let again = post_at(&mut browser, &page, "wrong", true);
-    assert!(again.text().contains("is not correct") && is_ticked(&again), "{}", again.text());
+    assert!(
+        again.text().contains("is not correct") && is_ticked(&again),
+        "{}",
+        again.text()
+    );
     enter_at(&mut browser, &page, false);
-    assert!(!is_ticked(&anew(&mut browser)), "the session ends with the browser");
+    assert!(
+        !is_ticked(&anew(&mut browser)),
+        "the session ends with the browser"
+    );
 
     let mut browser = gatepost.browser();
     remembered(&mut browser);
@@ -203,11 +313,22 @@ fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
     assert!(is_ticked(&page), "{}", page.text());
     for password in ["wrong", ""] {
         let again = post_at(&mut browser, &page, password, false);
-        assert!(again.status == 200 && !is_ticked(&again), "{}", again.text());
+        assert!(
+            again.status == 200 && !is_ticked(&again),
+            "{}",
+            again.text()
+        );
     }
-    let chooser = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "select_account")]));
+    let chooser = browser.visit(&authorize_path(
+        "conf1",
+        RP1,
+        &[("prompt", "select_account")],
+    ));
     let token = chooser.fields().remove("form_token").unwrap();
-    let other = browser.post(&chooser.action(), &[("form_token", &token), ("decision", "another")]);
+    let other = browser.post(
+        &chooser.action(),
+        &[("form_token", &token), ("decision", "another")],
+    );
     assert!(!is_ticked(&other), "for somebody else: {}", other.text());
 }
 
@@ -220,24 +341,39 @@ fn who_unticks_the_box_keeps_a_session_that_ends_like_any_other() {
     assert_eq!(before.lasts, 2_592_000);
     let page = anew(&mut browser);
     let answer = enter_at(&mut browser, &page, false);
-    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    assert_eq!(
+        (answer.status, max_age(&answer)),
+        (303, None),
+        "{}",
+        answer.text()
+    );
     let after = standing(&gatepost);
     assert_eq!((&after.sid, after.lasts), (&before.sid, TEN_HOURS));
     assert!(!is_ticked(&anew(&mut browser)));
     // A session that would have ended by now goes on, as long as one that begins.
     let mut browser = gatepost.browser();
-    gatepost.database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp()");
     remembered(&mut browser);
-    let three_days =
-        "UPDATE sessions SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'";
+    let three_days = "UPDATE sessions SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'";
     gatepost.database.run(three_days);
     let before = standing(&gatepost);
     let page = anew(&mut browser);
     let answer = enter_at(&mut browser, &page, false);
-    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    assert_eq!(
+        (answer.status, max_age(&answer)),
+        (303, None),
+        "{}",
+        answer.text()
+    );
     let after = standing(&gatepost);
     assert_eq!(after.sid, before.sid);
-    assert!((TEN_HOURS - 60..=TEN_HOURS).contains(&after.left) && after.lasts <= TEN_HOURS, "{}", after.left);
+    assert!(
+        (TEN_HOURS - 60..=TEN_HOURS).contains(&after.left) && after.lasts <= TEN_HOURS,
+        "{}",
+        after.left
+    );
     assert!(!is_ticked(&anew(&mut browser)));
 }
 
@@ -252,14 +388,29 @@ fn who_ticks_the_box_anew_gets_a_new_session_and_the_old_one_ends_as_at_sign_out
     let old_cookies = browser.cookies.clone();
     let page = anew(&mut browser);
     let answer = enter_at(&mut browser, &page, true);
-    assert!(max_age(&answer).is_some_and(|left| left > 2_591_900), "{}", cookie(&answer));
+    assert!(
+        max_age(&answer).is_some_and(|left| left > 2_591_900),
+        "{}",
+        cookie(&answer)
+    );
     let second = standing(&gatepost);
     assert_eq!(second.lasts, 2_592_000);
     assert_ne!(second.sid, first.sid);
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
-    assert_eq!(redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        401
+    );
+    assert_eq!(
+        redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
     let counted = "SELECT count(*) FROM audit_events WHERE event = 'signed_out' AND sid = $1";
-    let told: i64 = gatepost.database.client().query_one(counted, &[&first.sid]).unwrap().get(0);
+    let told: i64 = gatepost
+        .database
+        .client()
+        .query_one(counted, &[&first.sid])
+        .unwrap()
+        .get(0);
     assert_eq!(told, 1);
     let mut left_behind = gatepost.browser();
     left_behind.cookies = old_cookies;
@@ -292,7 +443,10 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
     gatepost.serve();
     let page = anew(&mut browser);
     let asked = enter_at(&mut browser, &page, false);
-    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+    assert_eq!(
+        send(&mut browser, &asked, &[("code", &codes[0])]).status,
+        303
+    );
     let now = standing(&gatepost);
     assert_eq!((&now.sid, now.lasts), (&before.sid, 2_592_000));
 
@@ -302,7 +456,12 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
     let page = anew(&mut browser);
     let asked = enter_at(&mut browser, &page, false);
     let answer = send(&mut browser, &asked, &[("code", &codes[1])]);
-    assert_eq!((answer.status, max_age(&answer)), (303, None), "{}", answer.text());
+    assert_eq!(
+        (answer.status, max_age(&answer)),
+        (303, None),
+        "{}",
+        answer.text()
+    );
     let now = standing(&gatepost);
     assert_eq!((&now.sid, now.lasts), (&before.sid, TEN_HOURS));
 }
@@ -311,7 +470,15 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
 fn password_managers_find_where_a_password_is_changed() {
     let gatepost = Gatepost::start();
     let answer = gatepost.get("/.well-known/change-password");
-    assert_eq!((answer.status, answer.location()), (303, "/account#password"));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (303, "/account#password")
+    );
     let page = signed_in(&gatepost).get("/account").text();
-    assert!(page.contains("name=\"username\" value=\"alice\" autocomplete=\"username\" hidden readonly"), "{page}");
+    assert!(
+        page.contains(
+            "name=\"username\" value=\"alice\" autocomplete=\"username\" hidden readonly"
+        ),
+        "{page}"
+    );
 }

@@ -10,7 +10,10 @@ use crate::support::http::{Answer, Browser};
 /// Attributes of the cookie whose name begins so, in order.
 fn attributes(answer: &Answer, name: &str) -> (String, Vec<String>) {
     let set = answer.headers_named("set-cookie");
-    let cookie = set.iter().find(|cookie| cookie.starts_with(name)).unwrap_or_else(|| panic!("{name}: {set:?}"));
+    let cookie = set
+        .iter()
+        .find(|cookie| cookie.starts_with(name))
+        .unwrap_or_else(|| panic!("{name}: {set:?}"));
     let mut parts = cookie.split("; ");
     let (name, _) = parts.next().unwrap().split_once('=').unwrap();
     (name.to_owned(), parts.map(str::to_owned).collect())
@@ -18,7 +21,10 @@ fn attributes(answer: &Answer, name: &str) -> (String, Vec<String>) {
 
 fn is_marked(name: &str, prefix: &str) -> bool {
     let mark = name.strip_prefix(prefix).unwrap_or_default();
-    mark.len() == 8 && mark.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+    mark.len() == 8
+        && mark
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
 }
 
 #[test]
@@ -33,15 +39,35 @@ fn cookies_on_loopback_are_plain_and_scoped_to_the_installation() {
     let (name, kept) = attributes(&answer, "gatepost-session-");
     assert!(is_marked(&name, "gatepost-session-"), "{name}");
     assert_eq!(kept, ["Path=/", "HttpOnly", "SameSite=Lax"]);
-    assert_eq!(attributes(&answer, "gatepost-browser-").1, ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Lax"]);
-    // Two installations on one host, and here one that frames of other sites may use: without Secure the cookie is dropped.
+    assert_eq!(
+        attributes(&answer, "gatepost-browser-").1,
+        ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Lax"]
+    );
+    // Two installations on one host, and here one that frames of other sites may use: without
+    // Secure the cookie is dropped.
     let other = Gatepost::start_with(&document(), &[("GATEPOST_COOKIE_SAMESITE", "none")]);
-    let elsewhere = attributes(&other.browser().visit(&authorize_path("conf1", RP1, &[])), "gatepost-browser-");
-    assert_eq!(elsewhere.1, ["Path=/", "HttpOnly", "Secure", "SameSite=None"]);
+    let elsewhere = attributes(
+        &other.browser().visit(&authorize_path("conf1", RP1, &[])),
+        "gatepost-browser-",
+    );
+    assert_eq!(
+        elsewhere.1,
+        ["Path=/", "HttpOnly", "Secure", "SameSite=None"]
+    );
     assert_ne!(elsewhere.0, name);
     // Nobody's browser gets a cookie for merely asking.
-    for address in ["/", "/logout", "/connect/authorize", "/.well-known/openid-configuration", "/nowhere"] {
-        assert_eq!(gatepost.get(address).headers_named("set-cookie").len(), 0, "{address}");
+    for address in [
+        "/",
+        "/logout",
+        "/connect/authorize",
+        "/.well-known/openid-configuration",
+        "/nowhere",
+    ] {
+        assert_eq!(
+            gatepost.get(address).headers_named("set-cookie").len(),
+            0,
+            "{address}"
+        );
     }
 }
 
@@ -53,12 +79,24 @@ fn cookies_of_an_https_installation_belong_to_its_host_alone() {
         "token_endpoint": "https://hub.example/token", "userinfo_endpoint": "https://hub.example/user", "subject_claim": "id"
     }]);
     for (same_site, expected) in [("lax", "SameSite=Lax"), ("none", "SameSite=None")] {
-        let settings = [("GATEPOST_BASE_URL", "https://id.example"), ("GATEPOST_COOKIE_SAMESITE", same_site)];
+        let settings = [
+            ("GATEPOST_BASE_URL", "https://id.example"),
+            ("GATEPOST_COOKIE_SAMESITE", same_site),
+        ];
         let gatepost = Gatepost::start_with(&registered, &settings);
         let mut browser = Browser::new(gatepost.port, "https://id.example");
         let departure = browser.get(&authorize_path("conf1", RP1, &[("acr_values", "idp:hub")]));
         let (_, kept) = attributes(&departure, "__Host-gatepost-flow-");
-        assert_eq!(kept, ["Max-Age=600", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"]);
+        assert_eq!(
+            kept,
+            [
+                "Max-Age=600",
+                "Path=/",
+                "HttpOnly",
+                "Secure",
+                "SameSite=Lax"
+            ]
+        );
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         let (name, kept) = attributes(&page, "__Host-gatepost-browser-");
         assert!(is_marked(&name, "__Host-gatepost-browser-"), "{name}");
@@ -73,10 +111,15 @@ fn cookies_of_an_https_installation_belong_to_its_host_alone() {
         let form = [("form_token", token.as_str()), ("decision", "sign_out")];
         // The origin is the configured one, whatever the connection says.
         let own_port = format!("http://localhost:{}", gatepost.port);
-        browser.post_from("/logout", &[("Origin", &own_port)], &form).assert_error_page(403, "GP1009", "port");
+        browser
+            .post_from("/logout", &[("Origin", &own_port)], &form)
+            .assert_error_page(403, "GP1009", "port");
         let done = browser.post("/logout", &form);
         let removed = attributes(&done, "__Host-gatepost-session-").1;
-        assert_eq!(removed, ["Max-Age=0", "Path=/", "HttpOnly", "Secure", expected]);
+        assert_eq!(
+            removed,
+            ["Max-Age=0", "Path=/", "HttpOnly", "Secure", expected]
+        );
     }
 }
 
@@ -92,10 +135,16 @@ const PAYLOADS: [&str; 6] = [
 /// No payload made a tag or an attribute.
 fn is_clean(answer: &Answer, what: &str) {
     let text = answer.text();
-    assert!(!text.contains("<script>") && !text.contains("<img src=x") && !text.contains("<%="), "{what}: {text}");
+    assert!(
+        !text.contains("<script>") && !text.contains("<img src=x") && !text.contains("<%="),
+        "{what}: {text}"
+    );
     for tag in text.split('<').map(|rest| rest.split('>').next().unwrap()) {
         let outside: String = tag.split('"').step_by(2).collect();
-        assert!(!outside.contains("onerror") && !outside.contains("onfocus"), "{what}: {tag}");
+        assert!(
+            !outside.contains("onerror") && !outside.contains("onfocus"),
+            "{what}: {tag}"
+        );
     }
 }
 
@@ -109,25 +158,51 @@ fn names_from_the_registry_and_from_people_are_shown_as_text() {
         registered["clients"][1]["client_name"] = json!(payload);
         registered["clients"][1]["scope"] = json!("openid profile <b>x</b>");
         let users = registered["users"].as_array_mut().unwrap();
-        users.push(json!({"username": payload, "password": BOB_PASSWORD, "claims": {"name": payload}}));
+        users.push(
+            json!({"username": payload, "password": BOB_PASSWORD, "claims": {"name": payload}}),
+        );
         let gatepost = Gatepost::start_with(&registered, &[("GATEPOST_BRAND_NAME", payload)]);
         let claims = r#"{"userinfo":{"<i>claim</i>":null}}"#;
         let mut browser = gatepost.browser();
-        let changes = [("scope", "openid profile <b>x</b>"), ("claims", claims), ("login_hint", payload)];
+        let changes = [
+            ("scope", "openid profile <b>x</b>"),
+            ("claims", claims),
+            ("login_hint", payload),
+        ];
         let path = authorize_path("conf2", RP2, &changes);
         let page = browser.visit(&path);
         is_clean(&page, payload);
         let wrong = sign_in(&mut browser, &page, payload, "wrong");
         is_clean(&wrong, payload);
-        assert_eq!(wrong.attribute("id=\"username\"", "value").as_deref(), Some(payload));
+        assert_eq!(
+            wrong.attribute("id=\"username\"", "value").as_deref(),
+            Some(payload)
+        );
         let answer = sign_in(&mut browser, &page, payload, BOB_PASSWORD);
         let consent = browser.follow(answer);
         is_clean(&consent, payload);
-        assert!(consent.text().contains("asks for access") && !consent.text().contains("<b>x"), "{}", consent.text());
+        assert!(
+            consent.text().contains("asks for access") && !consent.text().contains("<b>x"),
+            "{}",
+            consent.text()
+        );
         assert!(!consent.text().contains("<i>claim"));
         is_clean(&browser.get("/logout"), payload);
-        is_clean(&browser.visit(&authorize_path("conf2", RP2, &[("prompt", "select_account")])), payload);
-        let answer = decide(&mut browser, &consent, "allow", &["profile", "<b>x</b>"], false);
+        is_clean(
+            &browser.visit(&authorize_path(
+                "conf2",
+                RP2,
+                &[("prompt", "select_account")],
+            )),
+            payload,
+        );
+        let answer = decide(
+            &mut browser,
+            &consent,
+            "allow",
+            &["profile", "<b>x</b>"],
+            false,
+        );
         assert!(answer.query().contains_key("code"), "{payload}");
     }
 }
@@ -168,8 +243,14 @@ fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let pages = [
-        ("login", authorize_path("conf1", RP1, &[("prompt", "login")])),
-        ("chooser", authorize_path("conf1", RP1, &[("prompt", "select_account")])),
+        (
+            "login",
+            authorize_path("conf1", RP1, &[("prompt", "login")]),
+        ),
+        (
+            "chooser",
+            authorize_path("conf1", RP1, &[("prompt", "select_account")]),
+        ),
         ("consent", authorize_path("conf2", RP2, &[])),
         ("logout", String::from("/logout")),
         ("error", String::from("/connect/authorize")),
@@ -183,7 +264,11 @@ fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
             policy.contains("frame-ancestors 'none'") && policy.starts_with("default-src 'none'"),
             "{name}: {policy}"
         );
-        assert_eq!(policy.contains("script-src 'self'"), name == "login" || name == "chooser", "{name}: {policy}");
+        assert_eq!(
+            policy.contains("script-src 'self'"),
+            name == "login" || name == "chooser",
+            "{name}: {policy}"
+        );
         assert_eq!(page.header("x-frame-options"), Some("DENY"), "{name}");
         let text = page.text();
         for attribute in ["src=\"", "href=\""] {
@@ -197,30 +282,67 @@ fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
         }
         // The one for passkeys, on the sign-in page.
         let scripts = text.matches("<script").count();
-        assert_eq!(scripts, text.matches("<script src=\"/static/passkey.js?").count(), "{name}");
-        assert!(scripts == usize::from(name == "login") && !text.contains("style=\""), "{name}");
+        assert_eq!(
+            scripts,
+            text.matches("<script src=\"/static/passkey.js?").count(),
+            "{name}"
+        );
+        assert!(
+            scripts == usize::from(name == "login") && !text.contains("style=\""),
+            "{name}"
+        );
         let has_form = text.contains("<form");
         assert_eq!(
             page.header("referrer-policy"),
-            Some(if has_form { "same-origin" } else { "no-referrer" }),
+            Some(if has_form {
+                "same-origin"
+            } else {
+                "no-referrer"
+            }),
             "{name}"
         );
     }
 }
 
-/// A page that says in the given language what happened and what one can do, names a reference that the log has beside the
-/// status, and shows nothing of `x-secret`, which every request brought.
-fn assert_told(gatepost: &Gatepost, answer: &Answer, case: &str, (status, language, heading): (u16, &str, &str)) {
+/// A page that says in the given language what happened and what one can do, names a reference that
+/// the log has beside the status, and shows nothing of `x-secret`, which every request brought.
+fn assert_told(
+    gatepost: &Gatepost,
+    answer: &Answer,
+    case: &str,
+    (status, language, heading): (u16, &str, &str),
+) {
     let text = answer.text();
     assert_eq!(answer.status, status, "{case}: {text}");
-    assert!(text.starts_with(&format!("<!DOCTYPE html><html lang=\"{language}\">")), "{case}: {text}");
-    assert!(text.contains(&format!("<h1>{heading}</h1><p>")), "{case}: {text}");
-    assert!(!text.contains("x-secret") && !text.contains("<script"), "{case}: {text}");
-    let reference = text.split("<code>").nth(1).unwrap().split('<').next().unwrap().to_owned();
-    assert!(reference.len() == 16 && reference.bytes().all(|byte| byte.is_ascii_hexdigit()), "{case}: {text}");
+    assert!(
+        text.starts_with(&format!("<!DOCTYPE html><html lang=\"{language}\">")),
+        "{case}: {text}"
+    );
+    assert!(
+        text.contains(&format!("<h1>{heading}</h1><p>")),
+        "{case}: {text}"
+    );
+    assert!(
+        !text.contains("x-secret") && !text.contains("<script"),
+        "{case}: {text}"
+    );
+    let reference = text
+        .split("<code>")
+        .nth(1)
+        .unwrap()
+        .split('<')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(
+        reference.len() == 16 && reference.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{case}: {text}"
+    );
     let line = |log: &str| {
-        log.lines()
-            .any(|line| line.contains(&format!("id={reference} ")) && line.contains(&format!(" status={status} ")))
+        log.lines().any(|line| {
+            line.contains(&format!("id={reference} "))
+                && line.contains(&format!(" status={status} "))
+        })
     };
     for _ in 0..100 {
         if line(&gatepost.log()) {
@@ -236,26 +358,69 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
     let long = "x".repeat(33 * 1_024);
-    let asked =
-        |changes: &[(&str, &str)]| authorize_path("conf1", RP1, &[changes, &[("ui_locales", "fr-CA")]].concat());
+    let asked = |changes: &[(&str, &str)]| {
+        authorize_path(
+            "conf1",
+            RP1,
+            &[changes, &[("ui_locales", "fr-CA")]].concat(),
+        )
+    };
     let refused = (400, "fr", "Cette demande ne peut pas aboutir");
     for (case, path, expected) in [
-        ("client", asked(&[("client_id", "x-secret<script>")]), refused),
-        ("no client", String::from("/connect/authorize?ui_locales=fr&x-secret"), refused),
-        ("redirect_uri", asked(&[("redirect_uri", "https://x-secret.example/<script>")]), refused),
+        (
+            "client",
+            asked(&[("client_id", "x-secret<script>")]),
+            refused,
+        ),
+        (
+            "no client",
+            String::from("/connect/authorize?ui_locales=fr&x-secret"),
+            refused,
+        ),
+        (
+            "redirect_uri",
+            asked(&[("redirect_uri", "https://x-secret.example/<script>")]),
+            refused,
+        ),
         ("encoding", asked(&[]) + "&x-secret=%FF", refused),
-        ("no request", String::from("/login?ui_locales=fr&x-secret"), refused),
-        ("broken request", String::from("/consent?r=x-secret&ui_locales=fr"), refused),
-        ("address", String::from("/x-secret<script>?ui_locales=fr"), (404, "fr", "Il n’y a pas de page ici")),
-        ("file", String::from("/static/x-secret?ui_locales=fr"), (404, "fr", "Il n’y a pas de page ici")),
-        ("too long", asked(&[("x-secret", &long)]), (414, "ja", "一度に送信されたデータが多すぎます")),
+        (
+            "no request",
+            String::from("/login?ui_locales=fr&x-secret"),
+            refused,
+        ),
+        (
+            "broken request",
+            String::from("/consent?r=x-secret&ui_locales=fr"),
+            refused,
+        ),
+        (
+            "address",
+            String::from("/x-secret<script>?ui_locales=fr"),
+            (404, "fr", "Il n’y a pas de page ici"),
+        ),
+        (
+            "file",
+            String::from("/static/x-secret?ui_locales=fr"),
+            (404, "fr", "Il n’y a pas de page ici"),
+        ),
+        (
+            "too long",
+            asked(&[("x-secret", &long)]),
+            (414, "ja", "一度に送信されたデータが多すぎます"),
+        ),
     ] {
         let path = path.replace('<', "%3C").replace('>', "%3E");
-        let answer = gatepost.connect().send("GET", &path, &[("Accept-Language", "ja")], b"");
+        let answer = gatepost
+            .connect()
+            .send("GET", &path, &[("Accept-Language", "ja")], b"");
         assert_told(&gatepost, &answer, case, expected);
     }
     let page = browser.visit(&asked(&[]));
-    assert!(page.action().ends_with("&ui_locales=fr"), "{}", page.action());
+    assert!(
+        page.action().ends_with("&ui_locales=fr"),
+        "{}",
+        page.action()
+    );
     let fields = page.fields();
     let token = fields["form_token"].as_str();
     for (case, headers, form, expected) in [
@@ -265,8 +430,18 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
             vec![("form_token", token)],
             (403, "fr", "Cette action n’était pas autorisée"),
         ),
-        ("decision", vec![], vec![("form_token", token), ("decision", "x-secret")], refused),
-        ("twice", vec![], vec![("form_token", token), ("form_token", "x-secret")], refused),
+        (
+            "decision",
+            vec![],
+            vec![("form_token", token), ("decision", "x-secret")],
+            refused,
+        ),
+        (
+            "twice",
+            vec![],
+            vec![("form_token", token), ("form_token", "x-secret")],
+            refused,
+        ),
         (
             "too much",
             vec![("Accept-Language", "pl")],
@@ -274,13 +449,36 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
             (413, "pl", "Wysłano zbyt dużo danych naraz"),
         ),
     ] {
-        assert_told(&gatepost, &browser.post_from(&page.action(), &headers, &form), case, expected);
+        assert_told(
+            &gatepost,
+            &browser.post_from(&page.action(), &headers, &form),
+            case,
+            expected,
+        );
     }
-    let put = gatepost.connect().send("PUT", "/login?x-secret&ui_locales=it", &[], b"");
-    assert_told(&gatepost, &put, "method", (405, "it", "Questa pagina non può essere usata in questo modo"));
+    let put = gatepost
+        .connect()
+        .send("PUT", "/login?x-secret&ui_locales=it", &[], b"");
+    assert_told(
+        &gatepost,
+        &put,
+        "method",
+        (
+            405,
+            "it",
+            "Questa pagina non può essere usata in questo modo",
+        ),
+    );
     let two_hosts = [("Host", "b"), ("Accept-Language", "es-MX")];
-    let answer = gatepost.connect().send("GET", "/login?x-secret", &two_hosts, b"");
-    assert_told(&gatepost, &answer, "two hosts", (400, "es", "No se puede completar esta solicitud"));
+    let answer = gatepost
+        .connect()
+        .send("GET", "/login?x-secret", &two_hosts, b"");
+    assert_told(
+        &gatepost,
+        &answer,
+        "two hosts",
+        (400, "es", "No se puede completar esta solicitud"),
+    );
 }
 
 #[test]
@@ -291,10 +489,21 @@ fn the_way_back_by_a_form_speaks_the_language_of_the_request() {
     let page = browser.visit(&authorize_path("conf1", RP1, &asked));
     let back = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let silent = browser.get(&authorize_path("conf1", RP1, &asked));
-    let denied = gatepost.get(&authorize_path("conf1", RP1, &[&asked[..], &[("prompt", "none")]].concat()));
-    for (answer, carried) in [(back, "name=\"code\""), (silent, "name=\"code\""), (denied, "login_required")] {
+    let denied = gatepost.get(&authorize_path(
+        "conf1",
+        RP1,
+        &[&asked[..], &[("prompt", "none")]].concat(),
+    ));
+    for (answer, carried) in [
+        (back, "name=\"code\""),
+        (silent, "name=\"code\""),
+        (denied, "login_required"),
+    ] {
         let text = answer.text();
-        assert!(text.contains("<html lang=\"zh-Hans\">") && text.contains("<h1>请稍候</h1>"), "{text}");
+        assert!(
+            text.contains("<html lang=\"zh-Hans\">") && text.contains("<h1>请稍候</h1>"),
+            "{text}"
+        );
         assert!(text.contains(carried), "{text}");
     }
 }

@@ -1,4 +1,5 @@
-//! Passkeys over HTTP: what a browser is asked, what it may answer, and what is refused, by an authenticator made for tests.
+//! Passkeys over HTTP: what a browser is asked, what it may answer, and what is refused, by an
+//! authenticator made for tests.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,8 +22,12 @@ struct Held {
 }
 
 fn options(page: &Answer) -> Value {
-    serde_json::from_str(&page.attribute("data-passkey=", "data-passkey").unwrap_or_else(|| panic!("{}", page.text())))
-        .unwrap()
+    serde_json::from_str(
+        &page
+            .attribute("data-passkey=", "data-passkey")
+            .unwrap_or_else(|| panic!("{}", page.text())),
+    )
+    .unwrap()
 }
 
 fn client_data(kind: &str, options: &Value, origin: &str) -> Vec<u8> {
@@ -38,7 +43,15 @@ fn encoded(bytes: &[u8]) -> String {
 /// What a browser answers to that page for a new passkey of that id.
 fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [String; 2] {
     let client_data = client_data("webauthn.create", &options(page), gatepost.origin());
-    [encoded(&client_data), encoded(&object(&data(HOST, 0x45, 0, &attested(id.as_bytes(), &key.cose()))))]
+    [
+        encoded(&client_data),
+        encoded(&object(&data(
+            HOST,
+            0x45,
+            0,
+            &attested(id.as_bytes(), &key.cose()),
+        ))),
+    ]
 }
 
 fn page_to_add(browser: &mut Browser) -> Answer {
@@ -47,8 +60,12 @@ fn page_to_add(browser: &mut Browser) -> Answer {
 }
 
 fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[String; 2]) -> Answer {
-    let fields =
-        [("decision", "add_passkey"), ("client_data", client_data), ("attestation_object", object), ("name", " Mine ")];
+    let fields = [
+        ("decision", "add_passkey"),
+        ("client_data", client_data),
+        ("attestation_object", object),
+        ("name", " Mine "),
+    ];
     send(browser, page, &fields)
 }
 
@@ -57,12 +74,28 @@ fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
     let (page, key) = (page_to_add(browser), Key::es256());
     let user_handle = options(&page)["user"]["id"].as_str().unwrap().to_owned();
     let answer = post_new(browser, &page, &made(gatepost, &page, &key, id));
-    (Held { key, id: encoded(id.as_bytes()), user_handle }, answer)
+    (
+        Held {
+            key,
+            id: encoded(id.as_bytes()),
+            user_handle,
+        },
+        answer,
+    )
 }
 
 /// What a browser answers to a page that asks for it.
-fn shown(page: &Answer, held: &Held, origin: &str, kind: &str, count: u32) -> Vec<(&'static str, String)> {
-    let (client_data, shown) = (client_data(kind, &options(page), origin), data(HOST, 0x05, count, b""));
+fn shown(
+    page: &Answer,
+    held: &Held,
+    origin: &str,
+    kind: &str,
+    count: u32,
+) -> Vec<(&'static str, String)> {
+    let (client_data, shown) = (
+        client_data(kind, &options(page), origin),
+        data(HOST, 0x05, count, b""),
+    );
     vec![
         ("decision", String::from("passkey")),
         ("id", held.id.clone()),
@@ -78,19 +111,43 @@ fn post(browser: &mut Browser, page: &Answer, fields: &[(&'static str, String)])
     let action = page.attribute("data-passkey=", "action").unwrap();
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
     let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
-    browser.post(&action, &[("form_token", token.as_str())].into_iter().chain(fields).collect::<Vec<_>>())
+    browser.post(
+        &action,
+        &[("form_token", token.as_str())]
+            .into_iter()
+            .chain(fields)
+            .collect::<Vec<_>>(),
+    )
 }
 
-fn with(fields: &[(&'static str, String)], name: &'static str, value: &str) -> Vec<(&'static str, String)> {
+fn with(
+    fields: &[(&'static str, String)],
+    name: &'static str,
+    value: &str,
+) -> Vec<(&'static str, String)> {
     let others = fields.iter().filter(|(other, _)| *other != name).cloned();
     others.chain([(name, value.to_owned())]).collect()
 }
 
 fn is_refused(gatepost: &Gatepost, answer: &Answer, reason: &str, what: &str) {
     assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-    assert!(answer.text().contains("The passkey was not accepted"), "{what}: {}", answer.text());
-    assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.starts_with("gatepost-session")), "{what}");
-    assert!(gatepost.log().contains(reason), "{what}: no {reason} in {}", gatepost.log());
+    assert!(
+        answer.text().contains("The passkey was not accepted"),
+        "{what}: {}",
+        answer.text()
+    );
+    assert!(
+        !answer
+            .headers_named("set-cookie")
+            .iter()
+            .any(|cookie| cookie.starts_with("gatepost-session")),
+        "{what}"
+    );
+    assert!(
+        gatepost.log().contains(reason),
+        "{what}: no {reason} in {}",
+        gatepost.log()
+    );
 }
 
 #[test]
@@ -105,20 +162,45 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     let mut browser = gatepost.browser();
     let (page, other_tab) = (browser.visit(&path), browser.visit(&path));
     let fields = shown(&page, &held, &origin, "webauthn.get", 0);
-    let refused = |answer: &Answer, reason: &str, what: &str| is_refused(&gatepost, answer, reason, what);
-    refused(&post(&mut browser, &other_tab, &fields), "GP1817", "another tab's");
+    let refused =
+        |answer: &Answer, reason: &str, what: &str| is_refused(&gatepost, answer, reason, what);
+    refused(
+        &post(&mut browser, &other_tab, &fields),
+        "GP1817",
+        "another tab's",
+    );
     let mut elsewhere = gatepost.browser();
     let foreign = elsewhere.visit(&path);
-    refused(&post(&mut elsewhere, &foreign, &fields), "GP1817", "another browser's");
-    let new = page_to_add(&mut own);
-    refused(&post(&mut browser, &page, &shown(&new, &held, &origin, "webauthn.get", 0)), "GP1817", "for a new one");
     refused(
-        &post(&mut browser, &page, &shown(&page, &held, &origin, "webauthn.create", 0)),
+        &post(&mut elsewhere, &foreign, &fields),
+        "GP1817",
+        "another browser's",
+    );
+    let new = page_to_add(&mut own);
+    refused(
+        &post(
+            &mut browser,
+            &page,
+            &shown(&new, &held, &origin, "webauthn.get", 0),
+        ),
+        "GP1817",
+        "for a new one",
+    );
+    refused(
+        &post(
+            &mut browser,
+            &page,
+            &shown(&page, &held, &origin, "webauthn.create", 0),
+        ),
         "GP1812",
         "of another type",
     );
     refused(
-        &post(&mut browser, &page, &shown(&page, &held, "https://evil.example", "webauthn.get", 0)),
+        &post(
+            &mut browser,
+            &page,
+            &shown(&page, &held, "https://evil.example", "webauthn.get", 0),
+        ),
         "GP1812",
         "another origin",
     );
@@ -132,21 +214,38 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         ("client_data", "", "GP1811", "no client data"),
         ("client_data", "e30", "GP1812", "empty client data"),
     ] {
-        refused(&post(&mut browser, &page, &with(&fields, name, value)), reason, what);
+        refused(
+            &post(&mut browser, &page, &with(&fields, name, value)),
+            reason,
+            what,
+        );
     }
-    for (name, value) in
-        [("id", "%%"), ("client_data", "A=="), ("signature", "+"), ("authenticator_data", &"A".repeat(9_000))]
-    {
-        assert_eq!(post(&mut browser, &page, &with(&fields, name, value)).status, 400, "{name}");
+    for (name, value) in [
+        ("id", "%%"),
+        ("client_data", "A=="),
+        ("signature", "+"),
+        ("authenticator_data", &"A".repeat(9_000)),
+    ] {
+        assert_eq!(
+            post(&mut browser, &page, &with(&fields, name, value)).status,
+            400,
+            "{name}"
+        );
     }
     let doubled = [fields.clone(), vec![("id", held.id.clone())]].concat();
     assert_eq!(post(&mut browser, &page, &doubled).status, 400, "doubled");
 
     let (cookies, handle) = (browser.cookies.clone(), with(&fields, "user_handle", ""));
     let answer = post(&mut browser, &page, &handle);
-    let code = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let code = answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
-    assert_eq!((&claims["acr"], &claims["amr"]), (&json!("phr"), &json!(["hwk", "user", "mfa"])));
+    assert_eq!(
+        (&claims["acr"], &claims["amr"]),
+        (&json!("phr"), &json!(["hwk", "user", "mfa"]))
+    );
     let mut again = gatepost.browser();
     again.cookies = cookies.clone();
     refused(&post(&mut again, &page, &fields), "GP1817", "used before");
@@ -154,23 +253,40 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     // One that counts: the same answer sent twice is no copy, an older counter is one.
     let mut counting = gatepost.browser();
     let page = counting.visit(&path);
-    let (cookies, fields) = (counting.cookies.clone(), shown(&page, &held, &origin, "webauthn.get", 5));
+    let (cookies, fields) = (
+        counting.cookies.clone(),
+        shown(&page, &held, &origin, "webauthn.get", 5),
+    );
     assert_eq!(post(&mut counting, &page, &fields).status, 303);
     again.cookies = cookies;
     refused(&post(&mut again, &page, &fields), "GP1817", "sent twice");
     assert_eq!(told(&gatepost, "passkey_cloned"), 0);
     let mut copy = gatepost.browser();
     let page = copy.visit(&path);
-    refused(&post(&mut copy, &page, &shown(&page, &held, &origin, "webauthn.get", 5)), "GP1816", "a copy");
+    refused(
+        &post(
+            &mut copy,
+            &page,
+            &shown(&page, &held, &origin, "webauthn.get", 5),
+        ),
+        "GP1816",
+        "a copy",
+    );
     assert_eq!(told(&gatepost, "passkey_cloned"), 1);
 }
 
 fn told(gatepost: &Gatepost, event: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost.database.client().query_one(counted, &[&event]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&event])
+        .unwrap()
+        .get(0)
 }
 
-/// Who has passkeys alone comes back by a recovery code, and no code is asked for where it makes nothing stronger.
+/// Who has passkeys alone comes back by a recovery code, and no code is asked for where it makes
+/// nothing stronger.
 #[test]
 fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     let mut registered = crate::support::gatepost::document();
@@ -186,15 +302,31 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asked.text().contains("name=\"code\""), "{}", asked.text());
-    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+    assert_eq!(
+        send(&mut browser, &asked, &[("code", &codes[0])]).status,
+        303
+    );
     let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
-    assert!(!page.text().contains("name=\"code\"") && page.text().contains("Use a passkey"), "{}", page.text());
+    assert!(
+        !page.text().contains("name=\"code\"") && page.text().contains("Use a passkey"),
+        "{}",
+        page.text()
+    );
     let again = send(&mut browser, &page, &[("code", &codes[1])]);
-    assert!(again.text().contains("Confirm that it is you"), "{}", again.text());
-    assert_eq!(told(&gatepost, "recovery_code_used"), 1, "none is used up for nothing");
+    assert!(
+        again.text().contains("Confirm that it is you"),
+        "{}",
+        again.text()
+    );
+    assert_eq!(
+        told(&gatepost, "recovery_code_used"),
+        1,
+        "none is used up for nothing"
+    );
 }
 
-/// Who shows a passkey after the password has signed in whole; by itself it says nothing about passwords.
+/// Who shows a passkey after the password has signed in whole; by itself it says nothing about
+/// passwords.
 #[test]
 fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
     let gatepost = Gatepost::start();
@@ -208,7 +340,11 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
         }
     };
     let show = |browser: &mut Browser, page: &Answer| {
-        let entered = post(browser, page, &shown(page, &held, gatepost.origin(), "webauthn.get", 0));
+        let entered = post(
+            browser,
+            page,
+            &shown(page, &held, gatepost.origin(), "webauthn.get", 0),
+        );
         assert_eq!(entered.status, 303, "{}", entered.text());
         browser.cookies.clear();
     };
@@ -223,7 +359,10 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
     show(&mut browser, &page);
     fail(&mut browser, 1);
     let page = browser.visit(&path);
-    assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 429);
+    assert_eq!(
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
+        429
+    );
 }
 
 /// The page's addresses are made from the base path, whatever that contains.
@@ -235,18 +374,49 @@ fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
         let path = |path: &str| format!("{base_path}{path}");
         let mut own = gatepost.browser();
         let page = own.visit(&path("/account"));
-        assert_eq!(sign_in(&mut own, &page, "alice", ALICE_PASSWORD).location(), path("/account"));
+        assert_eq!(
+            sign_in(&mut own, &page, "alice", ALICE_PASSWORD).location(),
+            path("/account")
+        );
         let account = own.visit(&path("/account"));
         let page = send(&mut own, &account, &[("decision", "add_passkey")]);
-        let (key, user_handle) = (Key::es256(), options(&page)["user"]["id"].as_str().unwrap().to_owned());
-        recovery_codes(&post_new(&mut own, &page, &made(&gatepost, &page, &key, "alices")));
-        let held = Held { key, id: encoded(b"alices"), user_handle };
+        let (key, user_handle) = (
+            Key::es256(),
+            options(&page)["user"]["id"].as_str().unwrap().to_owned(),
+        );
+        recovery_codes(&post_new(
+            &mut own,
+            &page,
+            &made(&gatepost, &page, &key, "alices"),
+        ));
+        let held = Held {
+            key,
+            id: encoded(b"alices"),
+            user_handle,
+        };
         let mut browser = gatepost.browser();
-        let page = browser.visit(&path(&authorize_path("conf1", RP1, &[("ui_locales", "de")])));
+        let page = browser.visit(&path(&authorize_path(
+            "conf1",
+            RP1,
+            &[("ui_locales", "de")],
+        )));
         let action = page.attribute("data-passkey=", "action").unwrap();
-        assert!(action.starts_with(&path("/login/second-factor?r=")) && action.ends_with("&ui_locales=de"), "{action}");
-        let answer = post(&mut browser, &page, &shown(&page, &held, gatepost.origin(), "webauthn.get", 0));
-        assert!(answer.query().contains_key("code"), "{base_path}: {} {}", answer.status, answer.text());
+        assert!(
+            action.starts_with(&path("/login/second-factor?r="))
+                && action.ends_with("&ui_locales=de"),
+            "{action}"
+        );
+        let answer = post(
+            &mut browser,
+            &page,
+            &shown(&page, &held, gatepost.origin(), "webauthn.get", 0),
+        );
+        assert!(
+            answer.query().contains_key("code"),
+            "{base_path}: {} {}",
+            answer.status,
+            answer.text()
+        );
     }
 }
 
@@ -260,22 +430,46 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
     assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
     // The same credential cannot be two people's.
     let page = page_to_add(&mut bob);
-    let taken = post_new(&mut bob, &page, &made(&gatepost, &page, &Key::es256(), "alices"));
-    assert!(taken.text().contains("It was not added"), "{}", taken.text());
+    let taken = post_new(
+        &mut bob,
+        &page,
+        &made(&gatepost, &page, &Key::es256(), "alices"),
+    );
+    assert!(
+        taken.text().contains("It was not added"),
+        "{}",
+        taken.text()
+    );
     add(&gatepost, &mut bob, "bobs");
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
     let asked = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     let origin = gatepost.origin();
-    let answer = post(&mut browser, &asked, &shown(&asked, &alices, origin, "webauthn.get", 0));
+    let answer = post(
+        &mut browser,
+        &asked,
+        &shown(&asked, &alices, origin, "webauthn.get", 0),
+    );
     is_refused(&gatepost, &answer, "GP1815", "alice's for bob");
     // The challenge was not spent by that, and bob is still asked.
-    assert!(answer.text().contains("Confirm that it is you"), "{}", answer.text());
+    assert!(
+        answer.text().contains("Confirm that it is you"),
+        "{}",
+        answer.text()
+    );
     gatepost.run_well(&["user", "disable", "alice"], "");
     let page = gatepost.browser().visit(&path);
     let mut browser = gatepost.browser();
-    let page = if page.status == 200 { browser.visit(&path) } else { page };
-    let answer = post(&mut browser, &page, &shown(&page, &alices, origin, "webauthn.get", 0));
+    let page = if page.status == 200 {
+        browser.visit(&path)
+    } else {
+        page
+    };
+    let answer = post(
+        &mut browser,
+        &page,
+        &shown(&page, &alices, origin, "webauthn.get", 0),
+    );
     is_refused(&gatepost, &answer, "GP1815", "of somebody disabled");
 }
 
@@ -292,36 +486,100 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         (&client_data, &whole[..whole.len() - 4], "cut"),
         (&client_data, "n____w", "a list without end"),
     ] {
-        let answer = post_new(&mut own, &page, &[client_data.to_owned(), object.to_owned()]);
-        assert!(answer.status == 200 && answer.text().contains("was not accepted"), "{what}: {}", answer.text());
+        let answer = post_new(
+            &mut own,
+            &page,
+            &[client_data.to_owned(), object.to_owned()],
+        );
+        assert!(
+            answer.status == 200 && answer.text().contains("was not accepted"),
+            "{what}: {}",
+            answer.text()
+        );
     }
-    for (client_data, object) in [("%", whole.as_str()), (&client_data, "A=="), (&client_data, &"A".repeat(11_000))] {
-        assert_eq!(post_new(&mut own, &page, &[client_data.to_owned(), object.to_owned()]).status, 400, "{object}");
+    for (client_data, object) in [
+        ("%", whole.as_str()),
+        (&client_data, "A=="),
+        (&client_data, &"A".repeat(11_000)),
+    ] {
+        assert_eq!(
+            post_new(
+                &mut own,
+                &page,
+                &[client_data.to_owned(), object.to_owned()]
+            )
+            .status,
+            400,
+            "{object}"
+        );
     }
     // A page of another session of hers is none of this one's.
     let mut other = signed_in(&gatepost);
     let foreign = page_to_add(&mut other);
-    let answer = post_new(&mut own, &page, &made(&gatepost, &foreign, &Key::es256(), "alices"));
-    assert!(answer.text().contains("was not accepted"), "{}", answer.text());
-    assert_eq!(gatepost.run_well(&["user", "factors", "alice", "--json"], "").trim(), "[]");
+    let answer = post_new(
+        &mut own,
+        &page,
+        &made(&gatepost, &foreign, &Key::es256(), "alices"),
+    );
+    assert!(
+        answer.text().contains("was not accepted"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        gatepost
+            .run_well(&["user", "factors", "alice", "--json"], "")
+            .trim(),
+        "[]"
+    );
 
     let (_, first) = add(&gatepost, &mut own, "key-0");
     recovery_codes(&first);
     // The session has another handle since that page was drawn.
     let late = post_new(&mut own, &page, &[client_data, whole]);
-    assert!(late.text().contains("changed while this page was open"), "{}", late.text());
+    assert!(
+        late.text().contains("changed while this page was open"),
+        "{}",
+        late.text()
+    );
     let page = page_to_add(&mut own);
     for number in 1..20 {
         let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
-        assert!(answer.text().contains("The second factor is added"), "{number}: {}", answer.text());
+        assert!(
+            answer.text().contains("The second factor is added"),
+            "{number}: {}",
+            answer.text()
+        );
         // The factors changed since that page was drawn.
-        let late = post_new(&mut own, &page, &made(&gatepost, &page, &Key::es256(), "late"));
-        assert!(late.text().contains("It was not added"), "{number}: {}", late.text());
+        let late = post_new(
+            &mut own,
+            &page,
+            &made(&gatepost, &page, &Key::es256(), "late"),
+        );
+        assert!(
+            late.text().contains("It was not added"),
+            "{number}: {}",
+            late.text()
+        );
     }
     let (_, answer) = add(&gatepost, &mut own, "key-20");
-    assert!(answer.text().contains("It was not added"), "{}", answer.text());
-    let listed: Value = serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], "")).unwrap();
-    assert_eq!(listed.as_array().unwrap().iter().filter(|one| one["kind"] == "passkey").count(), 20);
+    assert!(
+        answer.text().contains("It was not added"),
+        "{}",
+        answer.text()
+    );
+    let listed: Value =
+        serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
+            .unwrap();
+    assert_eq!(
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["kind"] == "passkey")
+            .count(),
+        20
+    );
 }
 
 #[test]
@@ -334,11 +592,21 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
     for number in 0..10_000 {
         let answer = send(&mut thief, &asked, &[("code", &format!("{number:06}"))]);
-        assert!([200, 429].contains(&answer.status), "{number}: {} {}", answer.status, answer.text());
+        assert!(
+            [200, 429].contains(&answer.status),
+            "{number}: {} {}",
+            answer.status,
+            answer.text()
+        );
         assert!(number < 5 || answer.status == 429, "{number}");
     }
     let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
-    let failed: i64 = gatepost.database.client().query_one(looked_at, &[]).unwrap().get(0);
+    let failed: i64 = gatepost
+        .database
+        .client()
+        .query_one(looked_at, &[])
+        .unwrap()
+        .get(0);
     assert_eq!(failed, 5, "the others were not looked at");
 }
 
@@ -347,15 +615,28 @@ fn add_another_app(browser: &mut Browser) -> Phone {
     let account = browser.visit("/account");
     let page = send(browser, &account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, 0);
-    let added = send(browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
-    assert!(added.text().contains("The second factor is added"), "{}", added.text());
+    let added = send(
+        browser,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
+    assert!(
+        added.text().contains("The second factor is added"),
+        "{}",
+        added.text()
+    );
     phone
 }
 
 fn factors(gatepost: &Gatepost) -> String {
     let all = "SELECT string_agg(concat_ws(' ', kind, encode(id, 'hex'), encode(public_key, 'escape')), ',' ORDER BY kind, id)
                FROM authenticators";
-    gatepost.database.client().query_one(all, &[]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(all, &[])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -369,12 +650,24 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     let mut thief = gatepost.browser();
     let page = thief.visit(&path);
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
-    assert_eq!(send(&mut thief, &asked, &[("code", &phone.code(0))]).status, 303);
+    assert_eq!(
+        send(&mut thief, &asked, &[("code", &phone.code(0))]).status,
+        303
+    );
     let account = thief.visit("/account");
     let needed = "only a sign-in with it can change your second factors";
     assert!(account.text().contains(needed), "{}", account.text());
-    for button in ["add_app", "add_passkey", "remove_factor", "make_recovery_codes"] {
-        assert!(!account.text().contains(&format!("value=\"{button}\"")), "{button}: {}", account.text());
+    for button in [
+        "add_app",
+        "add_passkey",
+        "remove_factor",
+        "make_recovery_codes",
+    ] {
+        assert!(
+            !account.text().contains(&format!("value=\"{button}\"")),
+            "{button}: {}",
+            account.text()
+        );
     }
     let before = factors(&gatepost);
     for (decision, factor) in [
@@ -384,26 +677,56 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         ("remove_factor", &format!("passkey.{}", held.id)),
         ("make_recovery_codes", ""),
     ] {
-        let answer = send(&mut thief, &account, &[("decision", decision), ("factor", factor)]);
-        assert!(answer.text().contains("role=\"alert\"") && answer.text().contains(needed), "{decision}");
+        let answer = send(
+            &mut thief,
+            &account,
+            &[("decision", decision), ("factor", factor)],
+        );
+        assert!(
+            answer.text().contains("role=\"alert\"") && answer.text().contains(needed),
+            "{decision}"
+        );
     }
     // A page of the owner's own, in the thief's session.
     let page = page_to_add(&mut own);
     let [client_data, object] = made(&gatepost, &page, &Key::es256(), "thiefs");
-    let fields = [("client_data", client_data.as_str()), ("attestation_object", &object)];
-    send(&mut thief, &account, &[&[("decision", "add_passkey")][..], &fields].concat());
+    let fields = [
+        ("client_data", client_data.as_str()),
+        ("attestation_object", &object),
+    ];
+    send(
+        &mut thief,
+        &account,
+        &[&[("decision", "add_passkey")][..], &fields].concat(),
+    );
     assert_eq!(factors(&gatepost), before);
     assert!(gatepost.log().contains("GP1818"));
 
     // The page leads to a sign-in with the passkey, and then it goes.
     let anew = send(&mut thief, &account, &[("decision", "sign_in_anew")]);
     let page = thief.follow(anew);
-    let back = post(&mut thief, &page, &shown(&page, &held, gatepost.origin(), "webauthn.get", 0));
+    let back = post(
+        &mut thief,
+        &page,
+        &shown(&page, &held, gatepost.origin(), "webauthn.get", 0),
+    );
     let account = thief.follow(back);
     assert!(!account.text().contains(needed), "{}", account.text());
-    recovery_codes(&send(&mut thief, &account, &[("decision", "make_recovery_codes")]));
-    let removed = send(&mut thief, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
-    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
+    recovery_codes(&send(
+        &mut thief,
+        &account,
+        &[("decision", "make_recovery_codes")],
+    ));
+    let removed = send(
+        &mut thief,
+        &account,
+        &[("decision", "remove_factor"), ("factor", "totp.")],
+    );
+    assert!(
+        removed.text().contains("The second factor is removed"),
+        "{}",
+        removed.text()
+    );
 }
 
 #[test]
@@ -413,7 +736,11 @@ fn a_known_credential_id_swaps_no_key_of_its_own_owner() {
     let (held, _) = add(&gatepost, &mut own, "alices");
     let before = factors(&gatepost);
     let (_, again) = add(&gatepost, &mut own, "alices");
-    assert!(again.text().contains("It was not added"), "{}", again.text());
+    assert!(
+        again.text().contains("It was not added"),
+        "{}",
+        again.text()
+    );
     assert_eq!(factors(&gatepost), before);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
@@ -428,12 +755,26 @@ fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut own = gatepost.browser();
     let page = own.visit("/account");
-    assert_eq!(sign_in(&mut own, &page, "alice", ALICE_PASSWORD).status, 303);
+    assert_eq!(
+        sign_in(&mut own, &page, "alice", ALICE_PASSWORD).status,
+        303
+    );
     add_app(&mut own, 0);
     let page = own.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(!page.text().contains("Everywhere else"), "it is not the first: {}", page.text());
-    let answer = post_new(&mut own, &page, &made(&gatepost, &page, &Key::es256(), "alices"));
-    let code = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    assert!(
+        !page.text().contains("Everywhere else"),
+        "it is not the first: {}",
+        page.text()
+    );
+    let answer = post_new(
+        &mut own,
+        &page,
+        &made(&gatepost, &page, &Key::es256(), "alices"),
+    );
+    let code = answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
     assert_eq!(claims["acr"], "phr");
 }
@@ -445,18 +786,39 @@ fn a_refused_passkey_is_a_failed_second_factor_only_after_a_right_password() {
     let (held, _) = add(&gatepost, &mut own, "alices");
     let told = |event: &str| {
         let sql = format!("SELECT count(*) FROM audit_events WHERE event = '{event}'");
-        gatepost.database.client().query_one(&sql, &[]).unwrap().get::<_, i64>(0)
+        gatepost
+            .database
+            .client()
+            .query_one(&sql, &[])
+            .unwrap()
+            .get::<_, i64>(0)
     };
     let mut visitor = gatepost.browser();
     let page = visitor.visit(&authorize_path("conf1", RP1, &[]));
-    let garbage = |page: &Answer| with(&shown(page, &held, gatepost.origin(), "webauthn.get", 0), "signature", "AAAA");
+    let garbage = |page: &Answer| {
+        with(
+            &shown(page, &held, gatepost.origin(), "webauthn.get", 0),
+            "signature",
+            "AAAA",
+        )
+    };
     for _ in 0..2 {
-        is_refused(&gatepost, &post(&mut visitor, &page, &garbage(&page)), "GP1815", "garbage");
+        is_refused(
+            &gatepost,
+            &post(&mut visitor, &page, &garbage(&page)),
+            "GP1815",
+            "garbage",
+        );
     }
     await_that("they are told", SOON, || told("passkey_refused") == 2);
     assert_eq!(told("second_factor_failed"), 0, "nobody showed a password");
     let asked = sign_in(&mut visitor, &page, "alice", ALICE_PASSWORD);
-    is_refused(&gatepost, &post(&mut visitor, &asked, &garbage(&asked)), "GP1815", "beside a password");
+    is_refused(
+        &gatepost,
+        &post(&mut visitor, &asked, &garbage(&asked)),
+        "GP1815",
+        "beside a password",
+    );
     await_that("it is told", SOON, || told("second_factor_failed") == 1);
     assert_eq!(told("passkey_refused"), 2);
 }

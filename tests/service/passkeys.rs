@@ -2,9 +2,12 @@
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RsaKeyPair,
 };
-use gatepost::protocol::login::passkey::{Passkey, RelyingParty, challenge, host, register, verify};
+use gatepost::protocol::login::passkey::{
+    Passkey, RelyingParty, challenge, host, register, verify,
+};
 use gatepost::protocol::words::reason::Reason;
 use rsa::RsaPublicKey;
 use rsa::pkcs1::DecodeRsaPublicKey;
@@ -12,7 +15,10 @@ use rsa::traits::PublicKeyParts;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-const PARTY: RelyingParty<'_> = RelyingParty { id: "login.example.com", origin: "https://login.example.com" };
+const PARTY: RelyingParty<'_> = RelyingParty {
+    id: "login.example.com",
+    origin: "https://login.example.com",
+};
 
 pub(crate) enum Key {
     Es256(EcdsaKeyPair),
@@ -36,14 +42,24 @@ fn text(value: &str) -> Vec<u8> {
 }
 
 fn integer(value: i64) -> Vec<u8> {
-    let (kind, number) = if value < 0 { (1, -1 - value) } else { (0, value) };
+    let (kind, number) = if value < 0 {
+        (1, -1 - value)
+    } else {
+        (0, value)
+    };
     head(kind, usize::try_from(number).unwrap())
 }
 
 fn map(members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    [vec![head(5, members.len())], members.iter().map(|(key, value)| [key.clone(), value.clone()].concat()).collect()]
-        .concat()
-        .concat()
+    [
+        vec![head(5, members.len())],
+        members
+            .iter()
+            .map(|(key, value)| [key.clone(), value.clone()].concat())
+            .collect(),
+    ]
+    .concat()
+    .concat()
 }
 
 impl Key {
@@ -62,17 +78,28 @@ impl Key {
         match self {
             Key::Es256(pair) => {
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
-                let point = [(integer(-1), integer(1)), (integer(-2), bytes(x)), (integer(-3), bytes(y))];
+                let point = [
+                    (integer(-1), integer(1)),
+                    (integer(-2), bytes(x)),
+                    (integer(-3), bytes(y)),
+                ];
                 [of(2, -7), point.to_vec()].concat()
             }
             Key::EdDsa(pair) => {
-                let point = [(integer(-1), integer(6)), (integer(-2), bytes(pair.public_key().as_ref()))];
+                let point = [
+                    (integer(-1), integer(6)),
+                    (integer(-2), bytes(pair.public_key().as_ref())),
+                ];
                 [of(1, -8), point.to_vec()].concat()
             }
             Key::Rs256(pair) => {
                 let public = RsaPublicKey::from_pkcs1_der(pair.public_key().as_ref()).unwrap();
                 let (n, e) = (public.n().to_be_bytes(), public.e().to_be_bytes());
-                [of(3, -257), vec![(integer(-1), bytes(&n)), (integer(-2), bytes(&e))]].concat()
+                [
+                    of(3, -257),
+                    vec![(integer(-1), bytes(&n)), (integer(-2), bytes(&e))],
+                ]
+                .concat()
             }
         }
     }
@@ -85,7 +112,8 @@ impl Key {
             Key::EdDsa(pair) => pair.sign(&message).as_ref().to_vec(),
             Key::Rs256(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                pair.sign(&RSA_PKCS1_SHA256, &random, &message, &mut signature).unwrap();
+                pair.sign(&RSA_PKCS1_SHA256, &random, &message, &mut signature)
+                    .unwrap();
                 signature
             }
         }
@@ -93,19 +121,40 @@ impl Key {
 }
 
 pub(crate) fn data(id: &str, flags: u8, count: u32, attested: &[u8]) -> Vec<u8> {
-    [&Sha256::digest(id)[..], &[flags], &count.to_be_bytes(), attested].concat()
+    [
+        &Sha256::digest(id)[..],
+        &[flags],
+        &count.to_be_bytes(),
+        attested,
+    ]
+    .concat()
 }
 
 pub(crate) fn attested(id: &[u8], key: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    [&[0; 16][..], &u16::try_from(id.len()).unwrap().to_be_bytes(), id, &map(key)].concat()
+    [
+        &[0; 16][..],
+        &u16::try_from(id.len()).unwrap().to_be_bytes(),
+        id,
+        &map(key),
+    ]
+    .concat()
 }
 
 pub(crate) fn object(data: &[u8]) -> Vec<u8> {
-    map(&[(text("fmt"), text("none")), (text("attStmt"), map(&[])), (text("authData"), bytes(data))])
+    map(&[
+        (text("fmt"), text("none")),
+        (text("attStmt"), map(&[])),
+        (text("authData"), bytes(data)),
+    ])
 }
 
 fn new(key: &Key) -> Vec<u8> {
-    object(&data(PARTY.id, 0x45, 0, &attested(b"credential", &key.cose())))
+    object(&data(
+        PARTY.id,
+        0x45,
+        0,
+        &attested(b"credential", &key.cose()),
+    ))
 }
 
 fn client_data(kind: &str, origin: &str) -> Vec<u8> {
@@ -119,20 +168,34 @@ fn each_algorithm_registers_and_signs_in() {
     let client_data = client_data("webauthn.get", PARTY.origin);
     for key in Key::all() {
         let known = register(PARTY, &new(&key)).unwrap();
-        assert_eq!((known.id.as_slice(), known.sign_count, known.backup_eligible), (&b"credential"[..], 0, false));
+        assert_eq!(
+            (known.id.as_slice(), known.sign_count, known.backup_eligible),
+            (&b"credential"[..], 0, false)
+        );
         let shown = data(PARTY.id, 0x05, 7, b"");
         let signature = key.sign(&shown, &client_data);
-        assert_eq!(verify(PARTY, &known, &client_data, &shown, &signature), Ok(7));
+        assert_eq!(
+            verify(PARTY, &known, &client_data, &shown, &signature),
+            Ok(7)
+        );
         let other = Key::es256().sign(&shown, &client_data);
-        assert_eq!(verify(PARTY, &known, &client_data, &shown, &other), Err(Reason::PasskeySignature));
-        assert_eq!(verify(PARTY, &known, b"{}", &shown, &signature), Err(Reason::PasskeySignature));
+        assert_eq!(
+            verify(PARTY, &known, &client_data, &shown, &other),
+            Err(Reason::PasskeySignature)
+        );
+        assert_eq!(
+            verify(PARTY, &known, b"{}", &shown, &signature),
+            Err(Reason::PasskeySignature)
+        );
     }
 }
 
 #[test]
 fn a_new_passkey_is_for_us_checked_its_user_and_has_a_key_that_was_asked_for() {
     let key = Key::es256();
-    let with = |flags, id: &[u8], cose: &[(Vec<u8>, Vec<u8>)]| object(&data(PARTY.id, flags, 0, &attested(id, cose)));
+    let with = |flags, id: &[u8], cose: &[(Vec<u8>, Vec<u8>)]| {
+        object(&data(PARTY.id, flags, 0, &attested(id, cose)))
+    };
     let changed = |index: usize, value: Vec<u8>| {
         let mut cose = key.cose();
         cose[index].1 = value;
@@ -140,31 +203,82 @@ fn a_new_passkey_is_for_us_checked_its_user_and_has_a_key_that_was_asked_for() {
     };
     let rsa = |n: usize, e: &[u8]| {
         let n = [vec![0xff; n]].concat();
-        let cose =
-            [(integer(1), integer(3)), (integer(3), integer(-257)), (integer(-1), bytes(&n)), (integer(-2), bytes(e))];
+        let cose = [
+            (integer(1), integer(3)),
+            (integer(3), integer(-257)),
+            (integer(-1), bytes(&n)),
+            (integer(-2), bytes(e)),
+        ];
         with(0x45, b"id", &cose)
     };
     let whole = new(&key);
-    assert!(register(PARTY, &rsa(256, &[1, 0, 1])).is_ok() && register(PARTY, &rsa(512, &[1, 0, 1])).is_ok());
+    assert!(
+        register(PARTY, &rsa(256, &[1, 0, 1])).is_ok()
+            && register(PARTY, &rsa(512, &[1, 0, 1])).is_ok()
+    );
     for (what, object, reason) in [
         ("nothing", Vec::new(), Reason::PasskeyMalformed),
-        ("cut", whole[..whole.len() - 1].to_vec(), Reason::PasskeyMalformed),
-        ("more behind it", [&whole[..], &[0]].concat(), Reason::PasskeyMalformed),
-        ("not verified", with(0x41, b"id", &key.cose()), Reason::PasskeyUnverified),
-        ("not present", with(0x44, b"id", &key.cose()), Reason::PasskeyUnverified),
-        ("no key in it", with(0x05, b"id", &key.cose()), Reason::PasskeyMalformed),
-        ("copied, and not made for it", with(0x55, b"id", &key.cose()), Reason::PasskeyMalformed),
+        (
+            "cut",
+            whole[..whole.len() - 1].to_vec(),
+            Reason::PasskeyMalformed,
+        ),
+        (
+            "more behind it",
+            [&whole[..], &[0]].concat(),
+            Reason::PasskeyMalformed,
+        ),
+        (
+            "not verified",
+            with(0x41, b"id", &key.cose()),
+            Reason::PasskeyUnverified,
+        ),
+        (
+            "not present",
+            with(0x44, b"id", &key.cose()),
+            Reason::PasskeyUnverified,
+        ),
+        (
+            "no key in it",
+            with(0x05, b"id", &key.cose()),
+            Reason::PasskeyMalformed,
+        ),
+        (
+            "copied, and not made for it",
+            with(0x55, b"id", &key.cose()),
+            Reason::PasskeyMalformed,
+        ),
         (
             "another host",
             self::object(&data("example.com", 0x45, 0, &attested(b"id", &key.cose()))),
             Reason::PasskeyElsewhere,
         ),
-        ("no id", with(0x45, b"", &key.cose()), Reason::PasskeyMalformed),
-        ("a long id", with(0x45, &[7; 1_024], &key.cose()), Reason::PasskeyMalformed),
-        ("another algorithm", changed(1, integer(-35)), Reason::PasskeyKey),
+        (
+            "no id",
+            with(0x45, b"", &key.cose()),
+            Reason::PasskeyMalformed,
+        ),
+        (
+            "a long id",
+            with(0x45, &[7; 1_024], &key.cose()),
+            Reason::PasskeyMalformed,
+        ),
+        (
+            "another algorithm",
+            changed(1, integer(-35)),
+            Reason::PasskeyKey,
+        ),
         ("another curve", changed(2, integer(2)), Reason::PasskeyKey),
-        ("a point off the curve", changed(3, bytes(&[1; 32])), Reason::PasskeyKey),
-        ("a short coordinate", changed(3, bytes(&[1; 31])), Reason::PasskeyKey),
+        (
+            "a point off the curve",
+            changed(3, bytes(&[1; 32])),
+            Reason::PasskeyKey,
+        ),
+        (
+            "a short coordinate",
+            changed(3, bytes(&[1; 31])),
+            Reason::PasskeyKey,
+        ),
         ("RSA of 1024", rsa(128, &[1, 0, 1]), Reason::PasskeyKey),
         ("RSA of 8192", rsa(1_024, &[1, 0, 1]), Reason::PasskeyKey),
         ("an exponent of one", rsa(256, &[1]), Reason::PasskeyKey),
@@ -178,9 +292,19 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
     let key = Key::es256();
     let client_data = client_data("webauthn.get", PARTY.origin);
     let judged = |id: &str, flags, before, count, eligible| {
-        let known = Passkey { sign_count: before, backup_eligible: eligible, ..register(PARTY, &new(&key)).unwrap() };
+        let known = Passkey {
+            sign_count: before,
+            backup_eligible: eligible,
+            ..register(PARTY, &new(&key)).unwrap()
+        };
         let shown = data(id, flags, count, b"");
-        verify(PARTY, &known, &client_data, &shown, &key.sign(&shown, &client_data))
+        verify(
+            PARTY,
+            &known,
+            &client_data,
+            &shown,
+            &key.sign(&shown, &client_data),
+        )
     };
     for (id, flags, before, count, eligible, expected) in [
         (PARTY.id, 0x05, 0, 0, false, Ok(0)),
@@ -192,9 +316,20 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
         (PARTY.id, 0x0d, 0, 0, false, Err(Reason::PasskeyMalformed)),
         (PARTY.id, 0x15, 0, 0, true, Err(Reason::PasskeyMalformed)),
         (PARTY.id, 0x01, 0, 0, false, Err(Reason::PasskeyUnverified)),
-        ("example.com", 0x05, 0, 0, false, Err(Reason::PasskeyElsewhere)),
+        (
+            "example.com",
+            0x05,
+            0,
+            0,
+            false,
+            Err(Reason::PasskeyElsewhere),
+        ),
     ] {
-        assert_eq!(judged(id, flags, before, count, eligible), expected, "{id} {flags:x} {before} {count} {eligible}");
+        assert_eq!(
+            judged(id, flags, before, count, eligible),
+            expected,
+            "{id} {flags:x} {before} {count} {eligible}"
+        );
     }
 }
 
@@ -202,11 +337,16 @@ fn signing_in_is_for_us_checks_the_user_and_counts_on() {
 fn what_the_browser_says_is_of_this_kind_and_of_our_own_page() {
     let said = |more: serde_json::Value| {
         let mut all = json!({"type": "webauthn.get", "challenge": "AQID", "origin": PARTY.origin});
-        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         challenge(all.to_string().as_bytes(), "webauthn.get", PARTY)
     };
     assert_eq!(said(json!({})), Ok(vec![1, 2, 3]));
-    assert_eq!(said(json!({"crossOrigin": false, "more": [1]})), Ok(vec![1, 2, 3]));
+    assert_eq!(
+        said(json!({"crossOrigin": false, "more": [1]})),
+        Ok(vec![1, 2, 3])
+    );
     for elsewhere in [
         json!({"type": "webauthn.create"}),
         json!({"origin": "https://login.example.com/"}),
@@ -216,7 +356,11 @@ fn what_the_browser_says_is_of_this_kind_and_of_our_own_page() {
         json!({"crossOrigin": "false"}),
         json!({"topOrigin": "https://login.example.com"}),
     ] {
-        assert_eq!(said(elsewhere.clone()), Err(Reason::PasskeyElsewhere), "{elsewhere}");
+        assert_eq!(
+            said(elsewhere.clone()),
+            Err(Reason::PasskeyElsewhere),
+            "{elsewhere}"
+        );
     }
     for malformed in ["", "[]", "{", "\"x\""] {
         assert_eq!(
@@ -225,14 +369,20 @@ fn what_the_browser_says_is_of_this_kind_and_of_our_own_page() {
             "{malformed}"
         );
     }
-    assert_eq!(said(json!({"challenge": "A=="})), Err(Reason::PasskeyMalformed));
+    assert_eq!(
+        said(json!({"challenge": "A=="})),
+        Err(Reason::PasskeyMalformed)
+    );
 }
 
 #[test]
 fn addresses_of_numbers_have_no_passkeys() {
     for (base_url, expected) in [
         ("https://login.example.com", Some("login.example.com")),
-        ("https://login.example.com:8443/id", Some("login.example.com")),
+        (
+            "https://login.example.com:8443/id",
+            Some("login.example.com"),
+        ),
         ("http://localhost:8080", Some("localhost")),
         ("http://127.0.0.1:8080", None),
         ("http://[::1]:8080/id", None),
@@ -272,9 +422,15 @@ fn a_million_mutations_make_no_panic() {
             index => drop(register(PARTY, &mutated(&objects[index - 1]))),
         }
     }
-    let known: Vec<Passkey> = objects.iter().map(|object| register(PARTY, object).unwrap()).collect();
+    let known: Vec<Passkey> = objects
+        .iter()
+        .map(|object| register(PARTY, object).unwrap())
+        .collect();
     let shown = data(PARTY.id, 0x05, 1, b"");
-    let signatures: Vec<Vec<u8>> = keys.iter().map(|key| key.sign(&shown, &client_data)).collect();
+    let signatures: Vec<Vec<u8>> = keys
+        .iter()
+        .map(|key| key.sign(&shown, &client_data))
+        .collect();
     for round in 0..100_000 {
         let index = round % 3;
         let (data, signature) = match round % 2 {

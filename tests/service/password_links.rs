@@ -11,20 +11,33 @@ const NEW: &str = "a password of her own choosing";
 /// With carol, who has no password.
 fn start() -> Gatepost {
     let mut registered = document();
-    registered["users"].as_array_mut().unwrap().push(json!({"username": "carol"}));
+    registered["users"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"username": "carol"}));
     Gatepost::start_with(&registered, &[])
 }
 
 fn link(gatepost: &Gatepost, arguments: &[&str]) -> String {
     let printed = gatepost.run_well(arguments, "");
     let link = printed.trim().to_owned();
-    assert!(link.starts_with(&format!("{}/account/link?l=gpl_", gatepost.base_url)), "{printed}");
+    assert!(
+        link.starts_with(&format!("{}/account/link?l=gpl_", gatepost.base_url)),
+        "{printed}"
+    );
     link
 }
 
 fn send(browser: &mut Browser, page: &Answer, new: &str, again: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("new_password", new), ("new_password_again", again)])
+    browser.post(
+        &page.action(),
+        &[
+            ("form_token", &token),
+            ("new_password", new),
+            ("new_password_again", again),
+        ],
+    )
 }
 
 fn is_over(answer: &Answer, what: &str) {
@@ -39,7 +52,12 @@ fn signs_in(gatepost: &Gatepost, username: &str, password: &str) -> bool {
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND sub IS NOT NULL";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -48,16 +66,32 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     let link = link(&gatepost, &["user", "invite", "carol"]);
     // A scanner's looks change nothing, and leave nothing behind.
     for method in ["GET", "HEAD", "GET"] {
-        let answer = gatepost.connect().send(method, link.strip_prefix(gatepost.origin()).unwrap(), &[], b"");
-        assert_eq!((answer.status, answer.header("referrer-policy")), (303, Some("no-referrer")), "{method}");
+        let answer = gatepost.connect().send(
+            method,
+            link.strip_prefix(gatepost.origin()).unwrap(),
+            &[],
+            b"",
+        );
+        assert_eq!(
+            (answer.status, answer.header("referrer-policy")),
+            (303, Some("no-referrer")),
+            "{method}"
+        );
         assert!(!answer.location().contains("gpl_"), "{}", answer.location());
     }
     let mut browser = gatepost.browser();
     let opened = browser.get(&link);
     let page = browser.follow(opened.clone());
-    assert!(page.text().contains("Choose your password") && page.text().contains("carol"), "{}", page.text());
+    assert!(
+        page.text().contains("Choose your password") && page.text().contains("carol"),
+        "{}",
+        page.text()
+    );
     // The address of the form is good in this browser alone.
-    is_over(&gatepost.browser().get(opened.location()), "another browser");
+    is_over(
+        &gatepost.browser().get(opened.location()),
+        "another browser",
+    );
     for (new, again, told) in [
         ("short", "short", "8 characters"),
         ("password1", "password1", "8 characters"),
@@ -65,18 +99,44 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
         (NEW, "", "not the same"),
     ] {
         let answer = send(&mut browser, &page, new, again);
-        assert!(answer.status == 200 && answer.text().contains(told), "{new}: {}", answer.text());
+        assert!(
+            answer.status == 200 && answer.text().contains(told),
+            "{new}: {}",
+            answer.text()
+        );
     }
-    let forged = [("form_token", "x"), ("new_password", NEW), ("new_password_again", NEW)];
+    let forged = [
+        ("form_token", "x"),
+        ("new_password", NEW),
+        ("new_password_again", NEW),
+    ];
     assert_eq!(browser.post(&page.action(), &forged).status, 200);
     assert!(!signs_in(&gatepost, "carol", NEW), "nothing was set yet");
     let answer = send(&mut browser, &page, NEW, NEW);
     assert_eq!(answer.status, 303);
-    assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
+    assert!(
+        answer.location().starts_with("/login?r="),
+        "{}",
+        answer.location()
+    );
     assert!(signs_in(&gatepost, "carol", NEW));
-    is_over(&send(&mut browser, &page, "yet another password", "yet another password"), "used");
+    is_over(
+        &send(
+            &mut browser,
+            &page,
+            "yet another password",
+            "yet another password",
+        ),
+        "used",
+    );
     is_over(&gatepost.browser().get(&link), "used");
-    assert_eq!((events(&gatepost, "link_made"), events(&gatepost, "password_set_by_link")), (1, 1));
+    assert_eq!(
+        (
+            events(&gatepost, "link_made"),
+            events(&gatepost, "password_set_by_link")
+        ),
+        (1, 1)
+    );
     assert!(!gatepost.log().contains("gpl_"), "the log has the link");
 }
 
@@ -90,11 +150,23 @@ fn a_reset_leaves_the_old_password_until_it_is_used_and_then_ends_everything() {
     let (mut one, mut other) = (gatepost.browser(), gatepost.browser());
     let (page, late) = (one.visit(&first), other.visit(&second));
     let same = send(&mut one, &page, ALICE_PASSWORD, ALICE_PASSWORD);
-    assert!(same.text().contains("must not be the present one"), "{}", same.text());
+    assert!(
+        same.text().contains("must not be the present one"),
+        "{}",
+        same.text()
+    );
     assert_eq!(send(&mut one, &page, NEW, NEW).status, 303);
-    is_over(&send(&mut other, &late, "a second password", "a second password"), "the other link");
+    is_over(
+        &send(&mut other, &late, "a second password", "a second password"),
+        "the other link",
+    );
     assert!(signs_in(&gatepost, "alice", NEW) && !signs_in(&gatepost, "alice", ALICE_PASSWORD));
-    assert_eq!(elsewhere.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(
+        elsewhere
+            .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+            .query()["error"],
+        "login_required"
+    );
 }
 
 #[test]
@@ -114,7 +186,10 @@ fn a_link_dies_with_what_it_was_made_on() {
         for command in commands {
             gatepost.run_well(command, "the operator's choice\n");
         }
-        is_over(&send(&mut browser, &page, NEW, NEW), &format!("{commands:?}"));
+        is_over(
+            &send(&mut browser, &page, NEW, NEW),
+            &format!("{commands:?}"),
+        );
         is_over(&gatepost.browser().get(&link), &format!("{commands:?}"));
     }
 }
@@ -123,12 +198,28 @@ fn a_link_dies_with_what_it_was_made_on() {
 fn what_is_no_link_is_told_as_one_that_is_over() {
     let gatepost = Gatepost::start_with_a_clock_of_its_own();
     let link = link(&gatepost, &["user", "reset", "alice", "--for", "1h"]);
-    let (path, sealed) = link.strip_prefix(gatepost.origin()).unwrap().split_once("l=").unwrap();
+    let (path, sealed) = link
+        .strip_prefix(gatepost.origin())
+        .unwrap()
+        .split_once("l=")
+        .unwrap();
     let cut = &sealed[..sealed.len() - 2];
-    let flipped = sealed.replacen(&sealed[40..41], if &sealed[40..41] == "A" { "B" } else { "A" }, 1);
-    for wrong in
-        ["", "x", "gpl_", "gpl_AAAA", cut, &flipped, &sealed.replace("gpl_", "gpc_"), "%00", &"A".repeat(9_000)]
-    {
+    let flipped = sealed.replacen(
+        &sealed[40..41],
+        if &sealed[40..41] == "A" { "B" } else { "A" },
+        1,
+    );
+    for wrong in [
+        "",
+        "x",
+        "gpl_",
+        "gpl_AAAA",
+        cut,
+        &flipped,
+        &sealed.replace("gpl_", "gpc_"),
+        "%00",
+        &"A".repeat(9_000),
+    ] {
         let answer = gatepost.get(&format!("{path}l={wrong}"));
         assert_eq!(answer.status, 400, "{wrong}");
         assert!(!answer.text().contains("form_token"), "{wrong}");
@@ -139,7 +230,10 @@ fn what_is_no_link_is_told_as_one_that_is_over() {
     let page = browser.visit(&link);
     // Another page's address is none of this page's.
     let login = browser.visit(&authorize_path("conf1", RP1, &[])).action();
-    is_over(&browser.get(&login.replace("/login?", "/account/link?")), "the sign-in page's");
+    is_over(
+        &browser.get(&login.replace("/login?", "/account/link?")),
+        "the sign-in page's",
+    );
     gatepost.travel(601);
     is_over(&send(&mut browser, &page, NEW, NEW), "after ten minutes");
     assert_eq!(browser.visit(&link).status, 200, "opened again");
@@ -150,9 +244,18 @@ fn what_is_no_link_is_told_as_one_that_is_over() {
 #[test]
 fn commands_make_links_for_those_whom_they_suit() {
     let gatepost = start();
-    let printed = gatepost.run_well(&["user", "add", "dora", "--invite", "--for", "30d", "--json"], "");
+    let printed = gatepost.run_well(
+        &["user", "add", "dora", "--invite", "--for", "30d", "--json"],
+        "",
+    );
     let printed: Value = serde_json::from_str(&printed).unwrap();
-    assert!(printed["link"].as_str().unwrap().contains("/account/link?l=gpl_") && printed["expires_at"].is_string());
+    assert!(
+        printed["link"]
+            .as_str()
+            .unwrap()
+            .contains("/account/link?l=gpl_")
+            && printed["expires_at"].is_string()
+    );
     for (arguments, told) in [
         (&["user", "invite", "alice"][..], "user reset"),
         (&["user", "reset", "carol"], "user invite"),
@@ -160,19 +263,35 @@ fn commands_make_links_for_those_whom_they_suit() {
         (&["user", "invite", "carol", "--for", "31d"], "at most 30d"),
         (&["user", "invite", "carol", "--for", "0h"], "at most 30d"),
         (&["user", "invite", "carol", "--for", "72"], "at most 30d"),
-        (&["user", "invite", "carol", "--for", "99999999999999999999h"], "at most 30d"),
+        (
+            &["user", "invite", "carol", "--for", "99999999999999999999h"],
+            "at most 30d",
+        ),
         (&["user", "invite", "carol", "--for", "é"], "at most 30d"),
     ] {
         let output = gatepost.run(arguments, "");
-        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{arguments:?}"
+        );
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains(told), "{arguments:?}: {text}");
     }
     // Nobody is added to whom the link cannot be made.
-    assert!(!gatepost.run(&["user", "add", "erin", "--invite", "--for", "99d"], "").status.success());
+    assert!(
+        !gatepost
+            .run(&["user", "add", "erin", "--invite", "--for", "99d"], "")
+            .status
+            .success()
+    );
     gatepost.run_well(&["user", "add", "erin", "--invite"], "");
     gatepost.run_well(&["user", "disable", "carol"], "");
-    assert!(!gatepost.run(&["user", "invite", "carol"], "").status.success());
+    assert!(
+        !gatepost
+            .run(&["user", "invite", "carol"], "")
+            .status
+            .success()
+    );
 }
 
 #[test]
@@ -187,11 +306,23 @@ fn a_link_leads_people_to_a_sign_in_of_their_own_whoever_is_signed_in_there() {
     let page = browser.visit(&link);
     let answer = send(&mut browser, &page, NEW, NEW);
     let page = browser.follow(answer);
-    assert!(page.text().contains("with your account at") && page.text().contains("ACME Ltd"), "{}", page.text());
+    assert!(
+        page.text().contains("with your account at") && page.text().contains("ACME Ltd"),
+        "{}",
+        page.text()
+    );
     let answer = sign_in(&mut browser, &page, "tina", NEW);
     let account = browser.follow(answer);
-    assert!(account.text().contains("You are signed in as") && account.text().contains("tina"), "{}", account.text());
+    assert!(
+        account.text().contains("You are signed in as") && account.text().contains("tina"),
+        "{}",
+        account.text()
+    );
     for event in ["link_made", "password_set_by_link"] {
-        assert!(gatepost.run_well(&["audit", "list", "--event", event], "").contains(event));
+        assert!(
+            gatepost
+                .run_well(&["audit", "list", "--event", event], "")
+                .contains(event)
+        );
     }
 }

@@ -6,7 +6,8 @@ use crate::support::flow::{decode_jwt, signed_in, userinfo};
 use crate::support::gatepost::Gatepost;
 use crate::support::http::Browser;
 use crate::support::offline::{
-    CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, assert_error, client, document, member, refresh,
+    CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, assert_error, client, document, member,
+    refresh,
 };
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
@@ -19,12 +20,19 @@ fn start() -> (Gatepost, Browser) {
 
 /// Lets the retry window of whatever was refreshed pass.
 fn pass_the_window(gatepost: &Gatepost) {
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
 }
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -34,25 +42,45 @@ fn a_refresh_repeats_the_sign_in_and_gives_the_next_token() {
         let first = party.tokens(&gatepost, &mut browser, OFFLINE);
         assert!(refresh(&first).starts_with("gpr_"), "{first}");
         let answer = party.refresh(&gatepost, refresh(&first));
-        assert_eq!((answer.status, answer.header("pragma")), (200, Some("no-cache")), "{}", answer.text());
+        assert_eq!(
+            (answer.status, answer.header("pragma")),
+            (200, Some("no-cache")),
+            "{}",
+            answer.text()
+        );
         let second = answer.json();
         assert_ne!(refresh(&second), refresh(&first));
         assert_ne!(access(&second), access(&first));
-        assert_eq!((&second["scope"], &second["token_type"]), (&json!(OFFLINE), &json!("Bearer")));
+        assert_eq!(
+            (&second["scope"], &second["token_type"]),
+            (&json!(OFFLINE), &json!("Bearer"))
+        );
         let (_, old) = decode_jwt(member(&first, "id_token"));
         let (_, new) = decode_jwt(member(&second, "id_token"));
         for same in ["iss", "sub", "aud", "auth_time", "amr", "acr", "sid"] {
             assert_eq!(new[same], old[same], "{same}");
             assert!(!new[same].is_null(), "{same}");
         }
-        assert_eq!((&old["nonce"], new.get("nonce")), (&json!("the-nonce"), None));
+        assert_eq!(
+            (&old["nonce"], new.get("nonce")),
+            (&json!("the-nonce"), None)
+        );
         assert!(new["iat"].as_i64() >= old["iat"].as_i64());
         assert_eq!(userinfo(&gatepost, access(&second)).status, 200);
-        assert_eq!(userinfo(&gatepost, access(&first)).status, 200, "the older access token lives on");
+        assert_eq!(
+            userinfo(&gatepost, access(&first)).status,
+            200,
+            "the older access token lives on"
+        );
     }
     assert_eq!(events(&gatepost, "refreshed"), 3);
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
-    assert!(discovery["grant_types_supported"].as_array().unwrap().contains(&json!("refresh_token")));
+    assert!(
+        discovery["grant_types_supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("refresh_token"))
+    );
 }
 
 #[test]
@@ -61,13 +89,32 @@ fn only_offline_access_and_the_grant_type_together_give_a_refresh_token() {
     let without_scope = CONF1.tokens(&gatepost, &mut browser, "openid profile");
     assert_eq!(without_scope.get("refresh_token"), None);
     // A client has both or neither: the registration of one alone is refused.
-    for change in [json!({"scope": "openid profile"}), json!({"grant_types": ["authorization_code"]})] {
+    for change in [
+        json!({"scope": "openid profile"}),
+        json!({"grant_types": ["authorization_code"]}),
+    ] {
         let mut document = document();
-        client(&mut document, "reuse").as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        assert!(!gatepost.run(&["apply", "-"], &document.to_string()).status.success(), "{change}");
+        client(&mut document, "reuse")
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        assert!(
+            !gatepost
+                .run(&["apply", "-"], &document.to_string())
+                .status
+                .success(),
+            "{change}"
+        );
     }
-    let of_itself = CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]);
-    assert_eq!((of_itself.status, of_itself.json().get("refresh_token")), (200, None));
+    let of_itself = CONF1.post(
+        &mut gatepost.connect(),
+        "/connect/token",
+        &[("grant_type", "client_credentials")],
+    );
+    assert_eq!(
+        (of_itself.status, of_itself.json().get("refresh_token")),
+        (200, None)
+    );
 }
 
 #[test]
@@ -77,12 +124,24 @@ fn a_lost_answer_is_repeated_and_a_replay_ends_the_family() {
     let second = CONF1.refresh(&gatepost, refresh(&first)).json();
     let again = CONF1.refresh(&gatepost, refresh(&first));
     assert_eq!(again.status, 200, "{}", again.text());
-    assert_eq!(refresh(&again.json()), refresh(&second), "one successor, however often it is handed out");
+    assert_eq!(
+        refresh(&again.json()),
+        refresh(&second),
+        "one successor, however often it is handed out"
+    );
     assert_eq!(events(&gatepost, "refresh_repeated"), 1);
     // Once the successor was used, its predecessor is a replay, however soon it comes.
     let third = CONF1.refresh(&gatepost, refresh(&second)).json();
-    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&third)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&first)),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&third)),
+        400,
+        "invalid_grant",
+    );
     for tokens in [&first, &second, &third] {
         assert_eq!(userinfo(&gatepost, access(tokens)).status, 401);
     }
@@ -92,12 +151,24 @@ fn a_lost_answer_is_repeated_and_a_replay_ends_the_family() {
 #[test]
 fn after_the_window_the_predecessor_is_a_replay_whatever_else_the_request_says() {
     let (gatepost, mut browser) = start();
-    for further in [&[][..], &[("scope", "orders.write")], &[("resource", "https://nobody.example")]] {
+    for further in [
+        &[][..],
+        &[("scope", "orders.write")],
+        &[("resource", "https://nobody.example")],
+    ] {
         let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let second = CONF1.refresh(&gatepost, refresh(&first)).json();
         pass_the_window(&gatepost);
-        assert_error(&CONF1.refresh_with(&gatepost, refresh(&first), further), 400, "invalid_grant");
-        assert_error(&CONF1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh_with(&gatepost, refresh(&first), further),
+            400,
+            "invalid_grant",
+        );
+        assert_error(
+            &CONF1.refresh(&gatepost, refresh(&second)),
+            400,
+            "invalid_grant",
+        );
         assert_eq!(userinfo(&gatepost, access(&second)).status, 401);
     }
 }
@@ -107,15 +178,29 @@ fn a_public_clients_window_is_shorter_and_none_means_none() {
     let (gatepost, mut browser) = start();
     let first = PUB1.tokens(&gatepost, &mut browser, OFFLINE);
     let second = PUB1.refresh(&gatepost, refresh(&first)).json();
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
-    assert_error(&PUB1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
-    assert_error(&PUB1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
+    assert_error(
+        &PUB1.refresh(&gatepost, refresh(&first)),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &PUB1.refresh(&gatepost, refresh(&second)),
+        400,
+        "invalid_grant",
+    );
     let mut without = document();
     client(&mut without, "conf1")["refresh_token_retry_window"] = json!(0);
     gatepost.apply(&without);
     let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     assert_eq!(CONF1.refresh(&gatepost, refresh(&first)).status, 200);
-    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&first)),
+        400,
+        "invalid_grant",
+    );
 }
 
 #[test]
@@ -148,21 +233,48 @@ fn a_lost_answer_may_still_be_repeated_once_tokens_are_registered_to_stay() {
     // The answer with the second token was lost: it comes again, and from then on it stays.
     for _ in 0..2 {
         let again = CONF1.refresh(&gatepost, refresh(&kept.0));
-        assert_eq!((again.status, refresh(&again.json())), (200, refresh(&kept.1)), "{}", again.text());
+        assert_eq!(
+            (again.status, refresh(&again.json())),
+            (200, refresh(&kept.1)),
+            "{}",
+            again.text()
+        );
     }
     for _ in 0..2 {
         let same = CONF1.refresh(&gatepost, refresh(&kept.1));
-        assert_eq!((same.status, refresh(&same.json())), (200, refresh(&kept.1)), "{}", same.text());
+        assert_eq!(
+            (same.status, refresh(&same.json())),
+            (200, refresh(&kept.1)),
+            "{}",
+            same.text()
+        );
     }
     // Once the successor was used, or the window is over, the first one is a replay.
     assert_eq!(CONF1.refresh(&gatepost, refresh(&used.1)).status, 200);
-    assert_error(&CONF1.refresh(&gatepost, refresh(&used.0)), 400, "invalid_grant");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&used.1)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&used.0)),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&used.1)),
+        400,
+        "invalid_grant",
+    );
     pass_the_window(&gatepost);
-    assert_error(&CONF1.refresh(&gatepost, refresh(&late.0)), 400, "invalid_grant");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&late.1)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&late.0)),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&late.1)),
+        400,
+        "invalid_grant",
+    );
     assert_eq!(events(&gatepost, "refresh_token_replayed"), 2);
-    // And back: the token that stayed moves on. The idle time runs from the last use, whichever kind it was.
+    // And back: the token that stayed moves on. The idle time runs from the last use, whichever
+    // kind it was.
     gatepost.apply(&document());
     let third = CONF1.refresh(&gatepost, refresh(&kept.1)).json();
     assert_ne!(refresh(&third), refresh(&kept.1));
@@ -178,8 +290,16 @@ fn a_replay_is_noticed_while_the_registration_is_narrowed() {
     let mut narrower = document();
     client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
     gatepost.apply(&narrower);
-    assert_error(&CONF1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&second)),
+        400,
+        "invalid_grant",
+    );
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&first)),
+        400,
+        "invalid_grant",
+    );
     assert_eq!(events(&gatepost, "refresh_token_replayed"), 1);
     assert_eq!(userinfo(&gatepost, access(&second)).status, 401);
 }
@@ -198,7 +318,11 @@ fn a_token_that_stays_is_idle_from_its_last_use_and_ends_as_any_other() {
         assert_eq!(REUSE.refresh(&gatepost, refresh(&tokens)).status, 200);
     }
     pass(1_296_001);
-    assert_error(&REUSE.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+    assert_error(
+        &REUSE.refresh(&gatepost, refresh(&tokens)),
+        400,
+        "invalid_grant",
+    );
 }
 
 #[test]
@@ -206,7 +330,12 @@ fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let token = refresh(&tokens).to_owned();
-    let before = gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    let before = gatepost
+        .database
+        .client()
+        .query_one("SELECT g::text FROM grants g", &[])
+        .unwrap()
+        .get::<_, String>(0);
     for party in [CONF2, PUB1, REUSE] {
         assert_error(&party.refresh(&gatepost, &token), 400, "invalid_grant");
     }
@@ -215,16 +344,33 @@ fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
         bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
         String::from_utf8(bytes).unwrap()
     };
-    // Each character of grant, generation and tag counts; the last one holds bits that no token has.
+    // Each character of grant, generation and tag counts; the last one holds bits that no token
+    // has.
     for index in 4..token.len() {
-        assert_error(&CONF1.refresh(&gatepost, &flipped(index)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(&gatepost, &flipped(index)),
+            400,
+            "invalid_grant",
+        );
     }
     let long = format!("gpr_{}", "A".repeat(9_000));
-    for forged in ["x", "gpr_", &token[4..], &format!("{token}A"), access(&tokens), member(&tokens, "id_token"), &long]
-    {
+    for forged in [
+        "x",
+        "gpr_",
+        &token[4..],
+        &format!("{token}A"),
+        access(&tokens),
+        member(&tokens, "id_token"),
+        &long,
+    ] {
         assert_error(&CONF1.refresh(&gatepost, forged), 400, "invalid_grant");
     }
-    let after = gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    let after = gatepost
+        .database
+        .client()
+        .query_one("SELECT g::text FROM grants g", &[])
+        .unwrap()
+        .get::<_, String>(0);
     assert_eq!(before, after);
     assert_eq!(CONF1.refresh(&gatepost, &token).status, 200);
 }
@@ -235,11 +381,22 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let token = refresh(&tokens);
     let post = |form: &[(&str, &str)]| CONF1.post(&mut gatepost.connect(), "/connect/token", form);
-    assert_error(&post(&[("grant_type", "refresh_token")]), 400, "invalid_request");
-    assert_error(&post(&[("grant_type", "refresh_token"), ("refresh_token", "")]), 400, "invalid_request");
+    assert_error(
+        &post(&[("grant_type", "refresh_token")]),
+        400,
+        "invalid_request",
+    );
+    assert_error(
+        &post(&[("grant_type", "refresh_token"), ("refresh_token", "")]),
+        400,
+        "invalid_request",
+    );
     for (further, error) in [
         (&[("refresh_token", token)][..], "invalid_request"),
-        (&[("scope", "openid"), ("scope", "openid")], "invalid_request"),
+        (
+            &[("scope", "openid"), ("scope", "openid")],
+            "invalid_request",
+        ),
         (&[("scope", "orders.write")], "invalid_scope"),
         (&[("scope", "openid nope")], "invalid_scope"),
         (&[("scope", "\"")], "invalid_scope"),
@@ -255,9 +412,16 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
     );
     assert_error(&in_query, 400, "invalid_request");
     assert_error(&PLAIN.refresh(&gatepost, token), 400, "unauthorized_client");
-    let nobody = Party { secret: Some("wrong"), ..CONF1 };
+    let nobody = Party {
+        secret: Some("wrong"),
+        ..CONF1
+    };
     assert_error(&nobody.refresh(&gatepost, token), 401, "invalid_client");
-    let generation = gatepost.database.client().query_one("SELECT generation FROM grants", &[]).unwrap();
+    let generation = gatepost
+        .database
+        .client()
+        .query_one("SELECT generation FROM grants", &[])
+        .unwrap();
     assert_eq!(generation.get::<_, i32>(0), 0);
     assert_eq!(CONF1.refresh(&gatepost, token).status, 200);
 }
@@ -266,8 +430,12 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
 fn what_belongs_to_another_grant_is_ignored_each_time() {
     let (gatepost, mut browser) = start();
     let mut tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    let foreign =
-        [("code_verifier", "x"), ("code", "gpc_x"), ("username", "bob"), ("redirect_uri", "https://x.example")];
+    let foreign = [
+        ("code_verifier", "x"),
+        ("code", "gpc_x"),
+        ("username", "bob"),
+        ("redirect_uri", "https://x.example"),
+    ];
     for further in [&foreign[..], &foreign[..1], &foreign[1..]] {
         let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
         assert_eq!(answer.status, 200, "{further:?}: {}", answer.text());
@@ -280,11 +448,25 @@ fn a_narrower_answer_leaves_the_grant_whole() {
     let (gatepost, mut browser) = start();
     let scope = "openid profile orders.read stock.read offline_access";
     let first = CONF1.tokens(&gatepost, &mut browser, scope);
-    let narrow = CONF1.refresh_with(&gatepost, refresh(&first), &[("scope", "orders.read")]).json();
-    assert_eq!((&narrow["scope"], narrow.get("id_token")), (&json!("orders.read"), None));
-    assert_eq!(decode_jwt(access(&narrow)).1["aud"], "https://orders.example");
+    let narrow = CONF1
+        .refresh_with(&gatepost, refresh(&first), &[("scope", "orders.read")])
+        .json();
+    assert_eq!(
+        (&narrow["scope"], narrow.get("id_token")),
+        (&json!("orders.read"), None)
+    );
+    assert_eq!(
+        decode_jwt(access(&narrow)).1["aud"],
+        "https://orders.example"
+    );
     assert_eq!(userinfo(&gatepost, access(&narrow)).status, 403);
-    let one = CONF1.refresh_with(&gatepost, refresh(&narrow), &[("resource", "https://stock.example")]).json();
+    let one = CONF1
+        .refresh_with(
+            &gatepost,
+            refresh(&narrow),
+            &[("resource", "https://stock.example")],
+        )
+        .json();
     assert_eq!(one["scope"], "openid profile stock.read offline_access");
     let whole = CONF1.refresh(&gatepost, refresh(&one)).json();
     assert_eq!(whole["scope"], scope);
@@ -293,15 +475,31 @@ fn a_narrower_answer_leaves_the_grant_whole() {
 #[test]
 fn resources_that_were_authorized_stay_the_only_ones() {
     let (gatepost, mut browser) = start();
-    let changes = [("scope", "openid orders.read stock.read offline_access"), ("resource", "https://orders.example")];
+    let changes = [
+        ("scope", "openid orders.read stock.read offline_access"),
+        ("resource", "https://orders.example"),
+    ];
     let first = CONF1.tokens_with(&gatepost, &mut browser, &changes);
     let second = CONF1.refresh(&gatepost, refresh(&first)).json();
     assert_eq!(second["scope"], "openid orders.read offline_access");
-    assert_eq!(decode_jwt(access(&second)).1["aud"], "https://orders.example");
+    assert_eq!(
+        decode_jwt(access(&second)).1["aud"],
+        "https://orders.example"
+    );
     let stock = [("resource", "https://stock.example")];
-    assert_error(&CONF1.refresh_with(&gatepost, refresh(&second), &stock), 400, "invalid_target");
-    assert_error(&CONF1.refresh_with(&gatepost, refresh(&second), &[("scope", "stock.read")]), 400, "invalid_target");
-    let openid = CONF1.refresh_with(&gatepost, refresh(&second), &[("scope", "openid")]).json();
+    assert_error(
+        &CONF1.refresh_with(&gatepost, refresh(&second), &stock),
+        400,
+        "invalid_target",
+    );
+    assert_error(
+        &CONF1.refresh_with(&gatepost, refresh(&second), &[("scope", "stock.read")]),
+        400,
+        "invalid_target",
+    );
+    let openid = CONF1
+        .refresh_with(&gatepost, refresh(&second), &[("scope", "openid")])
+        .json();
     assert_eq!(openid["scope"], "openid");
 }
 
@@ -310,45 +508,87 @@ fn both_ends_come() {
     let (gatepost, mut browser) = start();
     let idle = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let second = CONF1.refresh(&gatepost, refresh(&idle)).json();
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
     let third = CONF1.refresh(&gatepost, refresh(&second)).json();
     // The use began the idle time anew.
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
     let fourth = CONF1.refresh(&gatepost, refresh(&third)).json();
-    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1296001 seconds'");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&fourth)), 400, "invalid_grant");
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = moved_at - interval '1296001 seconds'");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&fourth)),
+        400,
+        "invalid_grant",
+    );
     let unused = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     gatepost
         .database
         .run("UPDATE grants SET redeemed_at = redeemed_at - interval '1296001 seconds' WHERE moved_at IS NULL");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&unused)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&unused)),
+        400,
+        "invalid_grant",
+    );
     gatepost.database.run("DELETE FROM grants");
     let absolute = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    gatepost.database.run("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
+    gatepost
+        .database
+        .run("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
     let last = CONF1.refresh(&gatepost, refresh(&absolute)).json();
-    assert!(last["expires_in"].as_i64().unwrap() <= 100, "no access token outlives its grant: {last}");
-    gatepost.database.run("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
-    assert_error(&CONF1.refresh(&gatepost, refresh(&last)), 400, "invalid_grant");
+    assert!(
+        last["expires_in"].as_i64().unwrap() <= 100,
+        "no access token outlives its grant: {last}"
+    );
+    gatepost
+        .database
+        .run("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&last)),
+        400,
+        "invalid_grant",
+    );
 }
 
 #[test]
 fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    let row = || gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    let row = || {
+        gatepost
+            .database
+            .client()
+            .query_one("SELECT g::text FROM grants g", &[])
+            .unwrap()
+            .get::<_, String>(0)
+    };
     let refused = || {
         let before = row();
-        assert_error(&CONF1.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(&gatepost, refresh(&tokens)),
+            400,
+            "invalid_grant",
+        );
         assert_eq!((row(), events(&gatepost, "refreshed")), (before, 0));
     };
     for (lost, back) in [
-        ("redeemed_at = redeemed_at - interval '1296001 seconds'", "redeemed_at = clock_timestamp()"),
+        (
+            "redeemed_at = redeemed_at - interval '1296001 seconds'",
+            "redeemed_at = clock_timestamp()",
+        ),
         (
             "expires_at = expires_at - interval '2592001 seconds'",
             "expires_at = expires_at + interval '2592001 seconds'",
         ),
         ("tenant = 'gone'", "tenant = ''"),
-        ("scopes = scopes || 'gone'::text", "scopes = array_remove(scopes, 'gone')"),
+        (
+            "scopes = scopes || 'gone'::text",
+            "scopes = array_remove(scopes, 'gone')",
+        ),
         ("generation = -1", "generation = 0"),
     ] {
         gatepost.database.run(&format!("UPDATE grants SET {lost}"));
@@ -363,7 +603,11 @@ fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
     assert_eq!(CONF1.refresh(&gatepost, refresh(&tokens)).status, 200);
     // The database made that row's hash.
     let verified = gatepost.run(&["audit", "verify"], "");
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert!(
+        verified.status.success(),
+        "{}",
+        String::from_utf8_lossy(&verified.stderr)
+    );
     assert_eq!(events(&gatepost, "refreshed"), 1);
 }
 
@@ -373,23 +617,36 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
     let mut narrower = document();
     client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
     let mut no_grant = document();
-    client(&mut no_grant, "conf1")["grant_types"] = json!(["authorization_code", "client_credentials"]);
+    client(&mut no_grant, "conf1")["grant_types"] =
+        json!(["authorization_code", "client_credentials"]);
     client(&mut no_grant, "conf1")["scope"] = json!("openid profile orders.read");
     let mut disabled = document();
     client(&mut disabled, "conf1")["enabled"] = json!(false);
     let held = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
-    for (changed, status, error) in
-        [(&narrower, 400, "invalid_grant"), (&no_grant, 400, "unauthorized_client"), (&disabled, 401, "invalid_client")]
-    {
+    for (changed, status, error) in [
+        (&narrower, 400, "invalid_grant"),
+        (&no_grant, 400, "unauthorized_client"),
+        (&disabled, 401, "invalid_client"),
+    ] {
         gatepost.apply(changed);
         assert_error(&CONF1.refresh(&gatepost, refresh(&held)), status, error);
     }
     gatepost.apply(&document());
-    assert_error(&CONF1.refresh(&gatepost, refresh(&held)), 400, "invalid_grant");
+    assert_error(
+        &CONF1.refresh(&gatepost, refresh(&held)),
+        400,
+        "invalid_grant",
+    );
     for (undo, mend) in [
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
         ("UPDATE users SET epoch = epoch + 1", ""),
-        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
+        (
+            "UPDATE clients SET epoch = epoch + 1",
+            "UPDATE clients SET epoch = epoch - 1",
+        ),
         ("UPDATE installation SET epoch = epoch + 1", ""),
         (
             "INSERT INTO consents (sub, client_id, scopes, claims, epoch) \
@@ -403,7 +660,11 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
         let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let next = CONF1.refresh(&gatepost, refresh(&tokens)).json();
         gatepost.database.run(undo);
-        assert_error(&CONF1.refresh(&gatepost, refresh(&next)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(&gatepost, refresh(&next)),
+            400,
+            "invalid_grant",
+        );
         gatepost.database.run(mend);
     }
 }
@@ -412,12 +673,18 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
 fn claims_asked_for_by_name_and_new_attributes_reach_the_refreshed_tokens() {
     let (gatepost, mut browser) = start();
     let claims = json!({"userinfo": {"email": null}, "id_token": {"given_name": null}}).to_string();
-    let changes = [("scope", "openid profile email offline_access"), ("claims", claims.as_str())];
+    let changes = [
+        ("scope", "openid profile email offline_access"),
+        ("claims", claims.as_str()),
+    ];
     let first = CONF1.tokens_with(&gatepost, &mut browser, &changes);
     gatepost.database.run(r#"UPDATE users SET claims = claims || '{"given_name": "Alicia"}' WHERE username = 'alice'"#);
     let second = CONF1.refresh(&gatepost, refresh(&first)).json();
     let (_, id_token) = decode_jwt(member(&second, "id_token"));
     assert_eq!(id_token["given_name"], "Alicia");
     let told: Value = userinfo(&gatepost, access(&second)).json();
-    assert_eq!((&told["email"], &told["given_name"]), (&json!("alice@example.com"), &json!("Alicia")));
+    assert_eq!(
+        (&told["email"], &told["given_name"]),
+        (&json!("alice@example.com"), &json!("Alicia"))
+    );
 }

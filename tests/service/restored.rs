@@ -1,4 +1,5 @@
-//! What a restored backup brings back, found and ended by the commands of docs/operate/backup.md, run as they stand there.
+//! What a restored backup brings back, found and ended by the commands of docs/operate/backup.md,
+//! run as they stand there.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +17,24 @@ use crate::support::postgres::TestDatabase;
 /// The commands of the page, a block each.
 fn blocks() -> Vec<String> {
     let page = fs::read_to_string("docs/operate/backup.md").unwrap();
-    page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    page.split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
 }
 
 fn run(command: &mut Command, input: &str) -> String {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{command:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -30,21 +43,32 @@ fn run(command: &mut Command, input: &str) -> String {
 /// The database as it is now, in another schema.
 fn restored(from: &TestDatabase) -> TestDatabase {
     let copy = TestDatabase::empty();
-    let dump = run(Command::new("pg_dump").args(["-n", &from.schema, "-d", &from.url]), "");
+    let dump = run(
+        Command::new("pg_dump").args(["-n", &from.schema, "-d", &from.url]),
+        "",
+    );
     copy.run(&format!("DROP SCHEMA {}", copy.schema));
     let quietly = ["-q", "-v", "ON_ERROR_STOP=1", "-d", &copy.url];
-    run(Command::new("psql").args(quietly), &dump.replace(&from.schema, &copy.schema));
+    run(
+        Command::new("psql").args(quietly),
+        &dump.replace(&from.schema, &copy.schema),
+    );
     copy
 }
 
-/// A machine on which an installation's settings lie at `/etc/gatepost`, and where `sudo` finds them there.
+/// A machine on which an installation's settings lie at `/etc/gatepost`, and where `sudo` finds
+/// them there.
 struct Machine {
     directory: PathBuf,
 }
 
 impl Machine {
     fn of(gatepost: &Gatepost) -> Machine {
-        let directory = gatepost.private_file("here", "").parent().unwrap().to_owned();
+        let directory = gatepost
+            .private_file("here", "")
+            .parent()
+            .unwrap()
+            .to_owned();
         for name in ["etc", "bin"] {
             fs::create_dir(directory.join(name)).unwrap();
             fs::set_permissions(directory.join(name), Permissions::from_mode(0o755)).unwrap();
@@ -68,25 +92,45 @@ impl Machine {
         );
         fs::write(directory.join("bin/sudo"), sudo).unwrap();
         fs::set_permissions(directory.join("bin/sudo"), Permissions::from_mode(0o755)).unwrap();
-        symlink(env!("CARGO_BIN_EXE_gatepost"), directory.join("bin/gatepost")).unwrap();
+        symlink(
+            env!("CARGO_BIN_EXE_gatepost"),
+            directory.join("bin/gatepost"),
+        )
+        .unwrap();
         Machine { directory }
     }
 
     /// Runs a block; what it printed.
     fn type_in(&self, block: &str) -> String {
         let mut shell = Command::new("bash");
-        shell.args(["-euo", "pipefail", "-c", block]).current_dir(&self.directory).env_clear();
+        shell
+            .args(["-euo", "pipefail", "-c", block])
+            .current_dir(&self.directory)
+            .env_clear();
         let bin = self.directory.join("bin");
-        run(shell.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display())), "")
+        run(
+            shell.env(
+                "PATH",
+                format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", bin.display()),
+            ),
+            "",
+        )
     }
 }
 
 /// The lines of `audit list --follow --json` so far, until one with that event.
 fn followed(gatepost: &Gatepost, until: &str, file: &Path) {
     let mut command = gatepost.command();
-    let mut child = command.args(["audit", "list", "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .args(["audit", "list", "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = String::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+    for line in BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+    {
         lines.push_str(&line);
         lines.push('\n');
         if line.contains(&format!("\"event\":\"{until}\"")) {
@@ -110,28 +154,49 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
     let before = Gatepost::start_with(&registered, &[]);
     add_app(&mut signed_in(&before), 0);
     let copy = restored(&before.database);
-    let now = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
+    let now =
+        "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
     let time: String = before.database.client().query_one(now, &[]).unwrap().get(0);
     before.run_well(&["user", "factors", "alice", "--remove-all", "--yes"], "");
-    before.run_well(&["user", "password", "bob"], "a password that nobody had learned\n");
+    before.run_well(
+        &["user", "password", "bob"],
+        "a password that nobody had learned\n",
+    );
 
     let after = Gatepost::unprepared(copy, &[("GATEPOST_BASE_URL", &before.base_url)]);
     let machine = Machine::of(&after);
     after.private_file("before", &before.database.url);
-    followed(&before, "password_changed", &machine.directory.join("audit.jsonl"));
+    followed(
+        &before,
+        "password_changed",
+        &machine.directory.join("audit.jsonl"),
+    );
     let [by_copy, by_lines, for_each, without_copy]: [String; 4] = blocks().try_into().unwrap();
 
     let all = users(&after);
-    let sub =
-        |name: &str| all.iter().find(|user| user["username"] == name).unwrap()["sub"].as_str().unwrap().to_owned();
+    let sub = |name: &str| {
+        all.iter().find(|user| user["username"] == name).unwrap()["sub"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     assert!(by_copy.contains("2027-01-31T03:00:00Z") && by_copy.contains("/root/before"));
     let own_file = machine.directory.join("before").display().to_string();
-    let found = machine.type_in(&by_copy.replace("2027-01-31T03:00:00Z", &time).replace("/root/before", &own_file));
+    let found = machine.type_in(
+        &by_copy
+            .replace("2027-01-31T03:00:00Z", &time)
+            .replace("/root/before", &own_file),
+    );
     let lines = machine.type_in(&by_lines);
     for told in [&found, &lines] {
-        let names =
-            |name: &str, event: &str| told.lines().any(|line| line.contains(&sub(name)) && line.contains(event));
-        assert!(names("alice", "factor_removed") && names("bob", "password_changed"), "{told}");
+        let names = |name: &str, event: &str| {
+            told.lines()
+                .any(|line| line.contains(&sub(name)) && line.contains(event))
+        };
+        assert!(
+            names("alice", "factor_removed") && names("bob", "password_changed"),
+            "{told}"
+        );
         assert!(!told.contains(&sub("chloe")), "{told}");
     }
     assert!(!found.contains("factor_added"), "that was before: {found}");
@@ -140,10 +205,20 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
 
     assert_eq!(machine.type_in(&without_copy), "alice\n");
     let hash = "SELECT password_hash FROM users WHERE username = 'alice'";
-    let of_alice = || after.database.client().query_one(hash, &[]).unwrap().get::<_, String>(0);
+    let of_alice = || {
+        after
+            .database
+            .client()
+            .query_one(hash, &[])
+            .unwrap()
+            .get::<_, String>(0)
+    };
     let hash_of_then = of_alice();
     let printed = machine.type_in(&for_each);
-    assert!(printed.contains(&format!("{}/account/link?l=", before.base_url)), "{printed}");
+    assert!(
+        printed.contains(&format!("{}/account/link?l=", before.base_url)),
+        "{printed}"
+    );
     assert_ne!(of_alice(), hash_of_then, "the password of then is over");
     assert_eq!(machine.type_in(&without_copy), "", "and so is her app");
 }

@@ -7,7 +7,8 @@ use crate::support::gatepost::Gatepost;
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::ORDERS;
 use crate::support::offline::{
-    CONF1, CONF2, PUB1, Party, REUSE, access, assert_error, document, introspect_as, member, refresh,
+    CONF1, CONF2, PUB1, Party, REUSE, access, assert_error, document, introspect_as, member,
+    refresh,
 };
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
@@ -30,16 +31,30 @@ fn an_access_token_goes_alone_in_either_form_and_for_every_kind_of_client() {
         let second = party.refresh(&gatepost, refresh(&first)).json();
         party.revoke(&gatepost, access(&first));
         assert_eq!(userinfo(&gatepost, access(&first)).status, 401);
-        assert_eq!(introspect_as(&gatepost, ORDERS, access(&first)), json!({"active": false}));
+        assert_eq!(
+            introspect_as(&gatepost, ORDERS, access(&first)),
+            json!({"active": false})
+        );
         assert_eq!(userinfo(&gatepost, access(&second)).status, 200);
         assert_eq!(party.refresh(&gatepost, refresh(&second)).status, 200);
         party.revoke(&gatepost, access(&first));
     }
-    let of_client =
-        CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]).json();
-    assert_eq!(introspect_as(&gatepost, ORDERS, access(&of_client))["active"], true);
+    let of_client = CONF1
+        .post(
+            &mut gatepost.connect(),
+            "/connect/token",
+            &[("grant_type", "client_credentials")],
+        )
+        .json();
+    assert_eq!(
+        introspect_as(&gatepost, ORDERS, access(&of_client))["active"],
+        true
+    );
     CONF1.revoke(&gatepost, access(&of_client));
-    assert_eq!(introspect_as(&gatepost, ORDERS, access(&of_client))["active"], false);
+    assert_eq!(
+        introspect_as(&gatepost, ORDERS, access(&of_client))["active"],
+        false
+    );
 }
 
 #[test]
@@ -55,29 +70,54 @@ fn any_generation_of_a_refresh_token_takes_the_whole_grant_along() {
             party.revoke(&gatepost, refresh(&family[presented]));
             for tokens in &family {
                 assert_eq!(userinfo(&gatepost, access(tokens)).status, 401);
-                assert_error(&party.refresh(&gatepost, refresh(tokens)), 400, "invalid_grant");
+                assert_error(
+                    &party.refresh(&gatepost, refresh(tokens)),
+                    400,
+                    "invalid_grant",
+                );
             }
-            assert_eq!(userinfo(&gatepost, access(&other)).status, 200, "another grant of the same pair lives");
+            assert_eq!(
+                userinfo(&gatepost, access(&other)).status,
+                200,
+                "another grant of the same pair lives"
+            );
             party.revoke(&gatepost, refresh(&family[presented]));
         }
     }
-    let counted =
-        "SELECT count(*) FROM audit_events WHERE event = 'grant_revoked' AND sub IS NOT NULL AND client_id IS NOT NULL";
-    assert_eq!(gatepost.database.client().query_one(counted, &[]).unwrap().get::<_, i64>(0), 12);
+    let counted = "SELECT count(*) FROM audit_events WHERE event = 'grant_revoked' AND sub IS NOT NULL AND client_id IS NOT NULL";
+    assert_eq!(
+        gatepost
+            .database
+            .client()
+            .query_one(counted, &[])
+            .unwrap()
+            .get::<_, i64>(0),
+        12
+    );
 }
 
 #[test]
 fn the_hint_never_prevents_it() {
     let (gatepost, mut browser) = start();
     let long = "x".repeat(5_000);
-    for hint in ["access_token", "refresh_token", "unknown", "", long.as_str()] {
+    for hint in [
+        "access_token",
+        "refresh_token",
+        "unknown",
+        "",
+        long.as_str(),
+    ] {
         let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let for_access = [("token", access(&tokens)), ("token_type_hint", hint)];
         assert_eq!(post(&gatepost, CONF1, &for_access).status, 200);
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401, "{hint}");
         let for_refresh = [("token_type_hint", hint), ("token", refresh(&tokens))];
         assert_eq!(post(&gatepost, CONF1, &for_refresh).status, 200);
-        assert_error(&CONF1.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(&gatepost, refresh(&tokens)),
+            400,
+            "invalid_grant",
+        );
     }
 }
 
@@ -105,8 +145,12 @@ fn what_is_unknown_or_foreign_answers_alike_and_stays_as_it_is() {
     ] {
         let answer = post(&gatepost, party, &[("token", token)]);
         let comparable = |answer: &Answer| {
-            let headers: Vec<_> =
-                answer.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id").cloned().collect();
+            let headers: Vec<_> = answer
+                .headers
+                .iter()
+                .filter(|(name, _)| name != "date" && name != "x-request-id")
+                .cloned()
+                .collect();
             (answer.status, headers, answer.body.clone())
         };
         assert_eq!(comparable(&answer), comparable(&known), "{token}");
@@ -127,29 +171,65 @@ fn a_request_that_is_none_is_named() {
         &[][..],
         &[("token", "")],
         &[("token", token), ("token", token)],
-        &[("token", token), ("token_type_hint", "a"), ("token_type_hint", "a")],
+        &[
+            ("token", token),
+            ("token_type_hint", "a"),
+            ("token_type_hint", "a"),
+        ],
         &[("token", &long)],
         &[("Token", token)],
     ] {
         assert_error(&post(&gatepost, CONF1, form), 400, "invalid_request");
     }
-    for in_query in [&format!("token={token}"), "client_secret=x", "client_assertion=x", "client_assertion_type=x"] {
+    for in_query in [
+        &format!("token={token}"),
+        "client_secret=x",
+        "client_assertion=x",
+        "client_assertion_type=x",
+    ] {
         let path = format!("/connect/revocation?{in_query}");
-        assert_error(&CONF1.post(&mut gatepost.connect(), &path, &[("token", token)]), 400, "invalid_request");
+        assert_error(
+            &CONF1.post(&mut gatepost.connect(), &path, &[("token", token)]),
+            400,
+            "invalid_request",
+        );
     }
-    let wrong = [("Authorization", basic("conf1", "wrong")), ("Authorization", basic("nobody", "x"))];
+    let wrong = [
+        ("Authorization", basic("conf1", "wrong")),
+        ("Authorization", basic("nobody", "x")),
+    ];
     for (name, value) in &wrong {
         let answer = gatepost.post("/connect/revocation", &[(name, value)], &[("token", token)]);
         assert_error(&answer, 401, "invalid_client");
-        assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"gatepost\""));
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some("Basic realm=\"gatepost\"")
+        );
     }
-    assert_error(&gatepost.post("/connect/revocation", &[], &[("token", token)]), 400, "invalid_client");
+    assert_error(
+        &gatepost.post("/connect/revocation", &[], &[("token", token)]),
+        400,
+        "invalid_client",
+    );
     let named = [("token", token), ("client_id", "conf1")];
-    assert_error(&gatepost.post("/connect/revocation", &[], &named), 400, "invalid_client");
+    assert_error(
+        &gatepost.post("/connect/revocation", &[], &named),
+        400,
+        "invalid_client",
+    );
     let json = [("Content-Type", "application/json")];
-    assert_error(&gatepost.connect().send("POST", "/connect/revocation", &json, b"{}"), 415, "invalid_request");
+    assert_error(
+        &gatepost
+            .connect()
+            .send("POST", "/connect/revocation", &json, b"{}"),
+        415,
+        "invalid_request",
+    );
     let get = gatepost.get("/connect/revocation");
-    assert_eq!((get.status, get.header("allow")), (405, Some("POST, OPTIONS")));
+    assert_eq!(
+        (get.status, get.header("allow")),
+        (405, Some("POST, OPTIONS"))
+    );
     assert_eq!(userinfo(&gatepost, token).status, 200);
 }
 
@@ -162,12 +242,33 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
         gatepost.post("/connect/revocation", &[("Origin", origin)], &form)
     };
     let answer = revoke("https://app.example");
-    assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some("https://app.example")
+    );
     assert_eq!(answer.header("vary"), Some("Origin"));
-    assert_eq!(revoke("https://rp1.example").header("access-control-allow-origin"), None);
-    let preflight = [("Origin", "https://app.example"), ("Access-Control-Request-Method", "POST")];
-    assert_eq!(gatepost.connect().send("OPTIONS", "/connect/revocation", &preflight, b"").status, 204);
-    assert_eq!(gatepost.connect().send("OPTIONS", "/connect/introspect", &preflight, b"").status, 405);
+    assert_eq!(
+        revoke("https://rp1.example").header("access-control-allow-origin"),
+        None
+    );
+    let preflight = [
+        ("Origin", "https://app.example"),
+        ("Access-Control-Request-Method", "POST"),
+    ];
+    assert_eq!(
+        gatepost
+            .connect()
+            .send("OPTIONS", "/connect/revocation", &preflight, b"")
+            .status,
+        204
+    );
+    assert_eq!(
+        gatepost
+            .connect()
+            .send("OPTIONS", "/connect/introspect", &preflight, b"")
+            .status,
+        405
+    );
 }
 
 #[test]
@@ -185,7 +286,9 @@ fn what_could_not_be_stored_is_not_acknowledged() {
         assert!(answer.header("retry-after").is_some());
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
     }
-    gatepost.database.run("DROP TRIGGER refuse ON grants; DROP TRIGGER refuse ON revoked_tokens");
+    gatepost
+        .database
+        .run("DROP TRIGGER refuse ON grants; DROP TRIGGER refuse ON revoked_tokens");
     CONF1.revoke(&gatepost, refresh(&tokens));
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
 }

@@ -1,5 +1,5 @@
-//! What was acknowledged as revoked stays so: while others use it, after a server process is killed, and at a process
-//! whose machine has another time.
+//! What was acknowledged as revoked stays so: while others use it, after a server process is
+//! killed, and at a process whose machine has another time.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ use crate::support::waiting::{SOON, await_that, until_served};
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
-/// 32 users of a token, until they are told to stop. A use that began after `acknowledged` and succeeded is a failure.
+/// 32 users of a token, until they are told to stop. A use that began after `acknowledged` and
+/// succeeded is a failure.
 fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
     let (acknowledged, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let bearer = format!("Bearer {token}");
@@ -30,8 +31,16 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
                     let (mut lived, mut refused) = (0, 0);
                     while !done.load(Ordering::SeqCst) || refused == 0 {
                         let after = acknowledged.load(Ordering::SeqCst);
-                        let answer = connection.send("GET", "/connect/userinfo", &[("Authorization", bearer)], b"");
-                        assert!(!after || answer.status != 200, "alive after its revocation was acknowledged");
+                        let answer = connection.send(
+                            "GET",
+                            "/connect/userinfo",
+                            &[("Authorization", bearer)],
+                            b"",
+                        );
+                        assert!(
+                            !after || answer.status != 200,
+                            "alive after its revocation was acknowledged"
+                        );
                         lived += i32::from(answer.status == 200);
                         refused += i32::from(answer.status == 401);
                     }
@@ -45,7 +54,10 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
         thread::sleep(Duration::from_millis(200));
         done.store(true, Ordering::SeqCst);
         let seen: Vec<(i32, i32)> = users.into_iter().map(|user| user.join().unwrap()).collect();
-        assert!(seen.iter().any(|(lived, _)| *lived > 0), "nobody used it before");
+        assert!(
+            seen.iter().any(|(lived, _)| *lived > 0),
+            "nobody used it before"
+        );
         assert!(seen.iter().all(|(_, refused)| *refused > 0), "{seen:?}");
     });
 }
@@ -54,12 +66,21 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
 fn revoke(party: Party, gatepost: &Gatepost, token: &str) {
     let form = [("token", token)];
     let answer = until_served(|| party.post(&mut gatepost.connect(), "/connect/revocation", &form));
-    assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.body.len()),
+        (200, 0),
+        "{}",
+        answer.text()
+    );
 }
 
 fn assert_dead(gatepost: &Gatepost, tokens: &Value) {
     assert_eq!(userinfo(gatepost, access(tokens)).status, 401);
-    assert_error(&CONF2.refresh(gatepost, refresh(tokens)), 400, "invalid_grant");
+    assert_error(
+        &CONF2.refresh(gatepost, refresh(tokens)),
+        400,
+        "invalid_grant",
+    );
 }
 
 #[test]
@@ -68,15 +89,24 @@ fn under_use_and_after_the_server_process_was_killed() {
     let mut browser = signed_in(&gatepost);
     let alone = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let family = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
-    hold_under_use(&[&gatepost], access(&alone), || revoke(CONF1, &gatepost, access(&alone)));
-    hold_under_use(&[&gatepost], access(&family), || revoke(CONF2, &gatepost, refresh(&family)));
+    hold_under_use(&[&gatepost], access(&alone), || {
+        revoke(CONF1, &gatepost, access(&alone))
+    });
+    hold_under_use(&[&gatepost], access(&family), || {
+        revoke(CONF2, &gatepost, refresh(&family))
+    });
     for _ in 0..3 {
         let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         let old = gatepost.server_processes();
         CONF2.revoke(&gatepost, refresh(&tokens));
         kill_at_once(old[0]);
         let deadline = Instant::now() + Duration::from_secs(10);
-        while gatepost.server_processes().iter().any(|process| old.contains(process)) || !gatepost.is_ready() {
+        while gatepost
+            .server_processes()
+            .iter()
+            .any(|process| old.contains(process))
+            || !gatepost.is_ready()
+        {
             assert!(Instant::now() < deadline, "no new server process");
             thread::sleep(Duration::from_millis(20));
         }
@@ -84,11 +114,19 @@ fn under_use_and_after_the_server_process_was_killed() {
         assert_dead(&gatepost, &family);
         assert_eq!(userinfo(&gatepost, access(&alone)).status, 401);
     }
-    assert_eq!(CONF1.refresh(&gatepost, refresh(&alone)).status, 200, "an access token took nothing along");
+    assert_eq!(
+        CONF1.refresh(&gatepost, refresh(&alone)).status,
+        200,
+        "an access token took nothing along"
+    );
 }
 
 fn kill_at_once(process: u32) {
-    let killed = Command::new("sh").arg("-c").arg(format!("kill -9 {process}")).status().unwrap();
+    let killed = Command::new("sh")
+        .arg("-c")
+        .arg(format!("kill -9 {process}"))
+        .status()
+        .unwrap();
     assert!(killed.success());
 }
 
@@ -100,12 +138,20 @@ fn at_processes_whose_machines_differ_by_five_seconds() {
         let mut other = gatepost.beside();
         let shift = other.private_file(&format!("shift{seconds}.c"), &clock_shifted_by(seconds));
         let library = shift.with_extension("so");
-        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&shift).status().unwrap();
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&shift)
+            .status()
+            .unwrap();
         assert!(built.success());
         other.set("LD_PRELOAD", library.to_str().unwrap());
         other.serve();
         let off = (second_of_day(&other) - second_of_day(&gatepost) + 86_400) % 86_400;
-        assert!((off - (seconds + 86_400) % 86_400).abs() <= 1, "its machine's clock is {off} s off, not {seconds}");
+        assert!(
+            (off - (seconds + 86_400) % 86_400).abs() <= 1,
+            "its machine's clock is {off} s off, not {seconds}"
+        );
         servers.push(other);
     }
     let [ahead, behind] = [&servers[0], &servers[1]];
@@ -116,8 +162,13 @@ fn at_processes_whose_machines_differ_by_five_seconds() {
         // All three tell time by the database, so the moment of issue is the same for all.
         let told = CONF2.introspect(revoker, access(&next));
         let issued = told["iat"].as_i64().unwrap();
-        assert!((issued - gatepost.database.now().seconds()).abs() <= 2, "{told}");
-        hold_under_use(&[issuer, revoker], access(&next), || revoke(CONF2, revoker, refresh(&tokens)));
+        assert!(
+            (issued - gatepost.database.now().seconds()).abs() <= 2,
+            "{told}"
+        );
+        hold_under_use(&[issuer, revoker], access(&next), || {
+            revoke(CONF2, revoker, refresh(&tokens))
+        });
         for server in [&gatepost, ahead, behind] {
             assert_dead(server, &next);
         }
@@ -149,7 +200,10 @@ fn at(other: &Gatepost, browser: &Browser) -> Browser {
 /// Posts a form of the account page.
 fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post("/account", &[&[("form_token", token.as_str())], form].concat())
+    browser.post(
+        "/account",
+        &[&[("form_token", token.as_str())], form].concat(),
+    )
 }
 
 #[test]
@@ -161,8 +215,16 @@ fn a_thousand_withdrawals_end_what_was_given_before_and_nothing_that_was_given_a
     let mut tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
     for round in 0..1_000 {
         let in_flight = CONF1.code(&mut elsewhere, &[]);
-        let withdrawn = post(&mut browser, &page, &[("decision", "withdraw"), ("client_id", "conf1")]);
-        assert!(withdrawn.text().contains("no longer has access"), "{round}: {}", withdrawn.text());
+        let withdrawn = post(
+            &mut browser,
+            &page,
+            &[("decision", "withdraw"), ("client_id", "conf1")],
+        );
+        assert!(
+            withdrawn.text().contains("no longer has access"),
+            "{round}: {}",
+            withdrawn.text()
+        );
         assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
         assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
         tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
@@ -173,27 +235,45 @@ fn a_thousand_withdrawals_end_what_was_given_before_and_nothing_that_was_given_a
 
 /// An access token of the client's own.
 fn of_client(gatepost: &Gatepost) -> String {
-    let answer = CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]);
+    let answer = CONF1.post(
+        &mut gatepost.connect(),
+        "/connect/token",
+        &[("grant_type", "client_credentials")],
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
     access(&answer.json()).to_owned()
 }
 
-/// A hundred times the command at one process; what was issued before at the other is dead, and what is issued after lives.
+/// A hundred times the command at one process; what was issued before at the other is dead, and
+/// what is issued after lives.
 fn a_hundred_times(command: &[&str]) {
     let (here, there) = two_processes();
     let mut browser = signed_in(&there);
     let ends_sessions = command[0] != "client";
     for round in 0..100 {
-        let (tokens, own) = (CONF1.tokens(&there, &mut browser, OFFLINE), of_client(&there));
+        let (tokens, own) = (
+            CONF1.tokens(&there, &mut browser, OFFLINE),
+            of_client(&there),
+        );
         let in_flight = CONF1.code(&mut browser, &[]);
         assert_eq!(userinfo(&here, access(&tokens)).status, 200, "{round}");
         assert_eq!(CONF1.introspect(&here, &own)["active"], true, "{round}");
         here.run_well(command, "");
         assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
         assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
-        assert_eq!(CONF1.introspect(&there, &own)["active"], command[0] == "user", "{round}");
-        let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
-        assert_eq!(silent.contains_key("code"), !ends_sessions, "{round}: {silent:?}");
+        assert_eq!(
+            CONF1.introspect(&there, &own)["active"],
+            command[0] == "user",
+            "{round}"
+        );
+        let silent = browser
+            .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+            .query();
+        assert_eq!(
+            silent.contains_key("code"),
+            !ends_sessions,
+            "{round}: {silent:?}"
+        );
         if ends_sessions {
             browser = signed_in(&there);
             let at_once = CONF1.tokens(&there, &mut browser, OFFLINE);
@@ -207,7 +287,11 @@ fn a_hundred_times(command: &[&str]) {
 
 #[test]
 fn a_hundred_revocations_of_each_kind_end_what_was_given_before_and_nothing_that_was_given_after() {
-    let commands = [&["user", "revoke", "alice"][..], &["client", "revoke", "conf1"], &["revoke", "--everything"]];
+    let commands = [
+        &["user", "revoke", "alice"][..],
+        &["client", "revoke", "conf1"],
+        &["revoke", "--everything"],
+    ];
     thread::scope(|scope| {
         for command in commands {
             scope.spawn(|| a_hundred_times(command));
@@ -216,7 +300,8 @@ fn a_hundred_revocations_of_each_kind_end_what_was_given_before_and_nothing_that
 }
 
 #[test]
-fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_session_that_stays() {
+fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_session_that_stays()
+{
     let (here, there) = two_processes();
     let mut browser = signed_in(&here);
     drop(signed_in(&here));
@@ -231,8 +316,11 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
         ("new_password_again", new),
     ];
     let waiting = |count: i64| {
-        let waits = "pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%UPDATE sessions%'";
-        await_that("a statement that waits", SOON, || here.database.count(waits) >= count);
+        let waits =
+            "pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%UPDATE sessions%'";
+        await_that("a statement that waits", SOON, || {
+            here.database.count(waits) >= count
+        });
     };
     thread::scope(|scope| {
         // The change has set everything of its own session, and waits to end the other one.
@@ -245,13 +333,27 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
         let renewed = scope.spawn(|| sign_in(&mut elsewhere, &login, "alice", ALICE_PASSWORD));
         waiting(2);
         held.rollback().unwrap();
-        assert!(changed.join().unwrap().text().contains("Your password is changed"));
+        assert!(
+            changed
+                .join()
+                .unwrap()
+                .text()
+                .contains("Your password is changed")
+        );
         let renewed = renewed.join().unwrap();
-        assert!(renewed.location().starts_with("/login?r="), "{} {}", renewed.status, renewed.text());
+        assert!(
+            renewed.location().starts_with("/login?r="),
+            "{} {}",
+            renewed.status,
+            renewed.text()
+        );
     });
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
     assert_eq!(elsewhere.get(&silent).query()["error"], "login_required");
-    assert!(browser.get(&silent).query().contains_key("code"), "the session stays with whoever changed the password");
+    assert!(
+        browser.get(&silent).query().contains_key("code"),
+        "the session stays with whoever changed the password"
+    );
     let alive = "sessions WHERE ended_at IS NULL";
     assert_eq!(here.database.count(alive), 1);
 }
@@ -259,8 +361,15 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
 /// By the machine's own clock, which the `Date` header goes by.
 fn second_of_day(gatepost: &Gatepost) -> i32 {
     let answer = gatepost.get("/healthz");
-    let time = answer.header("date").unwrap().split(' ').nth(4).unwrap().to_owned();
-    time.split(':').fold(0, |sum, part| sum * 60 + part.parse::<i32>().unwrap())
+    let time = answer
+        .header("date")
+        .unwrap()
+        .split(' ')
+        .nth(4)
+        .unwrap()
+        .to_owned();
+    time.split(':')
+        .fold(0, |sum, part| sum * 60 + part.parse::<i32>().unwrap())
 }
 
 /// Machine time, so many seconds off, for whoever asks the C library.

@@ -1,4 +1,5 @@
-//! Second factors: codes of an app and recovery codes, how strong a sign-in is, and who asks for how much.
+//! Second factors: codes of an app and recovery codes, how strong a sign-in is, and who asks for
+//! how much.
 
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, decode_jwt, issued, redeem, redeem_with, sign_in, signed_in, text,
-    with_clients,
+    assert_refused, authorize_path, basic, code, decode_jwt, issued, redeem, redeem_with, sign_in,
+    signed_in, text, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -26,8 +27,14 @@ fn start(settings: &[(&str, &str)]) -> Gatepost {
         .push(json!({"username": "chloe", "password": "quite another password"}));
     let clients = [
         ("strong", json!({"minimum_acr": "2"})),
-        ("lasting", json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]})),
-        ("direct", json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []})),
+        (
+            "lasting",
+            json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]}),
+        ),
+        (
+            "direct",
+            json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
+        ),
     ];
     Gatepost::start_with(&with_clients(registered, &clients), settings)
 }
@@ -39,18 +46,37 @@ fn password_at(browser: &mut Browser, path: &str) -> Answer {
 }
 
 fn asks_for_a_code(page: &Answer) {
-    assert_eq!((page.status, page.header("location")), (200, None), "{}", page.text());
-    assert!(page.text().contains("Confirm that it is you") && page.text().contains("name=\"code\""), "{}", page.text());
-    assert!(page.headers_named("set-cookie").is_empty(), "no session before the second factor");
+    assert_eq!(
+        (page.status, page.header("location")),
+        (200, None),
+        "{}",
+        page.text()
+    );
+    assert!(
+        page.text().contains("Confirm that it is you") && page.text().contains("name=\"code\""),
+        "{}",
+        page.text()
+    );
+    assert!(
+        page.headers_named("set-cookie").is_empty(),
+        "no session before the second factor"
+    );
 }
 
 fn is_wrong(page: &Answer) {
     assert_eq!(page.status, 200, "{}", page.text());
-    assert!(page.text().contains("That code is not right"), "{}", page.text());
+    assert!(
+        page.text().contains("That code is not right"),
+        "{}",
+        page.text()
+    );
 }
 
 fn claims(gatepost: &Gatepost, answer: &Answer) -> Value {
-    let code = answer.query().remove("code").unwrap_or_else(|| panic!("no code in {}", answer.location()));
+    let code = answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("no code in {}", answer.location()));
     let tokens = issued(&redeem(gatepost, &code));
     let (_, access) = decode_jwt(text(&tokens, "access_token"));
     let (_, id_token) = decode_jwt(text(&tokens, "id_token"));
@@ -61,12 +87,20 @@ fn claims(gatepost: &Gatepost, answer: &Answer) -> Value {
 }
 
 fn error(answer: &Answer) -> String {
-    answer.query().remove("error").unwrap_or_else(|| panic!("no error in {}", answer.location()))
+    answer
+        .query()
+        .remove("error")
+        .unwrap_or_else(|| panic!("no error in {}", answer.location()))
 }
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND sub IS NOT NULL";
-    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(counted, &[&name])
+        .unwrap()
+        .get(0)
 }
 
 /// Lets sessions go on that ended with the first factor: as the build before left them, with a
@@ -74,12 +108,20 @@ fn events(gatepost: &Gatepost, name: &str) -> i64 {
 fn revive(gatepost: &Gatepost) {
     let ended = "UPDATE sessions s SET ended_at = NULL, user_epoch = u.epoch FROM users u
                  WHERE u.sub = s.sub AND s.ended_at IS NOT NULL";
-    assert!(gatepost.database.client().execute(ended, &[]).unwrap() > 0, "none had ended");
+    assert!(
+        gatepost.database.client().execute(ended, &[]).unwrap() > 0,
+        "none had ended"
+    );
 }
 
 fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
-    assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+    let answer = browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .query();
+    assert!(
+        answer.contains_key("code") || answer["error"] == "login_required",
+        "{answer:?}"
+    );
     answer.contains_key("code")
 }
 
@@ -97,18 +139,47 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let gatepost = start(&[]);
     let mut own = signed_in(&gatepost);
     let account = own.visit("/account");
-    assert!(account.text().contains("Only your password protects this account"), "{}", account.text());
+    assert!(
+        account
+            .text()
+            .contains("Only your password protects this account"),
+        "{}",
+        account.text()
+    );
     let page = send(&mut own, &account, &[("decision", "add_app")]);
-    assert!(page.text().contains("<svg class=\"qr-code\"") && page.text().contains("role=\"img\""), "{}", page.text());
+    assert!(
+        page.text().contains("<svg class=\"qr-code\"") && page.text().contains("role=\"img\""),
+        "{}",
+        page.text()
+    );
     let phone = Phone::from_page(&page, 0);
-    let again = send(&mut own, &page, &[("decision", "add_app"), ("code", "12345")]);
+    let again = send(
+        &mut own,
+        &page,
+        &[("decision", "add_app"), ("code", "12345")],
+    );
     is_wrong(&again);
-    assert_eq!(Phone::from_page(&again, 0).code(0), phone.code(0), "the same key, so that nobody scans twice");
-    let done = send(&mut own, &again, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    assert_eq!(
+        Phone::from_page(&again, 0).code(0),
+        phone.code(0),
+        "the same key, so that nobody scans twice"
+    );
+    let done = send(
+        &mut own,
+        &again,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     recovery_codes(&done);
     let account = own.visit("/account");
-    assert!(account.text().contains("App that shows codes") && account.text().contains("Recovery codes left: 10"));
-    assert_eq!(claims(&gatepost, &own.get(&authorize_path("conf1", RP1, &[])))["acr"], "2", "both were proved here");
+    assert!(
+        account.text().contains("App that shows codes")
+            && account.text().contains("Recovery codes left: 10")
+    );
+    assert_eq!(
+        claims(&gatepost, &own.get(&authorize_path("conf1", RP1, &[])))["acr"],
+        "2",
+        "both were proved here"
+    );
 
     let path = authorize_path("conf1", RP1, &[]);
     let mut other = gatepost.browser();
@@ -116,20 +187,30 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     asks_for_a_code(&asked);
     for wrong in ["", "000000", "abcdef", "12345"] {
         let answer = send(&mut other, &asked, &[("code", wrong)]);
-        assert!(answer.status == 200 && answer.headers_named("set-cookie").is_empty(), "{wrong}: {}", answer.text());
+        assert!(
+            answer.status == 200 && answer.headers_named("set-cookie").is_empty(),
+            "{wrong}: {}",
+            answer.text()
+        );
     }
     is_wrong(&send(&mut other, &asked, &[("code", &phone.code(-1))]));
     let right = phone.code(0);
     let typed = format!(" {} {} ", &right[..3], &right[3..]);
     let answer = send(&mut other, &asked, &[("code", &typed)]);
     let told = claims(&gatepost, &answer);
-    assert_eq!((&told["acr"], &told["amr"]), (&json!("2"), &json!(["pwd", "otp", "mfa"])));
+    assert_eq!(
+        (&told["acr"], &told["amr"]),
+        (&json!("2"), &json!(["pwd", "otp", "mfa"]))
+    );
 
     // Each code counts once, whoever sees it over a shoulder.
     let mut third = gatepost.browser();
     let asked = password_at(&mut third, &path);
     is_wrong(&send(&mut third, &asked, &[("code", &right)]));
-    assert_eq!(send(&mut third, &asked, &[("code", &phone.code(1))]).status, 303);
+    assert_eq!(
+        send(&mut third, &asked, &[("code", &phone.code(1))]).status,
+        303
+    );
     for (event, times) in [("factor_added", 1), ("first_factor", 2), ("factor_used", 2)] {
         assert_eq!(events(&gatepost, event), times, "{event}");
     }
@@ -147,12 +228,23 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
         (send(&mut browser, &asked, &[("code", code)]), browser)
     };
     let (answer, _) = enter(&codes[3].to_uppercase());
-    assert_eq!(claims(&gatepost, &answer)["amr"], json!(["pwd", "otp", "mfa"]));
+    assert_eq!(
+        claims(&gatepost, &answer)["amr"],
+        json!(["pwd", "otp", "mfa"])
+    );
     is_wrong(&enter(&codes[3]).0);
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
-    assert!(account.text().contains("Recovery codes left: 9"), "{}", account.text());
-    let fresh = recovery_codes(&send(&mut own, &account, &[("decision", "make_recovery_codes")]));
+    assert!(
+        account.text().contains("Recovery codes left: 9"),
+        "{}",
+        account.text()
+    );
+    let fresh = recovery_codes(&send(
+        &mut own,
+        &account,
+        &[("decision", "make_recovery_codes")],
+    ));
     is_wrong(&enter(&codes[4]).0);
     assert_eq!(enter(&fresh[4]).0.status, 303);
 }
@@ -173,19 +265,34 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     });
     // However much later it comes: what was shown stays good.
     let late = make();
-    let (shown, told): (Vec<_>, Vec<_>) =
-        answers.iter().chain([&late]).partition(|answer| answer.text().contains("Keep your recovery codes"));
-    let [shown] = shown.as_slice() else { panic!("{} of them show codes", shown.len()) };
+    let (shown, told): (Vec<_>, Vec<_>) = answers
+        .iter()
+        .chain([&late])
+        .partition(|answer| answer.text().contains("Keep your recovery codes"));
+    let [shown] = shown.as_slice() else {
+        panic!("{} of them show codes", shown.len())
+    };
     for answer in told {
         assert_eq!(answer.status, 200, "{}", answer.text());
-        assert!(answer.text().contains("no codes were made here"), "{}", answer.text());
+        assert!(
+            answer.text().contains("no codes were made here"),
+            "{}",
+            answer.text()
+        );
         assert!(!answer.text().contains("<li><code>"), "{}", answer.text());
     }
     assert_eq!(events(&gatepost, "factor_added"), 2, "the app and one set");
     // The page that says so makes them anew; a token of another form makes none.
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let other = own.post("/account", &[("form_token", &token), ("decision", "make_recovery_codes")]);
-    assert!(other.text().contains("no codes were made here"), "{}", other.text());
+    let other = own.post(
+        "/account",
+        &[("form_token", &token), ("decision", "make_recovery_codes")],
+    );
+    assert!(
+        other.text().contains("no codes were made here"),
+        "{}",
+        other.text()
+    );
     let path = authorize_path("conf1", RP1, &[]);
     let enter = |code: &str| {
         let mut browser = gatepost.browser();
@@ -194,7 +301,11 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     };
     is_wrong(&enter(&first[0]));
     assert_eq!(enter(&recovery_codes(shown)[0]).status, 303);
-    let again = recovery_codes(&send(&mut own, &late, &[("decision", "make_recovery_codes")]));
+    let again = recovery_codes(&send(
+        &mut own,
+        &late,
+        &[("decision", "make_recovery_codes")],
+    ));
     assert_eq!(enter(&again[0]).status, 303);
 }
 
@@ -209,7 +320,11 @@ fn wrong_passwords_are_forgotten_with_the_second_factor_and_not_before() {
         for _ in 0..times {
             let page = browser.visit(&path);
             let refused = sign_in(browser, &page, "Alice", "wrong");
-            assert!(refused.status == 200 && refused.text().contains("is not correct"), "{}", refused.text());
+            assert!(
+                refused.status == 200 && refused.text().contains("is not correct"),
+                "{}",
+                refused.text()
+            );
         }
     };
     for code in [phone.code(0), codes[0].clone()] {
@@ -234,22 +349,44 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let mut browser = gatepost.browser();
     let essential = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
     let page = password_at(&mut browser, &essential);
-    assert!(page.text().contains("A second factor is needed here"), "{} {}", page.status, page.text());
+    assert!(
+        page.text().contains("A second factor is needed here"),
+        "{} {}",
+        page.status,
+        page.text()
+    );
     let declined = send(&mut browser, &page, &[("decision", "cancel")]);
     assert_eq!(error(&declined), "unmet_authentication_requirements");
     for path in [essential.as_str(), &authorize_path("strong", RP1, &[])] {
         let silent = browser.get(&format!("{path}&prompt=none"));
-        assert_eq!(error(&silent), "unmet_authentication_requirements", "{path}");
+        assert_eq!(
+            error(&silent),
+            "unmet_authentication_requirements",
+            "{path}"
+        );
         let page = browser.visit(path);
-        assert!(page.text().contains("A second factor is needed here"), "{path}: {}", page.text());
+        assert!(
+            page.text().contains("A second factor is needed here"),
+            "{path}: {}",
+            page.text()
+        );
     }
     let page = browser.visit(&essential);
     let phone = Phone::from_page(&page, 0);
-    let done = send(&mut browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let done = send(
+        &mut browser,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     recovery_codes(&done);
     let answer = send(&mut browser, &done, &[("decision", "continue")]);
     assert_eq!(claims(&gatepost, &answer)["acr"], "2");
-    assert!(browser.get(&authorize_path("strong", RP1, &[])).location().starts_with(&format!("{RP1}?code=")));
+    assert!(
+        browser
+            .get(&authorize_path("strong", RP1, &[]))
+            .location()
+            .starts_with(&format!("{RP1}?code="))
+    );
     // Essential values that a stronger sign-in reaches are told as they were asked for.
     let one = r#"{"id_token":{"acr":{"essential":true,"values":["1"]}}}"#;
     let answer = browser.get(&authorize_path("conf1", RP1, &[("claims", one)]));
@@ -262,42 +399,80 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     let mut weak = signed_in(&gatepost);
     let before = claims(&gatepost, &weak.get(&authorize_path("conf1", RP1, &[])));
     let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
-    assert!(weak.get(&wish).location().starts_with(RP1), "who has no factor is not asked");
+    assert!(
+        weak.get(&wish).location().starts_with(RP1),
+        "who has no factor is not asked"
+    );
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let silent = weak.get(&format!("{wish}&prompt=none"));
-    assert_eq!(claims(&gatepost, &silent)["acr"], "1", "a wish goes on with what is there");
+    assert_eq!(
+        claims(&gatepost, &silent)["acr"],
+        "1",
+        "a wish goes on with what is there"
+    );
     let page = weak.visit(&wish);
     asks_for_a_code(&page);
     let skipped = send(&mut weak, &page, &[("decision", "not_now")]);
     assert_eq!(claims(&gatepost, &skipped)["acr"], "1");
     let must = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
-    assert_eq!(error(&weak.get(&format!("{must}&prompt=none"))), "interaction_required");
+    assert_eq!(
+        error(&weak.get(&format!("{must}&prompt=none"))),
+        "interaction_required"
+    );
     let page = weak.visit(&must);
     asks_for_a_code(&page);
     assert!(!page.text().contains("not_now"), "{}", page.text());
-    assert_eq!(error(&send(&mut weak, &page, &[("decision", "cancel")])), "unmet_authentication_requirements");
+    assert_eq!(
+        error(&send(&mut weak, &page, &[("decision", "cancel")])),
+        "unmet_authentication_requirements"
+    );
     let answer = send(&mut weak, &page, &[("code", &phone.code(0))]);
     let told = claims(&gatepost, &answer);
-    assert_eq!((&told["acr"], &told["amr"]), (&json!("2"), &json!(["pwd", "otp", "mfa"])));
+    assert_eq!(
+        (&told["acr"], &told["amr"]),
+        (&json!("2"), &json!(["pwd", "otp", "mfa"]))
+    );
     assert_eq!(
         (&told["auth_time"], &told["sid"]),
         (&before["auth_time"], &before["sid"]),
         "a password grows no younger"
     );
-    assert!(weak.get(&wish).location().starts_with(RP1), "it is strong enough now");
+    assert!(
+        weak.get(&wish).location().starts_with(RP1),
+        "it is strong enough now"
+    );
 }
 
 #[test]
 fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     let gatepost = start(&[]);
     let mut alice = signed_in(&gatepost);
-    let held = code(&mut alice, &authorize_path("lasting", RP1, &[("scope", "openid offline_access orders.read")]));
+    let held = code(
+        &mut alice,
+        &authorize_path(
+            "lasting",
+            RP1,
+            &[("scope", "openid offline_access orders.read")],
+        ),
+    );
     let tokens = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
-    let held = code(&mut alice, &authorize_path("lasting", RP1, &[("scope", "openid")]));
+    let held = code(
+        &mut alice,
+        &authorize_path("lasting", RP1, &[("scope", "openid")]),
+    );
     let password = |username: &str, password: &str| {
-        let form = [("grant_type", "password"), ("username", username), ("password", password), ("scope", "openid")];
-        gatepost.post("/connect/token", &[("Authorization", &basic("direct", CONF1_SECRET))], &form)
+        let form = [
+            ("grant_type", "password"),
+            ("username", username),
+            ("password", password),
+            ("scope", "openid"),
+        ];
+        gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic("direct", CONF1_SECRET))],
+            &form,
+        )
     };
     issued(&password("alice", ALICE_PASSWORD));
     let mut registered = with_clients(
@@ -314,15 +489,42 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
             ),
         ],
     );
-    registered["clients"].as_array_mut().unwrap().retain(|client| client["client_id"] != "strong");
+    registered["clients"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|client| client["client_id"] != "strong");
     gatepost.apply(&registered);
     gatepost.settle();
-    assert_refused(&redeem_with(&gatepost, "lasting", &held, &[]), 400, "invalid_grant", "a code");
-    let form = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
-    let refresh = || gatepost.post("/connect/token", &[("Authorization", &basic("lasting", CONF1_SECRET))], &form);
+    assert_refused(
+        &redeem_with(&gatepost, "lasting", &held, &[]),
+        400,
+        "invalid_grant",
+        "a code",
+    );
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
+    let refresh = || {
+        gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic("lasting", CONF1_SECRET))],
+            &form,
+        )
+    };
     assert_refused(&refresh(), 400, "invalid_grant", "a refresh");
-    assert_refused(&password("alice", ALICE_PASSWORD), 400, "invalid_grant", "a password");
-    assert_eq!(gatepost.log().matches("GP1802").count(), 3, "{}", gatepost.log());
+    assert_refused(
+        &password("alice", ALICE_PASSWORD),
+        400,
+        "invalid_grant",
+        "a password",
+    );
+    assert_eq!(
+        gatepost.log().matches("GP1802").count(),
+        3,
+        "{}",
+        gatepost.log()
+    );
     // Nothing moved: where it is lowered again, the same token refreshes.
     for client in registered["clients"].as_array_mut().unwrap() {
         client.as_object_mut().unwrap().remove("minimum_acr");
@@ -332,7 +534,12 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     issued(&refresh());
     // A second factor is nothing that a client could bring along.
     add_app(&mut alice, 0);
-    assert_refused(&password("alice", ALICE_PASSWORD), 400, "invalid_grant", "a password alone");
+    assert_refused(
+        &password("alice", ALICE_PASSWORD),
+        400,
+        "invalid_grant",
+        "a password alone",
+    );
     assert!(gatepost.log().contains("GP1803"));
 }
 
@@ -353,10 +560,22 @@ fn a_device_that_needs_more_asks_for_more() {
     let page = device::enter(&mut weak, text(&waiting, "user_code"));
     asks_for_a_code(&page);
     let question = send(&mut weak, &page, &[("code", &phone.code(0))]);
-    assert!(question.text().contains("Is this your device?"), "{} {}", question.status, question.text());
+    assert!(
+        question.text().contains("Is this your device?"),
+        "{} {}",
+        question.status,
+        question.text()
+    );
     let connected = device::decide(&mut weak, &question, "allow", &["openid"]);
-    assert!(connected.text().contains("is connected"), "{}", connected.text());
-    let form = [("grant_type", DEVICE_CODE), ("device_code", text(&waiting, "device_code"))];
+    assert!(
+        connected.text().contains("is connected"),
+        "{}",
+        connected.text()
+    );
+    let form = [
+        ("grant_type", DEVICE_CODE),
+        ("device_code", text(&waiting, "device_code")),
+    ];
     let tokens = issued(&device::post(&gatepost, "/connect/token", TV, &form));
     assert_eq!(decode_jwt(text(&tokens, "access_token")).1["acr"], "2");
 }
@@ -372,22 +591,35 @@ fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
     }
     let refused = send(&mut thief, &asked, &[("code", &phone.code(0))]);
     assert_eq!(refused.status, 429, "{}", refused.text());
-    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() > 500);
+    assert!(
+        refused
+            .header("retry-after")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            > 500
+    );
     // From elsewhere the account goes on, until the hour's measure is full.
     let mut number = 0;
     let mut from_elsewhere = |code: &str| {
         number += 1;
         let mut browser = gatepost.browser();
-        browser.headers.push((String::from("X-Forwarded-For"), format!("198.51.100.{number}")));
+        browser.headers.push((
+            String::from("X-Forwarded-For"),
+            format!("198.51.100.{number}"),
+        ));
         let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
         send(&mut browser, &asked, &[("code", code)])
     };
     assert_eq!(from_elsewhere(&phone.code(0)).status, 303);
-    let buckets =
-        "UPDATE sign_in_failures SET failures = 50 WHERE expires_at > clock_timestamp() + interval '59 minutes'";
+    let buckets = "UPDATE sign_in_failures SET failures = 50 WHERE expires_at > clock_timestamp() + interval '59 minutes'";
     gatepost.database.client().execute(buckets, &[]).unwrap();
     assert_eq!(from_elsewhere(&phone.code(1)).status, 429);
-    assert_eq!(from_elsewhere(&codes[0]).status, 303, "nobody is locked out");
+    assert_eq!(
+        from_elsewhere(&codes[0]).status,
+        303,
+        "nobody is locked out"
+    );
 }
 
 #[test]
@@ -400,28 +632,58 @@ fn what_was_proved_is_good_in_its_own_browser_for_its_own_request() {
     let asked = password_at(&mut browser, &path);
     let is_over = |answer: &Answer, what: &str| {
         assert_eq!(answer.status, 200, "{what}");
-        assert!(answer.text().contains("no longer up to date"), "{what}: {}", answer.text());
+        assert!(
+            answer.text().contains("no longer up to date"),
+            "{what}: {}",
+            answer.text()
+        );
     };
     let mut thief = gatepost.browser();
     let other = thief.visit(&path);
-    is_over(&send(&mut thief, &asked, &[("code", &phone.code(0))]), "another browser");
+    is_over(
+        &send(&mut thief, &asked, &[("code", &phone.code(0))]),
+        "another browser",
+    );
     let ticket = asked.fields().remove("form_token").unwrap();
     let elsewhere = other.action().replace("/login", "/login/second-factor");
-    is_over(&browser.post(&elsewhere, &[("form_token", &ticket), ("code", &phone.code(0))]), "another request");
+    is_over(
+        &browser.post(
+            &elsewhere,
+            &[("form_token", &ticket), ("code", &phone.code(0))],
+        ),
+        "another request",
+    );
     for (token, what) in [("", "none"), ("AAAA", "made up"), (&ticket[1..], "cut")] {
-        is_over(&browser.post(&asked.action(), &[("form_token", token), ("code", &phone.code(0))]), what);
+        is_over(
+            &browser.post(
+                &asked.action(),
+                &[("form_token", token), ("code", &phone.code(0))],
+            ),
+            what,
+        );
     }
     assert_eq!(
         browser.get(&asked.action()).location(),
         asked.action().replace("/second-factor", ""),
         "only a form leads on"
     );
-    browser.post(&asked.action(), &[("form_token", &ticket), ("decision", "x")]).assert_error_page(400, "GP1505", "x");
+    browser
+        .post(
+            &asked.action(),
+            &[("form_token", &ticket), ("decision", "x")],
+        )
+        .assert_error_page(400, "GP1505", "x");
     // The operator takes the factors away meanwhile.
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
-    is_over(&send(&mut browser, &asked, &[("code", &phone.code(0))]), "another epoch");
+    is_over(
+        &send(&mut browser, &asked, &[("code", &phone.code(0))]),
+        "another epoch",
+    );
     assert_eq!(own.visit("/account").status, 200);
-    assert!(own.visit("/account").text().contains("Sign in"), "all sessions ended");
+    assert!(
+        own.visit("/account").text().contains("Sign in"),
+        "all sessions ended"
+    );
 }
 
 #[test]
@@ -430,21 +692,47 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let mut own = gatepost.browser();
     let page = password_at(&mut own, &authorize_path("conf1", RP1, &[]));
     let phone = Phone::from_page(&page, 0);
-    let done = send(&mut own, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let done = send(
+        &mut own,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     let codes = recovery_codes(&done);
-    assert_eq!(send(&mut own, &done, &[("decision", "continue")]).status, 303);
+    assert_eq!(
+        send(&mut own, &done, &[("decision", "continue")]).status,
+        303
+    );
     let mut other = gatepost.browser();
     let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
     assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
     let account = own.visit("/account");
-    let refused = send(&mut own, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
-    assert!(refused.text().contains("so the last one was not removed"), "{}", refused.text());
+    let refused = send(
+        &mut own,
+        &account,
+        &[("decision", "remove_factor"), ("factor", "totp.")],
+    );
+    assert!(
+        refused.text().contains("so the last one was not removed"),
+        "{}",
+        refused.text()
+    );
     // The operator can.
-    let listed: Value = serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], "")).unwrap();
-    assert_eq!((&listed[0]["kind"], &listed[0]["id"]), (&json!("totp"), &json!("totp.")), "{listed}");
+    let listed: Value =
+        serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
+            .unwrap();
+    assert_eq!(
+        (&listed[0]["kind"], &listed[0]["id"]),
+        (&json!("totp"), &json!("totp.")),
+        "{listed}"
+    );
     assert_eq!(listed[1]["name"], "9 left", "{listed}");
     gatepost.run_well(&["user", "factors", "alice", "--remove", "totp."], "");
-    assert_eq!(gatepost.run_well(&["user", "factors", "alice", "--json"], "").trim(), "[]");
+    assert_eq!(
+        gatepost
+            .run_well(&["user", "factors", "alice", "--json"], "")
+            .trim(),
+        "[]"
+    );
     assert!(other.visit("/account").text().contains("Sign in"));
 
     let gatepost = start(&[]);
@@ -454,11 +742,32 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
     assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
     let account = own.visit("/account");
-    let removed = send(&mut own, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
-    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
-    assert!(other.visit("/account").text().contains("to see your account"), "signed out there");
-    assert!(own.visit("/account").text().contains("Only your password protects this account"));
-    assert_eq!(password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status, 303);
+    let removed = send(
+        &mut own,
+        &account,
+        &[("decision", "remove_factor"), ("factor", "totp.")],
+    );
+    assert!(
+        removed.text().contains("The second factor is removed"),
+        "{}",
+        removed.text()
+    );
+    assert!(
+        other
+            .visit("/account")
+            .text()
+            .contains("to see your account"),
+        "signed out there"
+    );
+    assert!(
+        own.visit("/account")
+            .text()
+            .contains("Only your password protects this account")
+    );
+    assert_eq!(
+        password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status,
+        303
+    );
 }
 
 #[test]
@@ -470,18 +779,39 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     for decision in ["add_app", "make_recovery_codes"] {
         let account = weak.visit("/account");
         let anew = send(&mut weak, &account, &[("decision", decision)]);
-        assert!(anew.location().contains("/login?r="), "{decision}: {} {}", anew.status, anew.text());
+        assert!(
+            anew.location().contains("/login?r="),
+            "{decision}: {} {}",
+            anew.status,
+            anew.text()
+        );
     }
     let account = weak.visit("/account");
-    let anew = send(&mut weak, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    let anew = send(
+        &mut weak,
+        &account,
+        &[("decision", "remove_factor"), ("factor", "totp.")],
+    );
     let page = weak.follow(anew);
     let asked = sign_in(&mut weak, &page, "alice", ALICE_PASSWORD);
     asks_for_a_code(&asked);
     let back = send(&mut weak, &asked, &[("code", &phone.code(0))]);
     let account = weak.follow(back);
-    assert!(account.text().contains("You have signed in again"), "{}", account.text());
-    let removed = send(&mut weak, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
-    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
+    assert!(
+        account.text().contains("You have signed in again"),
+        "{}",
+        account.text()
+    );
+    let removed = send(
+        &mut weak,
+        &account,
+        &[("decision", "remove_factor"), ("factor", "totp.")],
+    );
+    assert!(
+        removed.text().contains("The second factor is removed"),
+        "{}",
+        removed.text()
+    );
 }
 
 #[test]
@@ -492,7 +822,11 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     assert_eq!(error(&refused), "unmet_authentication_requirements");
     let account = own.visit("/account");
     let refused = send(&mut own, &account, &[("decision", "add_app")]);
-    assert!(refused.text().contains("It was not added"), "{}", refused.text());
+    assert!(
+        refused.text().contains("It was not added"),
+        "{}",
+        refused.text()
+    );
 
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let mut browser = gatepost.browser();
@@ -500,21 +834,39 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let phone = Phone::from_page(&page, 0);
     let new = "a password of her own choosing";
     let passwords = [("new_password", new), ("new_password_again", new)];
-    let again = send(&mut browser, &page, &[&passwords[..], &[("code", "000000")]].concat());
+    let again = send(
+        &mut browser,
+        &page,
+        &[&passwords[..], &[("code", "000000")]].concat(),
+    );
     is_wrong(&again);
-    let done = send(&mut browser, &again, &[&passwords[..], &[("code", &phone.code(-1))]].concat());
+    let done = send(
+        &mut browser,
+        &again,
+        &[&passwords[..], &[("code", &phone.code(-1))]].concat(),
+    );
     let codes = recovery_codes(&done);
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
-    assert!(browser.visit(&on).text().contains("to see your account"), "{on}");
+    assert!(
+        browser.visit(&on).text().contains("to see your account"),
+        "{on}"
+    );
     is_link_over(&gatepost.browser().visit(link.trim()));
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
-    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+    assert_eq!(
+        send(&mut browser, &asked, &[("code", &codes[0])]).status,
+        303
+    );
 
     // A second link takes the lost phone's place; it dies with any change of factors.
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let account = browser.visit("/account");
-    recovery_codes(&send(&mut browser, &account, &[("decision", "make_recovery_codes")]));
+    recovery_codes(&send(
+        &mut browser,
+        &account,
+        &[("decision", "make_recovery_codes")],
+    ));
     is_link_over(&gatepost.browser().visit(link.trim()));
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let mut browser = gatepost.browser();
@@ -522,13 +874,20 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let new_phone = Phone::from_page(&page, 0);
     let new = "yet another password";
     let passwords = [("new_password", new), ("new_password_again", new)];
-    let done = send(&mut browser, &page, &[&passwords[..], &[("code", &new_phone.code(-1))]].concat());
+    let done = send(
+        &mut browser,
+        &page,
+        &[&passwords[..], &[("code", &new_phone.code(-1))]].concat(),
+    );
     assert_eq!(recovery_codes(&done).len(), 10);
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
     is_wrong(&send(&mut browser, &asked, &[("code", &phone.code(0))]));
     is_wrong(&send(&mut browser, &asked, &[("code", &codes[1])]));
-    assert_eq!(send(&mut browser, &asked, &[("code", &new_phone.code(0))]).status, 303);
+    assert_eq!(
+        send(&mut browser, &asked, &[("code", &new_phone.code(0))]).status,
+        303
+    );
 }
 
 fn is_link_over(answer: &Answer) {
@@ -552,21 +911,35 @@ fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_wit
     gatepost.serve();
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(send(&mut browser, &asked, &[("code", &phone.code(0))]).status, 303);
+    assert_eq!(
+        send(&mut browser, &asked, &[("code", &phone.code(0))]).status,
+        303
+    );
     gatepost.stop();
     with(&mut gatepost, "another", &line(9));
     let told = gatepost.run_well(&["key", "reset", "--yes"], "");
-    assert!(told.contains("a second factor (totp) of user") && told.contains("user factors"), "{told}");
+    assert!(
+        told.contains("a second factor (totp) of user") && told.contains("user factors"),
+        "{told}"
+    );
     gatepost.serve();
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert!(asked.text().contains("Confirm that it is you"), "{}", asked.text());
+    assert!(
+        asked.text().contains("Confirm that it is you"),
+        "{}",
+        asked.text()
+    );
     is_wrong(&send(&mut browser, &asked, &[("code", &codes[0])]));
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
-    assert_eq!(password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status, 303);
+    assert_eq!(
+        password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status,
+        303
+    );
 }
 
-/// Wrong passwords of somebody with an app and of somebody without take as long, and are answered alike.
+/// Wrong passwords of somebody with an app and of somebody without take as long, and are answered
+/// alike.
 #[test]
 fn who_has_a_second_factor_cannot_be_told_from_outside() {
     let patient = [
@@ -586,7 +959,11 @@ fn who_has_a_second_factor_cannot_be_told_from_outside() {
     for number in 0..2_040 {
         // In pairs, each pair the other way round, so that what drifts takes both along.
         let who = (number % 2 + number / 2 % 2) % 2;
-        let form = [("form_token", token.as_str()), ("username", ["alice", "chloe"][who]), ("password", "wrong")];
+        let form = [
+            ("form_token", token.as_str()),
+            ("username", ["alice", "chloe"][who]),
+            ("password", "wrong"),
+        ];
         let begun = Instant::now();
         let answer = browser.post(&page.action(), &form);
         if number >= 40 {
@@ -601,7 +978,10 @@ fn who_has_a_second_factor_cannot_be_told_from_outside() {
         all.truncate(all.len() * 9 / 10);
         let count = f64::from(u32::try_from(all.len()).unwrap());
         let mean = all.iter().sum::<f64>() / count;
-        (mean, all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0) / count)
+        (
+            mean,
+            all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0) / count,
+        )
     });
     let t = (one.0 - other.0) / (one.1 + other.1).sqrt();
     assert!(t.abs() < 4.5, "t = {t}: {} and {} s", one.0, other.0);
@@ -612,23 +992,63 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     let gatepost = start(&[]);
     let mut thief = gatepost.browser();
     let kept = password_at(&mut thief, &authorize_path("strong", RP1, &[]));
-    assert!(kept.text().contains("A second factor is needed here"), "{}", kept.text());
+    assert!(
+        kept.text().contains("A second factor is needed here"),
+        "{}",
+        kept.text()
+    );
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
-    let over = send(&mut thief, &kept, &[("decision", "add_app"), ("code", "000000")]);
-    assert!(over.text().contains("no longer up to date"), "the thief's session ended: {}", over.text());
+    let over = send(
+        &mut thief,
+        &kept,
+        &[("decision", "add_app"), ("code", "000000")],
+    );
+    assert!(
+        over.text().contains("no longer up to date"),
+        "the thief's session ended: {}",
+        over.text()
+    );
     revive(&gatepost);
-    let page = send(&mut thief, &kept, &[("decision", "add_app"), ("code", "000000")]);
+    let page = send(
+        &mut thief,
+        &kept,
+        &[("decision", "add_app"), ("code", "000000")],
+    );
     let own = Phone::from_page(&page, 0);
-    let refused = send(&mut thief, &page, &[("decision", "add_app"), ("code", &own.code(0))]);
-    assert!(refused.text().contains("It was not added"), "{} {}", refused.status, refused.text());
-    let passkey =
-        send(&mut thief, &kept, &[("decision", "add_passkey"), ("client_data", "e30"), ("attestation_object", "oA")]);
-    assert!(passkey.text().contains("was not accepted"), "{}", passkey.text());
+    let refused = send(
+        &mut thief,
+        &page,
+        &[("decision", "add_app"), ("code", &own.code(0))],
+    );
+    assert!(
+        refused.text().contains("It was not added"),
+        "{} {}",
+        refused.status,
+        refused.text()
+    );
+    let passkey = send(
+        &mut thief,
+        &kept,
+        &[
+            ("decision", "add_passkey"),
+            ("client_data", "e30"),
+            ("attestation_object", "oA"),
+        ],
+    );
+    assert!(
+        passkey.text().contains("was not accepted"),
+        "{}",
+        passkey.text()
+    );
     assert_eq!(events(&gatepost, "factor_added"), 1);
     asks_for_a_code(&thief.visit(&authorize_path("strong", RP1, &[])));
     let mut alice = gatepost.browser();
     let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(send(&mut alice, &asked, &[("code", &phone.code(0))]).status, 303, "hers is as it was");
+    assert_eq!(
+        send(&mut alice, &asked, &[("code", &phone.code(0))]).status,
+        303,
+        "hers is as it was"
+    );
 }
 
 #[test]
@@ -636,18 +1056,30 @@ fn one_source_uses_up_nothing_that_an_account_has_from_everywhere() {
     let gatepost = start(&[]);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     let mut thief = gatepost.browser();
-    thief.headers.push((String::from("X-Forwarded-For"), String::from("198.51.100.9")));
+    thief.headers.push((
+        String::from("X-Forwarded-For"),
+        String::from("198.51.100.9"),
+    ));
     let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
     for _ in 0..120 {
         send(&mut thief, &asked, &[("code", "000000")]);
     }
     let mut alice = gatepost.browser();
     let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(send(&mut alice, &asked, &[("code", &phone.code(0))]).status, 303);
-    let told = gatepost.run_well(&["audit", "list", "--event", "second_factor_failed", "--json"], "");
+    assert_eq!(
+        send(&mut alice, &asked, &[("code", &phone.code(0))]).status,
+        303
+    );
+    let told = gatepost.run_well(
+        &["audit", "list", "--event", "second_factor_failed", "--json"],
+        "",
+    );
     let told: Value = serde_json::from_str(&told).unwrap();
     let event = &told[0];
-    assert!(event["detail"]["sub"].is_string() && event["detail"]["reason"] == "GP1805", "{told}");
+    assert!(
+        event["detail"]["sub"].is_string() && event["detail"]["reason"] == "GP1805",
+        "{told}"
+    );
 }
 
 #[test]
@@ -655,13 +1087,25 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let gatepost = start(&[("GATEPOST_MINIMUM_ACR", "2")]);
     let mut alice = gatepost.browser();
     let page = password_at(&mut alice, "/account");
-    assert!(page.text().contains("A second factor is needed here"), "{}", page.text());
+    assert!(
+        page.text().contains("A second factor is needed here"),
+        "{}",
+        page.text()
+    );
     let back = send(&mut alice, &page, &[("decision", "cancel")]);
     assert_eq!((back.status, back.location()), (303, "/"));
     // In the language that they came with.
     let german = alice.visit("/account?ui_locales=de");
-    let again = send(&mut alice, &german, &[("decision", "add_app"), ("code", "000000")]);
-    assert!(german.text().contains("lang=\"de\"") && again.text().contains("lang=\"de\""), "{}", again.text());
+    let again = send(
+        &mut alice,
+        &german,
+        &[("decision", "add_app"), ("code", "000000")],
+    );
+    assert!(
+        german.text().contains("lang=\"de\"") && again.text().contains("lang=\"de\""),
+        "{}",
+        again.text()
+    );
 }
 
 #[test]
@@ -674,20 +1118,35 @@ fn the_first_factor_ends_all_else_with_calls_and_the_session_goes_on_under_a_new
     let account = own.visit("/account");
     assert!(!account.text().contains("Remove"), "{}", account.text());
     let page = send(&mut own, &account, &[("decision", "add_app")]);
-    let (hint, button) =
-        (page.text().find("Everywhere else you are signed out"), page.text().find("value=\"add_app\""));
+    let (hint, button) = (
+        page.text().find("Everywhere else you are signed out"),
+        page.text().find("value=\"add_app\""),
+    );
     assert!(hint.is_some() && hint < button, "{}", page.text());
     add_app(&mut own, 0);
     assert!(is_signed_in(&mut own) && !is_signed_in(&mut thief));
     let mut copy = gatepost.browser();
     copy.cookies = before;
-    assert!(!is_signed_in(&mut copy), "who copied the handle does not go on with it");
+    assert!(
+        !is_signed_in(&mut copy),
+        "who copied the handle does not go on with it"
+    );
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE c.client_id = 'told' AND s.ended_at IS NOT NULL \
                AND (c.due_at IS NOT NULL OR c.tries > 0)";
-    assert_eq!((gatepost.database.count(due), events(&gatepost, "session_ended")), (1, 1));
+    assert_eq!(
+        (
+            gatepost.database.count(due),
+            events(&gatepost, "session_ended")
+        ),
+        (1, 1)
+    );
     let again = own.visit("/account");
     let page = send(&mut own, &again, &[("decision", "add_app")]);
-    assert!(!page.text().contains("Everywhere else"), "a second one ends nothing: {}", page.text());
+    assert!(
+        !page.text().contains("Everywhere else"),
+        "a second one ends nothing: {}",
+        page.text()
+    );
 }
 
 #[test]
@@ -696,25 +1155,62 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
     let offline = "openid offline_access orders.read";
     let mut thief = signed_in(&gatepost);
     let tokens = |browser: &mut Browser| {
-        let held = code(browser, &authorize_path("lasting", RP1, &[("scope", offline)]));
-        text(&issued(&redeem_with(&gatepost, "lasting", &held, &[])), "refresh_token").to_owned()
+        let held = code(
+            browser,
+            &authorize_path("lasting", RP1, &[("scope", offline)]),
+        );
+        text(
+            &issued(&redeem_with(&gatepost, "lasting", &held, &[])),
+            "refresh_token",
+        )
+        .to_owned()
     };
     let refresh = |token: &str| {
         let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
-        gatepost.post("/connect/token", &[("Authorization", &basic("lasting", CONF1_SECRET))], &form).status
+        gatepost
+            .post(
+                "/connect/token",
+                &[("Authorization", &basic("lasting", CONF1_SECRET))],
+                &form,
+            )
+            .status
     };
     let stolen = tokens(&mut thief);
     let mut own = gatepost.browser();
-    let page = password_at(&mut own, &authorize_path("lasting", RP1, &[("claims", ESSENTIAL), ("scope", offline)]));
-    let (of_this_session, in_flight) = (tokens(&mut own), code(&mut own, &authorize_path("conf1", RP1, &[])));
-    assert!(page.text().contains("Everywhere else you are signed out"), "{}", page.text());
+    let page = password_at(
+        &mut own,
+        &authorize_path("lasting", RP1, &[("claims", ESSENTIAL), ("scope", offline)]),
+    );
+    let (of_this_session, in_flight) = (
+        tokens(&mut own),
+        code(&mut own, &authorize_path("conf1", RP1, &[])),
+    );
+    assert!(
+        page.text().contains("Everywhere else you are signed out"),
+        "{}",
+        page.text()
+    );
     let phone = Phone::from_page(&page, 0);
-    let done = send(&mut own, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let done = send(
+        &mut own,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     recovery_codes(&done);
-    assert_eq!([refresh(&stolen), refresh(&of_this_session), redeem(&gatepost, &in_flight).status], [400; 3]);
+    assert_eq!(
+        [
+            refresh(&stolen),
+            refresh(&of_this_session),
+            redeem(&gatepost, &in_flight).status
+        ],
+        [400; 3]
+    );
     assert!(!is_signed_in(&mut thief));
     let answer = send(&mut own, &done, &[("decision", "continue")]);
-    let held = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let held = answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
     let given = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
     assert_eq!(decode_jwt(text(&given, "id_token")).1["acr"], "2");
     assert_eq!(refresh(text(&given, "refresh_token")), 200);
@@ -729,14 +1225,29 @@ fn another_app_and_new_recovery_codes_end_nothing() {
     let held = code(&mut other, &authorize_path("conf1", RP1, &[]));
     let cookies = own.cookies.clone();
     let account = own.visit("/account");
-    recovery_codes(&send(&mut own, &account, &[("decision", "make_recovery_codes")]));
+    recovery_codes(&send(
+        &mut own,
+        &account,
+        &[("decision", "make_recovery_codes")],
+    ));
     let page = send(&mut own, &account, &[("decision", "add_app")]);
     let new = Phone::from_page(&page, 0);
-    let added = send(&mut own, &page, &[("decision", "add_app"), ("code", &new.code(-1))]);
-    assert!(added.text().contains("The second factor is added"), "{}", added.text());
+    let added = send(
+        &mut own,
+        &page,
+        &[("decision", "add_app"), ("code", &new.code(-1))],
+    );
+    assert!(
+        added.text().contains("The second factor is added"),
+        "{}",
+        added.text()
+    );
     issued(&redeem(&gatepost, &held));
     assert!(is_signed_in(&mut other) && is_signed_in(&mut own));
-    assert_eq!((own.cookies.clone(), events(&gatepost, "session_ended")), (cookies, 0));
+    assert_eq!(
+        (own.cookies.clone(), events(&gatepost, "session_ended")),
+        (cookies, 0)
+    );
     with_code(&gatepost, &new.code(0));
 }
 
@@ -764,20 +1275,43 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let mut strong = with_code(&gatepost, &phone.code(0));
-    let older = "UPDATE sessions SET auth_time = auth_time - interval '301 seconds' WHERE acr = '2'";
-    for (browser, what, sql) in [(&mut weak, "a password alone", "SELECT"), (&mut strong, "too long ago", older)] {
+    let older =
+        "UPDATE sessions SET auth_time = auth_time - interval '301 seconds' WHERE acr = '2'";
+    for (browser, what, sql) in [
+        (&mut weak, "a password alone", "SELECT"),
+        (&mut strong, "too long ago", older),
+    ] {
         gatepost.database.run(sql);
         for change in CHANGES {
             let account = browser.visit("/account");
             let answer = send(browser, &account, change);
-            assert!(answer.location().starts_with("/login?r="), "{what}, {change:?}: {}", answer.text());
+            assert!(
+                answer.location().starts_with("/login?r="),
+                "{what}, {change:?}: {}",
+                answer.text()
+            );
         }
         // What an application may do is taken back by anybody who is in: it lets nobody in.
         let account = browser.visit("/account");
-        assert_eq!(send(browser, &account, &[("decision", "withdraw"), ("client_id", "x")]).status, 200, "{what}");
+        assert_eq!(
+            send(
+                browser,
+                &account,
+                &[("decision", "withdraw"), ("client_id", "x")]
+            )
+            .status,
+            200,
+            "{what}"
+        );
     }
     assert!(is_signed_in(&mut weak) && is_signed_in(&mut strong));
-    assert_eq!((events(&gatepost, "password_changed"), events(&gatepost, "session_ended")), (0, 1));
+    assert_eq!(
+        (
+            events(&gatepost, "password_changed"),
+            events(&gatepost, "session_ended")
+        ),
+        (0, 1)
+    );
 
     // By the sign-in that is asked for, it goes on.
     let account = strong.visit("/account");
@@ -786,9 +1320,21 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
     let asked = sign_in(&mut strong, &page, "alice", ALICE_PASSWORD);
     let back = send(&mut strong, &asked, &[("code", &phone.code(1))]);
     let account = strong.follow(back);
-    assert!(account.text().contains("You have signed in again"), "{}", account.text());
-    assert!(send(&mut strong, &account, CHANGES[3]).text().contains("signed out everywhere else"));
+    assert!(
+        account.text().contains("You have signed in again"),
+        "{}",
+        account.text()
+    );
+    assert!(
+        send(&mut strong, &account, CHANGES[3])
+            .text()
+            .contains("signed out everywhere else")
+    );
     assert!(!is_signed_in(&mut weak));
     let account = strong.visit("/account");
-    assert!(send(&mut strong, &account, CHANGES[0]).text().contains("Your password is changed"));
+    assert!(
+        send(&mut strong, &account, CHANGES[0])
+            .text()
+            .contains("Your password is changed")
+    );
 }

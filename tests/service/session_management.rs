@@ -1,5 +1,6 @@
-//! OpenID Connect Session Management: the browser's state, `session_state`, and the frame that compares them. That the
-//! frame's script does is `tests/e2e/session_management.test.mjs`'s to show.
+//! OpenID Connect Session Management: the browser's state, `session_state`, and the frame that
+//! compares them. That the frame's script does is `tests/e2e/session_management.test.mjs`'s to
+//! show.
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +12,11 @@ const FRAME: &str = "/connect/checksession";
 
 /// The value of the browser's state, which is 128 bits in base64url.
 fn state_of(browser: &Browser) -> String {
-    let (_, state) = browser.cookies.iter().find(|(name, _)| name.starts_with("gatepost-state-")).unwrap();
+    let (_, state) = browser
+        .cookies
+        .iter()
+        .find(|(name, _)| name.starts_with("gatepost-state-"))
+        .unwrap();
     assert_eq!(crate::support::jwt::base64url(state).len(), 16);
     state.clone()
 }
@@ -19,19 +24,32 @@ fn state_of(browser: &Browser) -> String {
 /// What a client at `origin` is told, computed anew.
 fn matches(session_state: &str, client_id: &str, origin: &str, browser_state: &str) -> bool {
     let (hash, salt) = session_state.split_once('.').unwrap();
-    assert!(salt.len() >= 16 && !session_state.contains(' '), "{session_state}");
+    assert!(
+        salt.len() >= 16 && !session_state.contains(' '),
+        "{session_state}"
+    );
     let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
-    hash == digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    hash == digest
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>()
 }
 
 fn silent(browser: &mut Browser, changes: &[(&str, &str)]) -> Answer {
-    browser.get(&authorize_path("conf1", RP1, &[&[("prompt", "none")], changes].concat()))
+    browser.get(&authorize_path(
+        "conf1",
+        RP1,
+        &[&[("prompt", "none")], changes].concat(),
+    ))
 }
 
 fn sign_out(browser: &mut Browser) -> Answer {
     let page = browser.get("/logout");
     let token = page.fields().remove("form_token").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("decision", "sign_out")])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("decision", "sign_out")],
+    )
 }
 
 #[test]
@@ -39,8 +57,15 @@ fn session_state_follows_the_browsers_state_from_sign_in_to_sign_out() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(!browser.cookies.keys().any(|name| name.starts_with("gatepost-state-")), "nobody is signed in");
-    let first = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query()["session_state"].clone();
+    assert!(
+        !browser
+            .cookies
+            .keys()
+            .any(|name| name.starts_with("gatepost-state-")),
+        "nobody is signed in"
+    );
+    let first =
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query()["session_state"].clone();
     let alices = state_of(&browser);
     assert!(matches(&first, "conf1", "https://rp1.example", &alices));
     for wrong in ["conf2", "conf1 "] {
@@ -57,16 +82,45 @@ fn session_state_follows_the_browsers_state_from_sign_in_to_sign_out() {
     let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let renewed = state_of(&browser);
-    assert!(renewed != alices && matches(&answer.query()["session_state"], "conf1", "https://rp1.example", &renewed));
+    assert!(
+        renewed != alices
+            && matches(
+                &answer.query()["session_state"],
+                "conf1",
+                "https://rp1.example",
+                &renewed
+            )
+    );
     let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     let answer = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     let bobs = state_of(&browser);
-    assert!(bobs != renewed && matches(&answer.query()["session_state"], "conf1", "https://rp1.example", &bobs));
+    assert!(
+        bobs != renewed
+            && matches(
+                &answer.query()["session_state"],
+                "conf1",
+                "https://rp1.example",
+                &bobs
+            )
+    );
 
     let done = sign_out(&mut browser);
-    assert_eq!(done.headers_named("set-cookie").len(), 2, "{:?}", done.headers);
+    assert_eq!(
+        done.headers_named("set-cookie").len(),
+        2,
+        "{:?}",
+        done.headers
+    );
     let nobodys = state_of(&browser);
-    assert!(nobodys != bobs && !matches(&answer.query()["session_state"], "conf1", "https://rp1.example", &nobodys));
+    assert!(
+        nobodys != bobs
+            && !matches(
+                &answer.query()["session_state"],
+                "conf1",
+                "https://rp1.example",
+                &nobodys
+            )
+    );
     let refused = silent(&mut browser, &[]).query();
     assert_eq!(refused["error"], "login_required");
     assert!(!refused.contains_key("session_state"));
@@ -75,16 +129,35 @@ fn session_state_follows_the_browsers_state_from_sign_in_to_sign_out() {
 #[test]
 fn a_browser_that_lost_its_state_is_given_one() {
     let gatepost = Gatepost::start();
-    for lost in ["", "short", "not+base64url+not+base64", "AAAAAAAAAAAAAAAAAAAAAAAA"] {
+    for lost in [
+        "",
+        "short",
+        "not+base64url+not+base64",
+        "AAAAAAAAAAAAAAAAAAAAAAAA",
+    ] {
         let mut browser = signed_in(&gatepost);
-        let name = browser.cookies.keys().find(|name| name.starts_with("gatepost-state-")).unwrap().clone();
+        let name = browser
+            .cookies
+            .keys()
+            .find(|name| name.starts_with("gatepost-state-"))
+            .unwrap()
+            .clone();
         browser.cookies.insert(name, lost.to_owned());
         let answer = silent(&mut browser, &[]);
         assert!(
-            matches(&answer.query()["session_state"], "conf1", "https://rp1.example", &state_of(&browser)),
+            matches(
+                &answer.query()["session_state"],
+                "conf1",
+                "https://rp1.example",
+                &state_of(&browser)
+            ),
             "{lost}"
         );
-        assert_eq!(silent(&mut browser, &[]).headers_named("set-cookie").len(), 0, "once is enough");
+        assert_eq!(
+            silent(&mut browser, &[]).headers_named("set-cookie").len(),
+            0,
+            "once is enough"
+        );
     }
 }
 
@@ -95,16 +168,42 @@ fn session_state_is_for_openid_requests_of_web_clients_wherever_the_answer_goes(
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let state = state_of(&browser);
-    assert!(!silent(&mut browser, &[("scope", "orders.read")]).query().contains_key("session_state"));
+    assert!(
+        !silent(&mut browser, &[("scope", "orders.read")])
+            .query()
+            .contains_key("session_state")
+    );
     let fragment = silent(&mut browser, &[("response_mode", "fragment")]).fragment();
-    assert!(matches(&fragment["session_state"], "conf1", "https://rp1.example", &state));
+    assert!(matches(
+        &fragment["session_state"],
+        "conf1",
+        "https://rp1.example",
+        &state
+    ));
     let fields = silent(&mut browser, &[("response_mode", "form_post")]).fields();
-    assert!(matches(&fields["session_state"], "conf1", "https://rp1.example", &state));
-    let mut native = |uri: &str| browser.get(&authorize_path("native", uri, &[("prompt", "none")])).query();
-    assert!(matches(&native("http://127.0.0.1:4711/cb")["session_state"], "native", "http://127.0.0.1:4711", &state));
+    assert!(matches(
+        &fields["session_state"],
+        "conf1",
+        "https://rp1.example",
+        &state
+    ));
+    let mut native = |uri: &str| {
+        browser
+            .get(&authorize_path("native", uri, &[("prompt", "none")]))
+            .query()
+    };
+    assert!(matches(
+        &native("http://127.0.0.1:4711/cb")["session_state"],
+        "native",
+        "http://127.0.0.1:4711",
+        &state
+    ));
     // A custom scheme has no origin, and nothing that could frame us.
     let app = native("com.example.app:/cb");
-    assert!(app.contains_key("code") && !app.contains_key("session_state"), "{app:?}");
+    assert!(
+        app.contains_key("code") && !app.contains_key("session_state"),
+        "{app:?}"
+    );
 }
 
 #[test]
@@ -115,7 +214,10 @@ fn any_site_may_frame_the_page_and_only_its_own_script_runs_in_it() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let page = gatepost.get(FRAME);
-    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(
+        (page.status, page.header("content-type")),
+        (200, Some("text/html; charset=utf-8"))
+    );
     assert_eq!(page.header("x-frame-options"), None);
     let policy = "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors *";
     assert_eq!(page.header("content-security-policy"), Some(policy));
@@ -123,24 +225,56 @@ fn any_site_may_frame_the_page_and_only_its_own_script_runs_in_it() {
     let cookie = page.attribute("data-cookie", "data-cookie").unwrap();
     assert!(cookie.starts_with("gatepost-state-"), "{cookie}");
     let script = gatepost.get(&page.attribute("script src", "src").unwrap());
-    assert_eq!(script.header("content-type"), Some("text/javascript; charset=utf-8"));
+    assert_eq!(
+        script.header("content-type"),
+        Some("text/javascript; charset=utf-8")
+    );
     // ES5: old browsers stop at the first word they do not know.
-    for newer in ["=>", "`", "let ", "const ", "class ", "async ", "padStart", "includes("] {
+    for newer in [
+        "=>",
+        "`",
+        "let ",
+        "const ",
+        "class ",
+        "async ",
+        "padStart",
+        "includes(",
+    ] {
         assert!(!script.text().contains(newer), "{newer}");
     }
     assert_eq!(gatepost.connect().send("HEAD", FRAME, &[], b"").status, 200);
     for method in ["POST", "OPTIONS", "PUT"] {
         let refused = gatepost.connect().send(method, FRAME, &[], b"");
-        assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")), "{method}");
+        assert_eq!(
+            (refused.status, refused.header("allow")),
+            (405, Some("GET, HEAD")),
+            "{method}"
+        );
     }
 }
 
 #[test]
 fn behind_tls_the_cookie_is_bound_to_this_host() {
-    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_BASE_URL", "https://login.example/auth")]);
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[("GATEPOST_BASE_URL", "https://login.example/auth")],
+    );
     let page = gatepost.get("/auth/connect/checksession");
-    assert!(page.attribute("data-cookie", "data-cookie").unwrap().starts_with("__Host-gatepost-state-"));
-    assert!(page.attribute("script src", "src").unwrap().starts_with("/auth/static/check-session.js?v="));
-    let metadata = gatepost.get("/auth/.well-known/openid-configuration").json();
-    assert_eq!(metadata["check_session_iframe"], "https://login.example/auth/connect/checksession");
+    assert!(
+        page.attribute("data-cookie", "data-cookie")
+            .unwrap()
+            .starts_with("__Host-gatepost-state-")
+    );
+    assert!(
+        page.attribute("script src", "src")
+            .unwrap()
+            .starts_with("/auth/static/check-session.js?v=")
+    );
+    let metadata = gatepost
+        .get("/auth/.well-known/openid-configuration")
+        .json();
+    assert_eq!(
+        metadata["check_session_iframe"],
+        "https://login.example/auth/connect/checksession"
+    );
 }

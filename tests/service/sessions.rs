@@ -1,5 +1,6 @@
-//! One browser, several tabs, and time: whatever is open when a session begins, changes or ends leads somewhere sensible,
-//! and nothing goes round in circles. `Browser::follow` fails a test after ten redirects.
+//! One browser, several tabs, and time: whatever is open when a session begins, changes or ends
+//! leads somewhere sensible, and nothing goes round in circles. `Browser::follow` fails a test
+//! after ten redirects.
 
 use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
@@ -24,16 +25,28 @@ fn asks_consent(page: &Answer) -> bool {
 
 fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("decision", decision)],
+    )
 }
 
 fn sign_out(browser: &mut Browser) {
     let page = browser.get("/logout");
-    assert!(choose(browser, &page, "sign_out").text().contains("You are signed out"));
+    assert!(
+        choose(browser, &page, "sign_out")
+            .text()
+            .contains("You are signed out")
+    );
 }
 
 fn id_token(gatepost: &Gatepost, answer: &Answer) -> serde_json::Value {
-    decode_jwt(redeem(gatepost, &answer.query()["code"]).json()["id_token"].as_str().unwrap()).1
+    decode_jwt(
+        redeem(gatepost, &answer.query()["code"]).json()["id_token"]
+            .as_str()
+            .unwrap(),
+    )
+    .1
 }
 
 #[test]
@@ -49,11 +62,21 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
     // The others need only be loaded again; each goes on with its own request.
     assert_eq!(browser.visit(&first.action()).query()["state"], "first");
     assert!(asks_consent(&browser.visit(&third.action())));
-    assert!(browser.visit(&account.action()).text().contains("<h1>Your account</h1>"));
-    // Sent all the same, their forms sign nobody in by what was drawn before; the page that comes back does.
+    assert!(
+        browser
+            .visit(&account.action())
+            .text()
+            .contains("<h1>Your account</h1>")
+    );
+    // Sent all the same, their forms sign nobody in by what was drawn before; the page that comes
+    // back does.
     for (waiting, state) in [(&first, "first"), (&third, "third")] {
         let again = sign_in(&mut browser, waiting, "alice", ALICE_PASSWORD);
-        assert!(asks_to_sign_in(&again) && again.text().contains("no longer up to date"), "{}", again.text());
+        assert!(
+            asks_to_sign_in(&again) && again.text().contains("no longer up to date"),
+            "{}",
+            again.text()
+        );
         let answer = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
         let answer = browser.follow(answer);
         if state == "first" {
@@ -62,7 +85,11 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
             assert!(asks_consent(&answer));
         }
     }
-    assert_eq!(gatepost.database.count("sessions"), 1, "it is one session all along");
+    assert_eq!(
+        gatepost.database.count("sessions"),
+        1,
+        "it is one session all along"
+    );
 }
 
 #[test]
@@ -74,7 +101,8 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
     let consent = browser.follow(answer);
     let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
     let first = answer.query()["code"].clone();
-    // Back to the consent page and back to the sign-in: what is decided needs no page, and each answer has a code of its own.
+    // Back to the consent page and back to the sign-in: what is decided needs no page, and each
+    // answer has a code of its own.
     for address in [consent.action(), login.action()] {
         let answer = browser.visit(&address);
         assert_ne!(answer.query()["code"], first, "{address}");
@@ -82,7 +110,12 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
     // The forms of both pages, sent a second time.
     let again = decide(&mut browser, &consent, "deny", &[], false);
     assert_eq!(again.query()["error"], "access_denied");
-    assert!(asks_to_sign_in(&sign_in(&mut browser, &login, "alice", ALICE_PASSWORD)));
+    assert!(asks_to_sign_in(&sign_in(
+        &mut browser,
+        &login,
+        "alice",
+        ALICE_PASSWORD
+    )));
     assert_eq!(gatepost.database.count("sessions"), 1);
 }
 
@@ -96,11 +129,17 @@ fn a_page_that_expired_says_so_and_the_way_in_is_open() {
     for page in [&login, &account] {
         let sent = sign_in(&mut browser, page, "alice", ALICE_PASSWORD);
         sent.assert_error_page(400, "GP1503", "sent");
-        browser.get(&page.action()).assert_error_page(400, "GP1503", "loaded again");
+        browser
+            .get(&page.action())
+            .assert_error_page(400, "GP1503", "loaded again");
     }
     assert_eq!(gatepost.database.count("sessions"), 0);
     let login = browser.visit(&conf1(&[]));
-    assert!(sign_in(&mut browser, &login, "alice", ALICE_PASSWORD).query().contains_key("code"));
+    assert!(
+        sign_in(&mut browser, &login, "alice", ALICE_PASSWORD)
+            .query()
+            .contains_key("code")
+    );
 }
 
 #[test]
@@ -169,15 +208,33 @@ fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
     assert!(asks_to_sign_in(&another) && !another.text().contains("Alice"));
     let answer = sign_in(&mut browser, &another, "bob", BOB_PASSWORD);
     assert!(answer.query().contains_key("code"));
-    assert_eq!(redeem(&gatepost, &alice).json()["error"], "invalid_grant", "alice's session is over");
-    let open = "SELECT u.username FROM sessions s JOIN users u USING (sub) WHERE s.ended_at IS NULL";
+    assert_eq!(
+        redeem(&gatepost, &alice).json()["error"],
+        "invalid_grant",
+        "alice's session is over"
+    );
+    let open =
+        "SELECT u.username FROM sessions s JOIN users u USING (sub) WHERE s.ended_at IS NULL";
     let open = gatepost.database.client().query(open, &[]).unwrap();
-    assert_eq!(open.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["bob"]);
+    assert_eq!(
+        open.iter()
+            .map(|row| row.get::<_, String>(0))
+            .collect::<Vec<_>>(),
+        ["bob"]
+    );
     // Changing one's mind on the way to another account leaves the session as it was.
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
     let another = choose(&mut browser, &chooser, "another");
-    assert_eq!(choose(&mut browser, &another, "cancel").query()["error"], "access_denied");
-    assert!(browser.visit(&conf1(&[("prompt", "select_account")])).text().contains("<bdi>Bob</bdi>"));
+    assert_eq!(
+        choose(&mut browser, &another, "cancel").query()["error"],
+        "access_denied"
+    );
+    assert!(
+        browser
+            .visit(&conf1(&[("prompt", "select_account")]))
+            .text()
+            .contains("<bdi>Bob</bdi>")
+    );
 }
 
 #[test]
@@ -192,23 +249,51 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
     gatepost.database.run(aged);
     let end = || -> i64 {
         let asked = "SELECT extract(epoch FROM expires_at - now())::int8 FROM sessions WHERE ended_at IS NULL";
-        gatepost.database.client().query_one(asked, &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one(asked, &[])
+            .unwrap()
+            .get(0)
     };
     let cookies = browser.cookies.clone();
-    for changes in [[("prompt", "login")], [("max_age", "60")], [("max_age", "0")]] {
-        gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+    for changes in [
+        [("prompt", "login")],
+        [("max_age", "60")],
+        [("max_age", "0")],
+    ] {
+        gatepost
+            .database
+            .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
         let login = browser.visit(&conf1(&changes));
         assert!(asks_to_sign_in(&login), "{changes:?}");
         let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
         let after = id_token(&gatepost, &answer);
-        assert_eq!((&after["sid"], &after["sub"]), (&before["sid"], &before["sub"]), "{changes:?}");
+        assert_eq!(
+            (&after["sid"], &after["sub"]),
+            (&before["sid"], &before["sub"]),
+            "{changes:?}"
+        );
         assert!(after["auth_time"].as_i64() >= before["auth_time"].as_i64());
-        assert!((3_500..=3_600).contains(&end()), "an hour is left, however often one signs in: {}", end());
+        assert!(
+            (3_500..=3_600).contains(&end()),
+            "an hour is left, however often one signs in: {}",
+            end()
+        );
     }
     assert_ne!(browser.cookies, cookies);
-    gatepost.database.run("UPDATE sessions SET expires_at = now() - interval '1 second'");
-    assert_eq!(browser.get(&conf1(&[("prompt", "none")])).query()["error"], "login_required");
+    gatepost
+        .database
+        .run("UPDATE sessions SET expires_at = now() - interval '1 second'");
+    assert_eq!(
+        browser.get(&conf1(&[("prompt", "none")])).query()["error"],
+        "login_required"
+    );
     let login = browser.visit(&conf1(&[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
-    assert_ne!(id_token(&gatepost, &answer)["sid"], before["sid"], "what ran out does not come back");
+    assert_ne!(
+        id_token(&gatepost, &answer)["sid"],
+        before["sid"],
+        "what ran out does not come back"
+    );
 }

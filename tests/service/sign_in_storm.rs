@@ -17,19 +17,28 @@ const STRANGERS: usize = 32;
 
 /// A hash takes so long that strangers wait for one.
 fn settings() -> [(&'static str, &'static str); 2] {
-    [("GATEPOST_ARGON2_MEMORY_KIB", "19456"), ("GATEPOST_ARGON2_PASSES", "2")]
+    [
+        ("GATEPOST_ARGON2_MEMORY_KIB", "19456"),
+        ("GATEPOST_ARGON2_PASSES", "2"),
+    ]
 }
 
 fn people() -> Value {
     let mut document = document();
-    let person = |number: usize| json!({"username": format!("person{number}"), "password": ALICE_PASSWORD});
-    document["users"].as_array_mut().unwrap().extend((0..PEOPLE).map(person));
+    let person =
+        |number: usize| json!({"username": format!("person{number}"), "password": ALICE_PASSWORD});
+    document["users"]
+        .as_array_mut()
+        .unwrap()
+        .extend((0..PEOPLE).map(person));
     document
 }
 
 fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
     let mut browser = gatepost.browser();
-    browser.headers.push((String::from("X-Forwarded-For"), address.to_owned()));
+    browser
+        .headers
+        .push((String::from("X-Forwarded-For"), address.to_owned()));
     browser
 }
 
@@ -40,9 +49,14 @@ fn new_address() -> String {
     format!("10.{a}.{b}.{c}")
 }
 
-/// Wrong passwords for names that nobody has, each from an address of its own, one after the other until told to stop.
-/// Counts the answers.
-fn storm(gatepost: &Gatepost, cookie: Option<&(String, String)>, is_over: &AtomicBool, answers: &AtomicU32) {
+/// Wrong passwords for names that nobody has, each from an address of its own, one after the other
+/// until told to stop. Counts the answers.
+fn storm(
+    gatepost: &Gatepost,
+    cookie: Option<&(String, String)>,
+    is_over: &AtomicBool,
+    answers: &AtomicU32,
+) {
     let mut browser = browser_at(gatepost, &new_address());
     browser.cookies.extend(cookie.cloned());
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
@@ -57,19 +71,31 @@ fn storm(gatepost: &Gatepost, cookie: Option<&(String, String)>, is_over: &Atomi
 /// A test that has failed already ends, too.
 fn goes_on(is_over: &AtomicBool) -> bool {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
-    !is_over.load(Ordering::Relaxed) && BEGUN.get_or_init(Instant::now).elapsed() < Duration::from_secs(300)
+    !is_over.load(Ordering::Relaxed)
+        && BEGUN.get_or_init(Instant::now).elapsed() < Duration::from_secs(300)
 }
 
 /// The cookie of a browser by which it is known, once its person signed in.
 fn known(gatepost: &Gatepost, username: &str) -> (String, String) {
     let mut browser = browser_at(gatepost, &new_address());
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert_eq!(sign_in(&mut browser, &page, username, ALICE_PASSWORD).status, 303);
-    browser.cookies.into_iter().find(|(name, _)| name.starts_with("gatepost-browser-")).unwrap()
+    assert_eq!(
+        sign_in(&mut browser, &page, username, ALICE_PASSWORD).status,
+        303
+    );
+    browser
+        .cookies
+        .into_iter()
+        .find(|(name, _)| name.starts_with("gatepost-browser-"))
+        .unwrap()
 }
 
 /// How many of the people sign in at the first try, three at a time, while strangers storm.
-fn served(gatepost: &Gatepost, strangers_cookie: Option<&(String, String)>, cookies: &[(String, String)]) -> usize {
+fn served(
+    gatepost: &Gatepost,
+    strangers_cookie: Option<&(String, String)>,
+    cookies: &[(String, String)],
+) -> usize {
     let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
     let (next, served) = (AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -88,14 +114,22 @@ fn served(gatepost: &Gatepost, strangers_cookie: Option<&(String, String)>, cook
                         let mut browser = browser_at(gatepost, &new_address());
                         browser.cookies.extend(cookies.get(number).cloned());
                         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-                        let answer = sign_in(&mut browser, &page, &format!("person{number}"), ALICE_PASSWORD);
+                        let answer = sign_in(
+                            &mut browser,
+                            &page,
+                            &format!("person{number}"),
+                            ALICE_PASSWORD,
+                        );
                         assert!([303, 503].contains(&answer.status), "{}", answer.text());
                         served.fetch_add(u32::from(answer.status == 303), Ordering::Relaxed);
                     }
                 })
             })
             .collect();
-        let ended: Vec<_> = people.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        let ended: Vec<_> = people
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect();
         is_over.store(true, Ordering::Relaxed);
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
@@ -105,10 +139,15 @@ fn served(gatepost: &Gatepost, strangers_cookie: Option<&(String, String)>, cook
 #[test]
 fn a_storm_of_strangers_turns_away_at_most_one_of_thirty_whose_browsers_signed_in_before() {
     let gatepost = Gatepost::start_with(&people(), &settings());
-    let cookies: Vec<_> = (0..PEOPLE).map(|number| known(&gatepost, &format!("person{number}"))).collect();
+    let cookies: Vec<_> = (0..PEOPLE)
+        .map(|number| known(&gatepost, &format!("person{number}")))
+        .collect();
     let stolen = known(&gatepost, "alice");
     let served_well = served(&gatepost, Some(&stolen), &cookies);
-    assert!(served_well >= PEOPLE - 1, "beside strangers with a cookie of somebody else: {served_well}");
+    assert!(
+        served_well >= PEOPLE - 1,
+        "beside strangers with a cookie of somebody else: {served_well}"
+    );
     let served_well = served(&gatepost, None, &cookies);
     assert!(served_well >= PEOPLE - 1, "{served_well}");
 }
@@ -120,13 +159,19 @@ fn of_people_whose_browsers_are_new_a_storm_of_strangers_lets_at_least_every_sec
     let served_well = served(&gatepost, None, &[]);
     assert!(served_well >= PEOPLE / 2, "{served_well}");
     let served_well = served(&gatepost, Some(&stolen), &[]);
-    assert!(served_well >= PEOPLE / 2, "beside strangers with a cookie of somebody else: {served_well}");
+    assert!(
+        served_well >= PEOPLE / 2,
+        "beside strangers with a cookie of somebody else: {served_well}"
+    );
 }
 
 /// More at once than may wait, each hash taking long.
 #[test]
 fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_come_back() {
-    let settings = [("GATEPOST_ARGON2_MEMORY_KIB", "65536"), ("GATEPOST_ARGON2_PASSES", "10")];
+    let settings = [
+        ("GATEPOST_ARGON2_MEMORY_KIB", "65536"),
+        ("GATEPOST_ARGON2_PASSES", "10"),
+    ];
     let gatepost = Gatepost::start_with(&document(), &settings);
     let mut browser = gatepost.browser();
     let page = until_served(|| browser.visit(&authorize_path("conf1", RP1, &[])));
@@ -135,7 +180,9 @@ fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_
         for number in 0..90 {
             let (mut browser, page, turned_away) = (browser.clone(), &page, &turned_away);
             scope.spawn(move || {
-                browser.headers.push((String::from("X-Forwarded-For"), new_address()));
+                browser
+                    .headers
+                    .push((String::from("X-Forwarded-For"), new_address()));
                 let name = format!("somebody-{number}");
                 let answer = sign_in(&mut browser, page, &name, "wrong");
                 assert!([200, 503].contains(&answer.status), "{}", answer.text());
@@ -148,14 +195,27 @@ fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_
     let turned_away = turned_away.into_inner().unwrap();
     assert!(!turned_away.is_empty());
     for (name, answer) in &turned_away {
-        assert!(answer.text().contains("Very many people are signing in at this moment"), "{}", answer.text());
-        assert_eq!(answer.attribute("id=\"username\"", "value").as_ref(), Some(name));
+        assert!(
+            answer
+                .text()
+                .contains("Very many people are signing in at this moment"),
+            "{}",
+            answer.text()
+        );
+        assert_eq!(
+            answer.attribute("id=\"username\"", "value").as_ref(),
+            Some(name)
+        );
         assert_eq!(answer.header("retry-after"), Some("2"));
     }
     // The page works, as the first one did.
     let (name, again) = &turned_away[0];
     assert_eq!(sign_in(&mut browser, again, name, "wrong").status, 200);
-    assert!(gatepost.log().contains("reason=\"GP1901\""), "{}", gatepost.log());
+    assert!(
+        gatepost.log().contains("reason=\"GP1901\""),
+        "{}",
+        gatepost.log()
+    );
 }
 
 #[test]
@@ -164,17 +224,35 @@ fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_befor
     let [(name, first), (_, second)] = [known(&gatepost, "alice"), known(&gatepost, "alice")];
     let (value, seal) = first.split_once('.').unwrap();
     assert_eq!((value.len(), first.len()), (22, second.len()));
-    assert_ne!(seal, second.split_once('.').unwrap().1, "the same person twice");
-    // The value alone, as the build before gave it, ties a form to the browser; so does one with a seal that is none.
-    for cookie in [value.to_owned(), format!("{value}."), format!("{value}.{}", "A".repeat(90)), first.clone()] {
+    assert_ne!(
+        seal,
+        second.split_once('.').unwrap().1,
+        "the same person twice"
+    );
+    // The value alone, as the build before gave it, ties a form to the browser; so does one with a
+    // seal that is none.
+    for cookie in [
+        value.to_owned(),
+        format!("{value}."),
+        format!("{value}.{}", "A".repeat(90)),
+        first.clone(),
+    ] {
         let mut browser = browser_at(&gatepost, &new_address());
         browser.cookies.insert(name.clone(), cookie.clone());
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(browser.cookies[&name], cookie, "it is kept");
-        assert_eq!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status, 303, "{cookie}");
+        assert_eq!(
+            sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
+            303,
+            "{cookie}"
+        );
         // A form that was drawn before is tied to the new value no longer.
         let stale = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-        assert!(stale.text().contains("no longer up to date"), "{}", stale.text());
+        assert!(
+            stale.text().contains("no longer up to date"),
+            "{}",
+            stale.text()
+        );
     }
 }
 
@@ -196,7 +274,9 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
             ("password", password),
             ("scope", "openid"),
         ];
-        gatepost.post("/connect/token", &[("X-Forwarded-For", "192.0.2.1")], &form).status
+        gatepost
+            .post("/connect/token", &[("X-Forwarded-For", "192.0.2.1")], &form)
+            .status
     };
     let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -209,8 +289,13 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
             });
         }
         await_that("the storm", SOON, || answers.load(Ordering::Relaxed) > 64);
-        let served = (0..10).filter(|number| ask("second", &format!("person{number}"), ALICE_PASSWORD) == 200).count();
+        let served = (0..10)
+            .filter(|number| ask("second", &format!("person{number}"), ALICE_PASSWORD) == 200)
+            .count();
         is_over.store(true, Ordering::Relaxed);
-        assert!(served >= 9, "{served} of 10, though the first client has so many in line");
+        assert!(
+            served >= 9,
+            "{served} of 10, though the first client has so many in line"
+        );
     });
 }

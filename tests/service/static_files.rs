@@ -18,25 +18,49 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
         ],
     );
     let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
-    assert!(page.text().contains("src=\"/static/brand-logo\" alt=\"Müller &amp; Söhne\""), "{}", page.text());
+    assert!(
+        page.text()
+            .contains("src=\"/static/brand-logo\" alt=\"Müller &amp; Söhne\""),
+        "{}",
+        page.text()
+    );
     assert!(page.text().contains("href=\"https://example.com/privacy\""));
     let served = gatepost.get("/static/brand-logo");
-    assert_eq!((served.status, served.header("content-type")), (200, Some("image/svg+xml")));
+    assert_eq!(
+        (served.status, served.header("content-type")),
+        (200, Some("image/svg+xml"))
+    );
     assert_eq!(served.text(), svg);
-    assert!(served.header("content-security-policy").unwrap().contains("sandbox"));
+    assert!(
+        served
+            .header("content-security-policy")
+            .unwrap()
+            .contains("sandbox")
+    );
     assert!(gatepost.get("/static/brand.css").text().contains("#aa3300"));
     std::fs::remove_file(&logo).unwrap();
-    assert_eq!(gatepost.get("/static/brand-logo").status, 404, "no fault of ours");
+    assert_eq!(
+        gatepost.get("/static/brand-logo").status,
+        404,
+        "no fault of ours"
+    );
 }
 
 #[test]
 fn a_logo_that_cannot_be_read_is_told_at_the_start_and_pages_show_the_name() {
-    let settings = [("GATEPOST_BRAND_NAME", "Müller & Söhne"), ("GATEPOST_BRAND_LOGO", "/nowhere/logo.png")];
+    let settings = [
+        ("GATEPOST_BRAND_NAME", "Müller & Söhne"),
+        ("GATEPOST_BRAND_LOGO", "/nowhere/logo.png"),
+    ];
     let gatepost = Gatepost::start_with(&document(), &settings);
     let told = "GATEPOST_BRAND_LOGO: /nowhere/logo.png cannot be read (No such file or directory)";
     gatepost.await_log("the logo", |log| log.contains(told));
     let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
-    assert!(!page.text().contains("brand-logo") && page.text().contains("Müller &amp; Söhne"), "{}", page.text());
+    assert!(
+        !page.text().contains("brand-logo") && page.text().contains("Müller &amp; Söhne"),
+        "{}",
+        page.text()
+    );
     assert_eq!(gatepost.get("/static/brand-logo").status, 404);
 }
 
@@ -46,8 +70,19 @@ fn only_what_is_in_the_table_is_served() {
     for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
         let answer = gatepost.get(&format!("/static/{name}"));
         assert_eq!(answer.status, 200, "{name}");
-        assert_eq!(answer.header("cache-control"), Some("public, max-age=86400"), "{name}");
-        assert_eq!(gatepost.connect().send("HEAD", &format!("/static/{name}"), &[], b"").status, 200, "{name}");
+        assert_eq!(
+            answer.header("cache-control"),
+            Some("public, max-age=86400"),
+            "{name}"
+        );
+        assert_eq!(
+            gatepost
+                .connect()
+                .send("HEAD", &format!("/static/{name}"), &[], b"")
+                .status,
+            200,
+            "{name}"
+        );
     }
     for path in [
         "/static/",

@@ -1,4 +1,5 @@
-//! Whoever holds a copy of the database holds nothing that opens anything; nor does whoever reads the log.
+//! Whoever holds a copy of the database holds nothing that opens anything; nor does whoever reads
+//! the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,7 +66,10 @@ impl Day {
     }
 
     fn note_cookies(&mut self, browser: &Browser) {
-        browser.cookies.values().for_each(|value| drop(self.note(value)));
+        browser
+            .cookies
+            .values()
+            .for_each(|value| drop(self.note(value)));
     }
 
     /// A page with a form: its token, and the sealed request in its address.
@@ -75,14 +79,27 @@ impl Day {
         self.note(action.split_once("r=").unwrap().1);
     }
 
-    fn path(&mut self, number: u32, client: &str, redirect_uri: &str, changes: &[(&str, &str)]) -> String {
+    fn path(
+        &mut self,
+        number: u32,
+        client: &str,
+        redirect_uri: &str,
+        changes: &[(&str, &str)],
+    ) -> String {
         let state = self.note(&format!("state-of-request-number-{number:04}"));
         let nonce = self.note(&format!("nonce-of-request-number-{number:04}"));
-        authorize_path(client, redirect_uri, &[&[("state", state.as_str()), ("nonce", &nonce)], changes].concat())
+        authorize_path(
+            client,
+            redirect_uri,
+            &[&[("state", state.as_str()), ("nonce", &nonce)], changes].concat(),
+        )
     }
 
     fn note_code(&mut self, answer: &Answer) -> String {
-        let code = answer.query().remove("code").unwrap_or_else(|| panic!("no code: {}", answer.text()));
+        let code = answer
+            .query()
+            .remove("code")
+            .unwrap_or_else(|| panic!("no code: {}", answer.text()));
         self.note(&code)
     }
 
@@ -96,7 +113,13 @@ impl Day {
     }
 
     /// Signs a person in at a client, after two mistakes.
-    fn sign_in(&mut self, gatepost: &Gatepost, number: u32, person: &str, password: &str) -> Browser {
+    fn sign_in(
+        &mut self,
+        gatepost: &Gatepost,
+        number: u32,
+        person: &str,
+        password: &str,
+    ) -> Browser {
         let mut browser = gatepost.browser();
         let page = browser.visit(&self.path(number, "conf1", RP1, &[]));
         self.note_page(&page);
@@ -126,14 +149,26 @@ impl Day {
                 self.note_tokens(&answer);
             }
         }
-        let path = self.path(number + 1, "conf2", RP2, &[("login_hint", "somebody"), ("prompt", "none")]);
+        let path = self.path(
+            number + 1,
+            "conf2",
+            RP2,
+            &[("login_hint", "somebody"), ("prompt", "none")],
+        );
         let left = browser.get(&path);
         self.note_code(&left);
     }
 
     fn spend(gatepost: &Gatepost, made_secret: &str) -> Day {
         let mut day = Day::default();
-        for chosen in [ALICE_PASSWORD, BOB_PASSWORD, NEW_PASSWORD, CONF1_SECRET, CONF2_SECRET, WRONG_PASSWORD] {
+        for chosen in [
+            ALICE_PASSWORD,
+            BOB_PASSWORD,
+            NEW_PASSWORD,
+            CONF1_SECRET,
+            CONF2_SECRET,
+            WRONG_PASSWORD,
+        ] {
             day.chosen.insert(chosen.to_owned());
         }
         day.chosen.insert(TYPED_BY_MISTAKE.to_owned());
@@ -145,11 +180,18 @@ impl Day {
         gatepost.run_well(&["user", "password", "bob"], NEW_PASSWORD);
         let mut alice = day.sign_in(gatepost, 20, "alice", ALICE_PASSWORD);
         day.consent(gatepost, 30, &mut alice);
-        for (client, secret) in [("service", CONF1_SECRET), ("conf1", made_secret), ("conf1", CONF2_SECRET)] {
+        for (client, secret) in [
+            ("service", CONF1_SECRET),
+            ("conf1", made_secret),
+            ("conf1", CONF2_SECRET),
+        ] {
             let answer = gatepost.post(
                 "/connect/token",
                 &[("Authorization", &basic(client, secret))],
-                &[("grant_type", "client_credentials"), ("scope", "orders.read")],
+                &[
+                    ("grant_type", "client_credentials"),
+                    ("scope", "orders.read"),
+                ],
             );
             if secret != CONF2_SECRET {
                 day.note_tokens(&answer);
@@ -174,13 +216,18 @@ impl Day {
             let path = self.path(number, client, redirect_uri, &[]);
             let answer = alice.get(&path);
             let code = self.note_code(&answer);
-            let token = self.note_tokens(&redeem_as(gatepost, (client, secret), redirect_uri, &code));
+            let token =
+                self.note_tokens(&redeem_as(gatepost, (client, secret), redirect_uri, &code));
             self.access_tokens.push(token);
         }
         let path = self.path(42, "conf1", RP1, &[]);
         let answer = alice.get(&path);
         self.code = self.note_code(&answer);
-        let session = alice.cookies.iter().find(|(name, _)| name.contains("session")).unwrap();
+        let session = alice
+            .cookies
+            .iter()
+            .find(|(name, _)| name.contains("session"))
+            .unwrap();
         self.session = (session.0.clone(), session.1.clone());
     }
 }
@@ -196,10 +243,17 @@ impl Dump {
     fn take(database: &TestDatabase) -> Dump {
         let mut client = database.client();
         let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'";
-        let mut dump = Dump { text: String::new(), values: BTreeSet::new(), days: BTreeSet::new() };
+        let mut dump = Dump {
+            text: String::new(),
+            values: BTreeSet::new(),
+            days: BTreeSet::new(),
+        };
         for table in client.query(tables, &[&database.schema]).unwrap() {
             let table: String = table.get(0);
-            for row in client.query(&format!("SELECT to_jsonb(t)::text FROM {table} t"), &[]).unwrap() {
+            for row in client
+                .query(&format!("SELECT to_jsonb(t)::text FROM {table} t"), &[])
+                .unwrap()
+            {
                 let row: String = row.get(0);
                 dump.take_apart(&serde_json::from_str(&row).unwrap());
                 dump.text.push_str(&row);
@@ -233,7 +287,10 @@ impl Dump {
             return;
         }
         self.values.extend(decoded(text));
-        for part in text.split(['$', '.', ' ', ',', ':', '=']).filter(|part| part.len() >= 8) {
+        for part in text
+            .split(['$', '.', ' ', ',', ':', '='])
+            .filter(|part| part.len() >= 8)
+        {
             self.values.insert(part.as_bytes().to_vec());
             self.values.extend(decoded(part));
         }
@@ -241,7 +298,10 @@ impl Dump {
 
     fn holds(&self, needle: &[u8]) -> bool {
         let within = |value: &Vec<u8>| value.windows(needle.len()).any(|window| window == needle);
-        encodings(needle).iter().any(|text| self.text.contains(text.as_str())) || self.values.iter().any(within)
+        encodings(needle)
+            .iter()
+            .any(|text| self.text.contains(text.as_str()))
+            || self.values.iter().any(within)
     }
 }
 
@@ -253,13 +313,21 @@ fn hex(bytes: &[u8]) -> String {
 fn decoded(text: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let digits = text.strip_prefix("\\x").unwrap_or(text);
-    if digits.len() >= 2 && digits.len().is_multiple_of(2) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if digits.len() >= 2
+        && digits.len().is_multiple_of(2)
+        && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
         found.push(
-            (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect(),
+            (0..digits.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+                .collect(),
         );
     }
     found.extend(
-        [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD].iter().filter_map(|code| code.decode(text).ok()),
+        [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD]
+            .iter()
+            .filter_map(|code| code.decode(text).ok()),
     );
     found.retain(|bytes: &Vec<u8>| !bytes.is_empty());
     found
@@ -267,20 +335,35 @@ fn decoded(text: &str) -> Vec<Vec<u8>> {
 
 /// How bytes may be written.
 fn encodings(bytes: &[u8]) -> BTreeSet<String> {
-    let mut texts = BTreeSet::from([hex(bytes), STANDARD_NO_PAD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)]);
+    let mut texts = BTreeSet::from([
+        hex(bytes),
+        STANDARD_NO_PAD.encode(bytes),
+        URL_SAFE_NO_PAD.encode(bytes),
+    ]);
     texts.extend(String::from_utf8(bytes.to_vec()).ok());
     texts
 }
 
 /// Everything that would give a secret away where it is found.
 fn traces(secret: &str, chosen: bool) -> Vec<Vec<u8>> {
-    let bare = ["gpc_", "gpa_", "gps_"].iter().find_map(|prefix| secret.strip_prefix(prefix)).unwrap_or(secret);
+    let bare = ["gpc_", "gpa_", "gps_"]
+        .iter()
+        .find_map(|prefix| secret.strip_prefix(prefix))
+        .unwrap_or(secret);
     let mut traces = vec![secret.as_bytes().to_vec(), bare.as_bytes().to_vec()];
     traces.extend(decoded(bare).into_iter().filter(|bytes| bytes.len() >= 16));
     // The signature of a token, and each of its parts.
-    traces.extend(secret.split('.').skip(1).map(|part| part.as_bytes().to_vec()));
+    traces.extend(
+        secret
+            .split('.')
+            .skip(1)
+            .map(|part| part.as_bytes().to_vec()),
+    );
     if chosen {
-        traces.extend([Sha256::digest(secret).to_vec(), Sha512::digest(secret).to_vec()]);
+        traces.extend([
+            Sha256::digest(secret).to_vec(),
+            Sha512::digest(secret).to_vec(),
+        ]);
     }
     traces
 }
@@ -312,23 +395,41 @@ impl<'a> Thief<'a> {
     fn opens_session(&mut self, value: &str) -> bool {
         let cookie = format!("{}={value}", self.session_cookie);
         let path = authorize_path("conf1", RP1, &[("prompt", "none")]);
-        let answer = self.connection.send("GET", &path, &[("Cookie", &cookie)], b"");
+        let answer = self
+            .connection
+            .send("GET", &path, &[("Cookie", &cookie)], b"");
         answer.query().contains_key("code")
     }
 
     fn sign_in(&mut self, cookie: &str, token: &str, username: &str, password: &str) -> bool {
-        let form = encode(&[("form_token", token), ("username", username), ("password", password)]);
+        let form = encode(&[
+            ("form_token", token),
+            ("username", username),
+            ("password", password),
+        ]);
         let cookie = format!("{}={cookie}", self.page.2.0);
-        let path = self.page.0.strip_prefix(&self.gatepost.base_url).unwrap_or(&self.page.0);
-        let answer = self.connection.post_raw(path, &[("Cookie", &cookie)], form.as_bytes());
-        assert!(answer.status < 500 && answer.status != 429, "{}", answer.text());
+        let path = self
+            .page
+            .0
+            .strip_prefix(&self.gatepost.base_url)
+            .unwrap_or(&self.page.0);
+        let answer = self
+            .connection
+            .post_raw(path, &[("Cookie", &cookie)], form.as_bytes());
+        assert!(
+            answer.status < 500 && answer.status != 429,
+            "{}",
+            answer.text()
+        );
         // Alice's password leads to the question for more.
         answer.status == 303 || answer.text().contains("Confirm that it is you")
     }
 
     fn is_password(&mut self, value: &str) -> bool {
         let (token, cookie) = (self.page.1.clone(), self.page.2.1.clone());
-        ["alice", "bob"].iter().any(|name| self.sign_in(&cookie, &token, name, value))
+        ["alice", "bob"]
+            .iter()
+            .any(|name| self.sign_in(&cookie, &token, name, value))
     }
 
     fn is_form_token(&mut self, value: &str) -> bool {
@@ -357,7 +458,11 @@ impl<'a> Thief<'a> {
     }
 
     fn is_client_secret(&mut self, value: &str) -> bool {
-        let form = [("grant_type", "client_credentials"), ("client_id", "conf1"), ("client_secret", value)];
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", "conf1"),
+            ("client_secret", value),
+        ];
         let answer = self.connection.post("/connect/token", &[], &form);
         assert_ne!(answer.status, 429);
         answer.status == 200
@@ -365,7 +470,9 @@ impl<'a> Thief<'a> {
 
     /// Everything that a text opens.
     fn opened_by(&mut self, text: &str) -> Vec<&'static str> {
-        let is_line = text.chars().all(|character| (' '..='~').contains(&character));
+        let is_line = text
+            .chars()
+            .all(|character| (' '..='~').contains(&character));
         let is_cookie = is_line && !text.contains([' ', ';', ',', '"', '\\']);
         let mut opened = Vec::new();
         let mut tried = |what, works: bool| opened.extend(works.then_some(what));
@@ -373,7 +480,10 @@ impl<'a> Thief<'a> {
             tried("session cookie", self.opens_session(text));
             tried("browser cookie", self.is_browser_cookie(text));
             for prefix in ["", "gpa_"] {
-                tried("access token", self.is_access_token(&format!("{prefix}{text}")));
+                tried(
+                    "access token",
+                    self.is_access_token(&format!("{prefix}{text}")),
+                );
             }
         }
         if text.len() < 7_000 {
@@ -384,7 +494,10 @@ impl<'a> Thief<'a> {
             }
         }
         for prefix in ["", "gps_"] {
-            tried("client secret", self.is_client_secret(&format!("{prefix}{text}")));
+            tried(
+                "client secret",
+                self.is_client_secret(&format!("{prefix}{text}")),
+            );
         }
         tried("password", self.is_password(text));
         opened
@@ -394,7 +507,8 @@ impl<'a> Thief<'a> {
 /// Private keys in any form in which libraries take them, anywhere in a value.
 fn private_key_in(value: &[u8], published: &BTreeSet<Vec<u8>>) -> Option<&'static str> {
     let text = String::from_utf8_lossy(value);
-    if text.contains("PRIVATE KEY") || serde_json::from_str::<Value>(&text).is_ok_and(|json| has_private_member(&json))
+    if text.contains("PRIVATE KEY")
+        || serde_json::from_str::<Value>(&text).is_ok_and(|json| has_private_member(&json))
     {
         return Some("text");
     }
@@ -402,21 +516,30 @@ fn private_key_in(value: &[u8], published: &BTreeSet<Vec<u8>>) -> Option<&'stati
         let rest = &value[start..];
         let is_pkcs8 = rsa::RsaPrivateKey::from_pkcs8_der(rest).is_ok()
             || rsa::RsaPrivateKey::from_pkcs1_der(rest).is_ok()
-            || signature::EcdsaKeyPair::from_pkcs8(&signature::ECDSA_P256_SHA256_FIXED_SIGNING, rest).is_ok()
+            || signature::EcdsaKeyPair::from_pkcs8(
+                &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+                rest,
+            )
+            .is_ok()
             || Ed25519KeyPair::from_pkcs8(rest).is_ok();
         if is_pkcs8 {
             return Some("DER");
         }
     }
     // Any 32 bytes are an Ed25519 key: whose?
-    let seed = value.windows(32).filter_map(|seed| Ed25519KeyPair::from_seed_unchecked(seed).ok());
-    seed.map(|pair| pair.public_key().as_ref().to_vec()).any(|public| published.contains(&public)).then_some("seed")
+    let seed = value
+        .windows(32)
+        .filter_map(|seed| Ed25519KeyPair::from_seed_unchecked(seed).ok());
+    seed.map(|pair| pair.public_key().as_ref().to_vec())
+        .any(|public| published.contains(&public))
+        .then_some("seed")
 }
 
 fn has_private_member(json: &Value) -> bool {
     match json {
         Value::Object(members) => members.iter().any(|(name, value)| {
-            matches!(name.as_str(), "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") || has_private_member(value)
+            matches!(name.as_str(), "d" | "p" | "q" | "dp" | "dq" | "qi" | "k")
+                || has_private_member(value)
         }),
         Value::Array(items) => items.iter().any(has_private_member),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
@@ -429,7 +552,10 @@ fn serving(settings: &[(&str, &str)]) -> (Gatepost, String) {
     // The real code is tried last, after everything else.
     document["clients"][0]["authorization_code_lifetime"] = json!(600);
     gatepost.apply(&document);
-    let made = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
+    let made = gatepost
+        .run_well(&["client", "secret", "conf1"], "")
+        .trim()
+        .to_owned();
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
     gatepost.run_well(&["key", "rotate", "--algorithm", "EdDSA", "--now"], "");
     gatepost.serve();
@@ -441,10 +567,27 @@ fn nothing_in_a_stolen_database_opens_anything() {
     let (gatepost, made_secret) = serving(&[]);
     let day = Day::spend(&gatepost, &made_secret);
     let dump = Dump::take(&gatepost.database);
-    for expected in ["First shop", "alice", "code_redeemed", "sign_in_failed", "$argon2id$", "kty"] {
-        assert!(dump.text.contains(expected), "the dump is no dump: no {expected}");
+    for expected in [
+        "First shop",
+        "alice",
+        "code_redeemed",
+        "sign_in_failed",
+        "$argon2id$",
+        "kty",
+    ] {
+        assert!(
+            dump.text.contains(expected),
+            "the dump is no dump: no {expected}"
+        );
     }
-    for table in ["grants", "sessions", "consents", "client_secrets", "signing_keys", "sign_in_failures"] {
+    for table in [
+        "grants",
+        "sessions",
+        "consents",
+        "client_secrets",
+        "signing_keys",
+        "sign_in_failures",
+    ] {
         assert!(gatepost.database.count(table) > 0, "{table}");
     }
 
@@ -458,7 +601,9 @@ fn nothing_in_a_stolen_database_opens_anything() {
     }
 
     // No private key.
-    let keys = gatepost.get("/.well-known/openid-configuration/jwks").json();
+    let keys = gatepost
+        .get("/.well-known/openid-configuration/jwks")
+        .json();
     let published: BTreeSet<Vec<u8>> = keys["keys"]
         .as_array()
         .unwrap()
@@ -472,9 +617,14 @@ fn nothing_in_a_stolen_database_opens_anything() {
     }
 
     // And nothing that is in there works.
-    let mut texts: BTreeSet<String> = dump.values.iter().flat_map(|value| encodings(value)).collect();
+    let mut texts: BTreeSet<String> = dump
+        .values
+        .iter()
+        .flat_map(|value| encodings(value))
+        .collect();
     for random in dump.values.iter().filter(|value| value.len() == 32) {
-        let handle = |day: &i32| URL_SAFE_NO_PAD.encode([&day.to_be_bytes(), random.as_slice()].concat());
+        let handle =
+            |day: &i32| URL_SAFE_NO_PAD.encode([&day.to_be_bytes(), random.as_slice()].concat());
         texts.extend(dump.days.iter().map(handle));
     }
     println!("{} values, {} texts to try", dump.values.len(), texts.len());
@@ -497,7 +647,11 @@ fn nothing_in_a_stolen_database_opens_anything() {
     assert!(thief.opens_session(&day.session.1));
     assert!(thief.is_password(ALICE_PASSWORD) && thief.is_password(NEW_PASSWORD));
     assert!(thief.is_client_secret(CONF1_SECRET) && thief.is_client_secret(&made_secret));
-    assert!(day.access_tokens.iter().all(|token| thief.is_access_token(token)));
+    assert!(
+        day.access_tokens
+            .iter()
+            .all(|token| thief.is_access_token(token))
+    );
     let (token, cookie) = (thief.page.1.clone(), thief.page.2.1.clone());
     assert!(thief.is_form_token(&token) && thief.is_browser_cookie(&cookie));
     let sealed = thief.page.0.split_once("r=").unwrap().1.to_owned();
@@ -511,11 +665,23 @@ fn what_was_said_between_us_and_an_identity_provider_is_not_in_the_database() {
     let mut person = Traveller::new();
     house.through(&mut person, "up").unwrap();
     let dump = Dump::take(&house.gatepost.database);
-    assert!(dump.text.contains(SUBJECT) && dump.text.contains("user_provisioned"), "the dump is no dump");
-    assert_eq!(house.gatepost.database.count("sessions WHERE upstream_id_token IS NOT NULL"), 1);
+    assert!(
+        dump.text.contains(SUBJECT) && dump.text.contains("user_provisioned"),
+        "the dump is no dump"
+    );
+    assert_eq!(
+        house
+            .gatepost
+            .database
+            .count("sessions WHERE upstream_id_token IS NOT NULL"),
+        1
+    );
     let said = |place, names: &[&str]| {
         let received = house.up.received(place).pop().unwrap();
-        names.iter().map(|name| received.parameters[*name].clone()).collect::<Vec<_>>()
+        names
+            .iter()
+            .map(|name| received.parameters[*name].clone())
+            .collect::<Vec<_>>()
     };
     let mut secrets = said(Place::Authorize, &["state", "nonce", "code_challenge"]);
     secrets.extend(said(Place::Token, &["code", "code_verifier"]));
@@ -524,7 +690,8 @@ fn what_was_said_between_us_and_an_identity_provider_is_not_in_the_database() {
     // The ID token that was kept is the one that goes back at the end.
     let token = person.get(&house.address("/logout")).fields()["form_token"].clone();
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
-    secrets.push(house.browser(&mut person).post("/logout", &form).query()["id_token_hint"].clone());
+    secrets
+        .push(house.browser(&mut person).post("/logout", &form).query()["id_token_hint"].clone());
     for secret in secrets.iter().map(String::as_str).chain([CLIENT_SECRET]) {
         assert!(secret.len() >= 16, "{secret} would be found by chance");
         for trace in traces(secret, true) {
@@ -542,35 +709,68 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
     gatepost.unset("GATEPOST_DATABASE_URL");
     gatepost.set("GATEPOST_DATABASE_URL_FILE", &file.display().to_string());
     gatepost.apply(&document());
-    let made_secret = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
+    let made_secret = gatepost
+        .run_well(&["client", "secret", "conf1"], "")
+        .trim()
+        .to_owned();
     gatepost.serve();
     let day = Day::spend(&gatepost, &made_secret);
     // What is wrong is logged, too.
-    let forged =
-        [("gpc_", &day.code), ("gpa_", &day.access_tokens[1])].map(|(prefix, handle)| format!("{prefix}x{handle}"));
+    let forged = [("gpc_", &day.code), ("gpa_", &day.access_tokens[1])]
+        .map(|(prefix, handle)| format!("{prefix}x{handle}"));
     redeem_as(&gatepost, ("conf1", CONF1_SECRET), RP2, &forged[0]);
     redeem_as(&gatepost, ("conf1", CONF2_SECRET), RP1, &day.code);
     userinfo(&gatepost, &forged[1]);
     gatepost.get(&format!("/login?r={}", day.code));
-    gatepost.get(&format!("/connect/userinfo?access_token={}", day.access_tokens[1]));
-    gatepost.post("/connect/token", &[], &[("code", &day.code), ("code", &day.code), ("client_secret", CONF1_SECRET)]);
+    gatepost.get(&format!(
+        "/connect/userinfo?access_token={}",
+        day.access_tokens[1]
+    ));
+    gatepost.post(
+        "/connect/token",
+        &[],
+        &[
+            ("code", &day.code),
+            ("code", &day.code),
+            ("client_secret", CONF1_SECRET),
+        ],
+    );
     let both = basic("conf1", CONF1_SECRET);
-    gatepost.post("/connect/token", &[("Authorization", &both)], &[("client_secret", CONF1_SECRET)]);
-    gatepost.connect().send("GET", "/nowhere", &[("Cookie", &format!("{}={}", day.session.0, day.session.1))], b"");
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &both)],
+        &[("client_secret", CONF1_SECRET)],
+    );
+    gatepost.connect().send(
+        "GET",
+        "/nowhere",
+        &[("Cookie", &format!("{}={}", day.session.0, day.session.1))],
+        b"",
+    );
 
     let log = gatepost.log();
-    assert!(log.lines().count() > 30 && log.contains("client_id=\"conf1\""), "{log}");
-    let secrets =
-        || day.handles.iter().map(|secret| (secret, false)).chain(day.chosen.iter().map(|secret| (secret, true)));
+    assert!(
+        log.lines().count() > 30 && log.contains("client_id=\"conf1\""),
+        "{log}"
+    );
+    let secrets = || {
+        day.handles
+            .iter()
+            .map(|secret| (secret, false))
+            .chain(day.chosen.iter().map(|secret| (secret, true)))
+    };
     for (secret, chosen) in secrets() {
-        for text in traces(secret, chosen).iter().flat_map(|trace| encodings(trace)) {
+        for text in traces(secret, chosen)
+            .iter()
+            .flat_map(|trace| encodings(trace))
+        {
             assert!(!log.contains(&text), "{secret} is in the log");
         }
     }
     assert!(!log.contains(&url));
 
-    // On the processes stand paths of files, never what is in them. (`GATEPOST_DATABASE_URL` itself would stand there:
-    // who puts a password into it is told by the README to use the file.)
+    // On the processes stand paths of files, never what is in them. (`GATEPOST_DATABASE_URL` itself
+    // would stand there: who puts a password into it is told by the README to use the file.)
     for process in [vec![gatepost.supervisor()], gatepost.server_processes()].concat() {
         for part in ["cmdline", "environ"] {
             let bytes = std::fs::read(format!("/proc/{process}/{part}")).unwrap();
@@ -581,8 +781,15 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
             }
         }
         let arguments = std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
-        let arguments: Vec<&str> = arguments.split('\0').skip(1).filter(|argument| !argument.is_empty()).collect();
-        assert!(matches!(arguments[..], ["serve"] | ["serve", "--server-process"]), "{arguments:?}");
+        let arguments: Vec<&str> = arguments
+            .split('\0')
+            .skip(1)
+            .filter(|argument| !argument.is_empty())
+            .collect();
+        assert!(
+            matches!(arguments[..], ["serve"] | ["serve", "--server-process"]),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -607,14 +814,34 @@ fn printing_the_house_for_debugging_prints_no_secret() {
     let settings = database_settings(&config);
     let store = Store::open(&settings).unwrap();
     let master = MasterSecret::read(&secret_file).unwrap();
-    let extensions = Extensions { table: &[], functions: Store::open_for_functions(&settings).unwrap() };
-    let app = App::load(Arc::clone(&config), store.clone(), &master, &["en"], extensions).unwrap();
-    let client = app.registry.client(&ClientId::new("conf1")).unwrap().unwrap();
+    let extensions = Extensions {
+        table: &[],
+        functions: Store::open_for_functions(&settings).unwrap(),
+    };
+    let app = App::load(
+        Arc::clone(&config),
+        store.clone(),
+        &master,
+        &["en"],
+        extensions,
+    )
+    .unwrap();
+    let client = app
+        .registry
+        .client(&ClientId::new("conf1"))
+        .unwrap()
+        .unwrap();
     assert_eq!(client.secrets.len(), 1);
-    let installation = gatepost::store::installation::find(&store).unwrap().unwrap();
+    let installation = gatepost::store::installation::find(&store)
+        .unwrap()
+        .unwrap();
     let derived = master.derive(&installation.id, &gatepost.base_url);
-    let printed = format!("{config:#?}{config:?}{settings:?}{master:?}{derived:?}{app:?}{app:#?}{client:?}");
-    assert!(printed.contains("First shop") && printed.len() > 5_000, "{printed}");
+    let printed =
+        format!("{config:#?}{config:?}{settings:?}{master:?}{derived:?}{app:?}{app:#?}{client:?}");
+    assert!(
+        printed.contains("First shop") && printed.len() > 5_000,
+        "{printed}"
+    );
 
     let purposes = [
         Purpose::AuthorizationCode,
@@ -627,15 +854,29 @@ fn printing_the_house_for_debugging_prints_no_secret() {
         Purpose::SigningKey,
         Purpose::ClientSecret,
     ];
-    let mut secrets: Vec<Vec<u8>> = vec![MASTER_SECRET.to_vec(), password.into(), CONF1_SECRET.into()];
+    let mut secrets: Vec<Vec<u8>> =
+        vec![MASTER_SECRET.to_vec(), password.into(), CONF1_SECRET.into()];
     secrets.push(Sha256::digest(CONF1_SECRET).to_vec());
-    secrets.extend(purposes.into_iter().flat_map(|purpose| derived.keys(purpose).map(|(_, key)| key.to_vec())));
+    secrets.extend(
+        purposes
+            .into_iter()
+            .flat_map(|purpose| derived.keys(purpose).map(|(_, key)| key.to_vec())),
+    );
     // As debugging prints bytes: in one line, and one to a line.
-    let lines = |bytes: &[u8]| bytes.iter().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+    let lines = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| byte.to_string())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let flat: String = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     for secret in secrets {
         for text in encodings(&secret).into_iter().chain([lines(&secret)]) {
-            assert!(!printed.contains(&text) && !flat.contains(&text), "{text} is printed");
+            assert!(
+                !printed.contains(&text) && !flat.contains(&text),
+                "{text} is printed"
+            );
         }
     }
 }

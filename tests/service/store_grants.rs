@@ -14,7 +14,9 @@ use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice};
+use gatepost::store::device_authorizations::{
+    self, DeviceRedemption, Entered, NewDecision, NewDevice,
+};
 use gatepost::store::grants::{self, NewRefresh, Redemption, Refreshed};
 use gatepost::store::users::{self, UserRow};
 use gatepost::store::{Store, StoreError, clients, consents, sessions};
@@ -44,7 +46,9 @@ fn alice() -> Subject {
 fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
-    store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)])).unwrap();
+    store
+        .change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)]))
+        .unwrap();
     let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
     let user = UserRow {
         sub: alice(),
@@ -79,13 +83,29 @@ fn scene() -> Scene {
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };
-    assert!(sessions::insert(&store, &session, &random::bytes(), None, &named("signed_in")).unwrap());
-    Scene { database, store, day, sid }
+    assert!(
+        sessions::insert(
+            &store,
+            &session,
+            &random::bytes(),
+            None,
+            &named("signed_in")
+        )
+        .unwrap()
+    );
+    Scene {
+        database,
+        store,
+        day,
+        sid,
+    }
 }
 
 /// Those of now: of a session, and of what its client gets.
 fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
-    let found = users::find_for_client(store, &alice(), Some(&client_id())).unwrap().unwrap();
+    let found = users::find_for_client(store, &alice(), Some(&client_id()))
+        .unwrap()
+        .unwrap();
     let client = clients::find(store, &client_id()).unwrap().value.unwrap();
     (found.session_epochs(), found.epochs(client.epoch))
 }
@@ -105,7 +125,10 @@ impl Scene {
             acr: String::from("1"),
         };
         Grant {
-            id: GrantId { day: expires_at.day(), random: random::bytes() },
+            id: GrantId {
+                day: expires_at.day(),
+                random: random::bytes(),
+            },
             client_id: client_id(),
             user: sign_in,
             scope: ScopeSet::parse("openid").unwrap(),
@@ -130,19 +153,29 @@ impl Scene {
         let row = self
             .database
             .client()
-            .query_one("SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants", &[])
+            .query_one(
+                "SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants",
+                &[],
+            )
             .unwrap();
         (row.get(0), row.get(1))
     }
 
     fn events(&self, name: &str) -> i64 {
         let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-        self.database.client().query_one(counted, &[&name]).unwrap().get(0)
+        self.database
+            .client()
+            .query_one(counted, &[&name])
+            .unwrap()
+            .get(0)
     }
 }
 
 fn named(event: &str) -> AuditEvent<'_> {
-    AuditEvent { event, ..AuditEvent::default() }
+    AuditEvent {
+        event,
+        ..AuditEvent::default()
+    }
 }
 
 fn is_issued(redemption: &Redemption) -> bool {
@@ -155,8 +188,13 @@ fn is_issued(redemption: &Redemption) -> bool {
 #[test]
 fn the_first_redemption_is_issued_with_the_user_as_stored() {
     let scene = scene();
-    let Redemption::Issued(user) = scene.redeem(&scene.grant()) else { panic!("not issued") };
-    assert_eq!((user.sub, user.username.as_deref()), (alice(), Some("alice")));
+    let Redemption::Issued(user) = scene.redeem(&scene.grant()) else {
+        panic!("not issued")
+    };
+    assert_eq!(
+        (user.sub, user.username.as_deref()),
+        (alice(), Some("alice"))
+    );
     assert_eq!(user.claims.get("name"), Some(&json!("Alice")));
     assert_eq!(scene.rows(), (1, 1));
     assert_eq!(scene.events("code_redeemed"), 1);
@@ -168,14 +206,24 @@ fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
     for round in 0..100 {
         let grant = scene.grant();
         let issued = std::thread::scope(|scope| {
-            let redemptions: Vec<_> = (0..16).map(|_| scope.spawn(|| is_issued(&scene.redeem(&grant)))).collect();
-            redemptions.into_iter().map(|thread| thread.join().unwrap()).filter(|issued| *issued).count()
+            let redemptions: Vec<_> = (0..16)
+                .map(|_| scope.spawn(|| is_issued(&scene.redeem(&grant))))
+                .collect();
+            redemptions
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .filter(|issued| *issued)
+                .count()
         });
         assert_eq!(issued, 1, "round {round}");
     }
     assert_eq!(scene.rows(), (100, 0));
     assert_eq!(scene.events("code_redeemed"), 100);
-    assert_eq!(scene.events("code_replayed"), 100, "one each: the others found nothing left to revoke");
+    assert_eq!(
+        scene.events("code_replayed"),
+        100,
+        "one each: the others found nothing left to revoke"
+    );
 }
 
 #[test]
@@ -192,12 +240,22 @@ fn a_second_redemption_revokes_what_the_first_gave() {
 fn the_same_attempt_twice_is_one_redemption() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
+    assert!(is_issued(
+        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
+    ));
+    assert!(is_issued(
+        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
+    ));
     assert_eq!((scene.rows(), scene.events("code_redeemed")), ((1, 1), 1));
     assert_eq!(scene.redeem(&grant), Redemption::Replayed);
-    assert_eq!(grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap(), Redemption::Replayed);
-    assert_eq!((scene.events("code_redeemed"), scene.events("code_replayed")), (1, 1));
+    assert_eq!(
+        grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap(),
+        Redemption::Replayed
+    );
+    assert_eq!(
+        (scene.events("code_redeemed"), scene.events("code_replayed")),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -205,13 +263,27 @@ fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
     let scene = scene();
     let without_session = || {
         let grant = scene.grant();
-        Grant { user: SignIn { sid: None, ..grant.user.clone() }, ..grant }
+        Grant {
+            user: SignIn {
+                sid: None,
+                ..grant.user.clone()
+            },
+            ..grant
+        }
     };
     let grant = without_session();
-    let begin = |grant: &Grant| grants::begin(&scene.store, grant, ATTEMPT, &named("password_granted")).unwrap();
+    let begin = |grant: &Grant| {
+        grants::begin(&scene.store, grant, ATTEMPT, &named("password_granted")).unwrap()
+    };
     assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
-    assert!(begin(&grant).is_some(), "the same attempt, after its answer was lost");
-    assert_eq!((scene.rows(), scene.events("password_granted")), ((1, 1), 1));
+    assert!(
+        begin(&grant).is_some(),
+        "the same attempt, after its answer was lost"
+    );
+    assert_eq!(
+        (scene.rows(), scene.events("password_granted")),
+        ((1, 1), 1)
+    );
     scene.database.run("UPDATE users SET enabled = false");
     assert_eq!(begin(&without_session()), None);
     assert_eq!((scene.rows(), scene.events("grant_refused")), ((2, 1), 1));
@@ -232,10 +304,22 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
         lifetime: Duration::from_secs(600),
         most_pending: 10,
     };
-    assert_eq!(device_authorizations::insert(&scene.store, &new).unwrap(), Entered::Waiting);
-    let again = NewDevice { device_code_hash: random::bytes(), ..new.clone() };
-    assert_eq!(device_authorizations::insert(&scene.store, &again).unwrap(), Entered::CodeTaken);
-    let user = SignIn { sid: None, ..scene.grant().user };
+    assert_eq!(
+        device_authorizations::insert(&scene.store, &new).unwrap(),
+        Entered::Waiting
+    );
+    let again = NewDevice {
+        device_code_hash: random::bytes(),
+        ..new.clone()
+    };
+    assert_eq!(
+        device_authorizations::insert(&scene.store, &again).unwrap(),
+        Entered::CodeTaken
+    );
+    let user = SignIn {
+        sid: None,
+        ..scene.grant().user
+    };
     let decision = NewDecision {
         decision: DeviceDecision::Allowed,
         user: &user,
@@ -244,7 +328,14 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
         client_epoch: epochs(&scene.store).1.client,
         ends_lapsed_consent: true,
     };
-    let decide = || device_authorizations::decide(&scene.store, &[user_code_hash], &decision, &named("device_allowed"));
+    let decide = || {
+        device_authorizations::decide(
+            &scene.store,
+            &[user_code_hash],
+            &decision,
+            &named("device_allowed"),
+        )
+    };
     assert_eq!((decide().unwrap(), decide().unwrap()), (true, false));
     device_code_hash
 }
@@ -257,24 +348,43 @@ fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
     let redeem = |(grant, attempt): &(Grant, [u8; 16])| {
         // Under whichever line of the master secret it was entered.
         let (hashes, event) = ([[0; 32], hash], AuditEvent::default());
-        match device_authorizations::redeem(&scene.store, &hashes, grant, *attempt, &event).unwrap() {
+        match device_authorizations::redeem(&scene.store, &hashes, grant, *attempt, &event).unwrap()
+        {
             DeviceRedemption::Issued(user) => Some(user.sub),
             DeviceRedemption::Spent => None,
             DeviceRedemption::NoLongerStands => panic!("nothing was withdrawn"),
         }
     };
     let first = new();
-    assert_eq!((redeem(&first), redeem(&first)), (Some(alice()), Some(alice())));
+    assert_eq!(
+        (redeem(&first), redeem(&first)),
+        (Some(alice()), Some(alice()))
+    );
     assert_eq!((redeem(&new()), redeem(&first)), (None, Some(alice())));
-    assert_eq!((scene.rows(), scene.events("device_allowed"), scene.events("device_code_redeemed")), ((1, 1), 1, 1));
+    assert_eq!(
+        (
+            scene.rows(),
+            scene.events("device_allowed"),
+            scene.events("device_code_redeemed")
+        ),
+        ((1, 1), 1, 1)
+    );
 }
 
 #[test]
 fn the_same_attempt_twice_is_one_refresh() {
     let scene = scene();
-    let grant = Grant { scope: ScopeSet::parse("openid offline_access").unwrap(), ..scene.grant() };
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
-    let handle = RefreshHandle { grant: grant.id, generation: 0 };
+    let grant = Grant {
+        scope: ScopeSet::parse("openid offline_access").unwrap(),
+        ..scene.grant()
+    };
+    assert!(is_issued(
+        &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
+    ));
+    let handle = RefreshHandle {
+        grant: grant.id,
+        generation: 0,
+    };
     let client_id = client_id();
     let new = |usage| NewRefresh {
         handle,
@@ -283,40 +393,96 @@ fn the_same_attempt_twice_is_one_refresh() {
         usage,
         retry_window: Duration::from_secs(30),
     };
-    for (usage, generation, told) in [(RefreshTokenUsage::Reuse, 0, 1), (RefreshTokenUsage::Rotate, 1, 2)] {
+    for (usage, generation, told) in [
+        (RefreshTokenUsage::Reuse, 0, 1),
+        (RefreshTokenUsage::Rotate, 1, 2),
+    ] {
         let new = new(usage);
         for _ in 0..2 {
-            let refreshed = grants::refresh(&scene.store, &new, None, &AuditEvent::default()).unwrap();
-            assert!(matches!(refreshed, Some((_, Refreshed::Issued { generation: next, .. })) if next == generation));
+            let refreshed =
+                grants::refresh(&scene.store, &new, None, &AuditEvent::default()).unwrap();
+            assert!(
+                matches!(refreshed, Some((_, Refreshed::Issued { generation: next, .. })) if next == generation)
+            );
         }
-        assert_eq!((scene.events("refreshed"), scene.events("refresh_repeated")), (told, 0));
+        assert_eq!(
+            (scene.events("refreshed"), scene.events("refresh_repeated")),
+            (told, 0)
+        );
     }
-    // Moved without being read first, and the answer lost: what was to be is past, and the grant is read.
-    let handle = RefreshHandle { generation: 1, ..handle };
-    let (scopes, tenants, now) = (vec!["openid", "offline_access"], vec![""], Instant::from_seconds(0));
-    let within = Within { scopes, tenants, expires_after: now, used_after: now, acrs: None };
-    let new = NewRefresh { handle, ..new(RefreshTokenUsage::Rotate) };
+    // Moved without being read first, and the answer lost: what was to be is past, and the grant is
+    // read.
+    let handle = RefreshHandle {
+        generation: 1,
+        ..handle
+    };
+    let (scopes, tenants, now) = (
+        vec!["openid", "offline_access"],
+        vec![""],
+        Instant::from_seconds(0),
+    );
+    let within = Within {
+        scopes,
+        tenants,
+        expires_after: now,
+        used_after: now,
+        acrs: None,
+    };
+    let new = NewRefresh {
+        handle,
+        ..new(RefreshTokenUsage::Rotate)
+    };
     let refresh = |within| {
-        let refreshed = grants::refresh(&scene.store, &new, within, &AuditEvent::default()).unwrap();
+        let refreshed =
+            grants::refresh(&scene.store, &new, within, &AuditEvent::default()).unwrap();
         refreshed.map(|(read, refreshed)| match refreshed {
             Refreshed::Issued { generation, user } => (read.user, generation, user.sub),
             Refreshed::Revoked | Refreshed::NoLongerStands => panic!("{refreshed:?}"),
         })
     };
     let next = Some((grant.user.clone(), 2, alice()));
-    assert_eq!((refresh(Some(&within)), refresh(Some(&within))), (next.clone(), None));
-    assert_eq!((refresh(None), scene.events("refreshed"), scene.events("refresh_repeated")), (next, 3, 0));
+    assert_eq!(
+        (refresh(Some(&within)), refresh(Some(&within))),
+        (next.clone(), None)
+    );
+    assert_eq!(
+        (
+            refresh(None),
+            scene.events("refreshed"),
+            scene.events("refresh_repeated")
+        ),
+        (next, 3, 0)
+    );
 }
 
 #[test]
 fn a_burnt_code_is_never_redeemed() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
+    assert!(
+        grants::burn(
+            &scene.store,
+            &grant,
+            random::bytes(),
+            &AuditEvent::default()
+        )
+        .unwrap()
+    );
     assert_eq!(scene.rows(), (1, 0));
     assert_eq!(scene.redeem(&grant), Redemption::ReplayedAgain);
-    assert!(!grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
-    assert_eq!((scene.events("code_refused"), scene.events("code_replayed")), (1, 0));
+    assert!(
+        !grants::burn(
+            &scene.store,
+            &grant,
+            random::bytes(),
+            &AuditEvent::default()
+        )
+        .unwrap()
+    );
+    assert_eq!(
+        (scene.events("code_refused"), scene.events("code_replayed")),
+        (1, 0)
+    );
 }
 
 #[test]
@@ -324,7 +490,15 @@ fn burning_a_redeemed_code_revokes_what_it_gave() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    assert!(grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
+    assert!(
+        grants::burn(
+            &scene.store,
+            &grant,
+            random::bytes(),
+            &AuditEvent::default()
+        )
+        .unwrap()
+    );
     assert_eq!((scene.rows(), scene.events("code_replayed")), ((1, 0), 1));
 }
 
@@ -332,7 +506,10 @@ fn burning_a_redeemed_code_revokes_what_it_gave() {
 fn an_expired_code_that_was_never_redeemed_leaves_no_row() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(!grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert!(
+        !grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default())
+            .unwrap()
+    );
     assert_eq!(scene.rows(), (0, 0));
     assert_eq!(scene.events("code_replayed"), 0);
 }
@@ -343,9 +520,15 @@ fn an_expired_code_that_was_redeemed_revokes_for_its_own_client_only() {
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
     let stranger = ClientId::new("other");
-    assert!(!grants::revoke_replayed(&scene.store, grant.id, &stranger, &AuditEvent::default()).unwrap());
+    assert!(
+        !grants::revoke_replayed(&scene.store, grant.id, &stranger, &AuditEvent::default())
+            .unwrap()
+    );
     assert_eq!(scene.rows(), (1, 1));
-    assert!(grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert!(
+        grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default())
+            .unwrap()
+    );
     assert_eq!(scene.rows(), (1, 0));
     assert_eq!(scene.events("code_replayed"), 1);
 }
@@ -355,24 +538,52 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
     #[allow(clippy::type_complexity, reason = "a table of names and deeds")]
     let ways_to_end: [(&str, fn(&Scene)); 10] = [
         ("session ended", |scene| {
-            assert!(sessions::end(&scene.store, scene.day, &scene.sid, &named("signed_out")).unwrap());
+            assert!(
+                sessions::end(&scene.store, scene.day, &scene.sid, &named("signed_out")).unwrap()
+            );
         }),
-        ("session gone", |scene| scene.database.run("DELETE FROM sessions")),
-        ("session of another user", |scene| scene.database.run("UPDATE sessions SET sub = 'bob'")),
-        ("user disabled", |scene| scene.database.run("UPDATE users SET enabled = false")),
+        ("session gone", |scene| {
+            scene.database.run("DELETE FROM sessions")
+        }),
+        ("session of another user", |scene| {
+            scene.database.run("UPDATE sessions SET sub = 'bob'")
+        }),
+        ("user disabled", |scene| {
+            scene.database.run("UPDATE users SET enabled = false")
+        }),
         ("user gone", |scene| scene.database.run("DELETE FROM users")),
-        ("user revoked", |scene| scene.database.run("UPDATE users SET epoch = epoch + 1")),
+        ("user revoked", |scene| {
+            scene.database.run("UPDATE users SET epoch = epoch + 1")
+        }),
         ("client disabled", |scene| {
-            scene.store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), false)])).unwrap();
+            scene
+                .store
+                .change_registry(|writer| {
+                    writer.upsert_clients(&[(&client_id(), &json!({}), false)])
+                })
+                .unwrap();
         }),
         ("client gone", |scene| {
-            let removed = scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
+            let removed = scene
+                .store
+                .change_registry(|writer| writer.remove_clients(&[&client_id()]))
+                .unwrap();
             assert_eq!(removed.len(), 1);
         }),
         ("consent withdrawn", |scene| {
-            consents::withdraw(&scene.store, &alice(), &client_id(), &named("consent_withdrawn")).unwrap();
+            consents::withdraw(
+                &scene.store,
+                &alice(),
+                &client_id(),
+                &named("consent_withdrawn"),
+            )
+            .unwrap();
         }),
-        ("everything revoked", |scene| scene.database.run("UPDATE installation SET epoch = epoch + 1")),
+        ("everything revoked", |scene| {
+            scene
+                .database
+                .run("UPDATE installation SET epoch = epoch + 1")
+        }),
     ];
     for (name, end) in ways_to_end {
         let scene = scene();
@@ -389,7 +600,9 @@ fn a_replay_after_the_session_ended_still_revokes() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    scene.database.run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
+    scene
+        .database
+        .run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
     assert_eq!(scene.redeem(&grant), Redemption::Replayed);
     assert_eq!(scene.rows(), (1, 0));
 }
@@ -398,8 +611,14 @@ fn a_replay_after_the_session_ended_still_revokes() {
 fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
     let scene = scene();
     let grant = scene.grant();
-    scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
-    scene.store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)])).unwrap();
+    scene
+        .store
+        .change_registry(|writer| writer.remove_clients(&[&client_id()]))
+        .unwrap();
+    scene
+        .store
+        .change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)]))
+        .unwrap();
     assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
 }
 
@@ -422,10 +641,22 @@ fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
 #[test]
 fn a_redemption_is_one_transaction() {
     let scene = scene();
-    assert!(is_issued(&grants::redeem(&scene.store, &scene.grant(), ATTEMPT, &named("code_redeemed")).unwrap()));
+    assert!(is_issued(
+        &grants::redeem(
+            &scene.store,
+            &scene.grant(),
+            ATTEMPT,
+            &named("code_redeemed")
+        )
+        .unwrap()
+    ));
     let told = "audit_events WHERE event = 'code_redeemed'";
-    assert_eq!((scene.database.count("grants"), scene.database.count(told)), (1, 1));
-    let transactions = format!("(SELECT xmin::text FROM grants UNION SELECT xmin::text FROM {told}) transactions");
+    assert_eq!(
+        (scene.database.count("grants"), scene.database.count(told)),
+        (1, 1)
+    );
+    let transactions =
+        format!("(SELECT xmin::text FROM grants UNION SELECT xmin::text FROM {told}) transactions");
     assert_eq!(scene.database.count(&transactions), 1);
 }
 

@@ -1,4 +1,5 @@
-//! What `migrate` does beside serving processes: levels that no program has yet, over a schema in use.
+//! What `migrate` does beside serving processes: levels that no program has yet, over a schema in
+//! use.
 
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
@@ -13,12 +14,19 @@ use crate::support::waiting::{SOON, await_that};
 /// The levels of today, and one more of that text.
 fn levels_with(sql: &'static str) -> Vec<Migration> {
     let level = i32::try_from(MIGRATIONS.len() + 1).unwrap();
-    let next = Migration { level, name: "9999_next.sql", sql };
+    let next = Migration {
+        level,
+        name: "9999_next.sql",
+        sql,
+    };
     [MIGRATIONS, &[next]].concat()
 }
 
 /// Applies them on a connection of its own, as a program beside would.
-fn applying(database: &TestDatabase, levels: &[Migration]) -> JoinHandle<Result<Vec<&'static str>, StoreError>> {
+fn applying(
+    database: &TestDatabase,
+    levels: &[Migration],
+) -> JoinHandle<Result<Vec<&'static str>, StoreError>> {
     let (mut client, levels) = (database.client(), levels.to_vec());
     spawn(move || migrate::apply(&mut client, &levels))
 }
@@ -26,11 +34,16 @@ fn applying(database: &TestDatabase, levels: &[Migration]) -> JoinHandle<Result<
 /// Whether an index of that name is valid; `None` where there is none.
 fn validity(client: &mut Client, name: &str) -> Option<bool> {
     let asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
-    client.query_opt(asked, &[&name]).unwrap().map(|row| row.get(0))
+    client
+        .query_opt(asked, &[&name])
+        .unwrap()
+        .map(|row| row.get(0))
 }
 
 fn await_begun(client: &mut Client, name: &str) {
-    await_that("the index is begun", SOON, || validity(client, name) == Some(false));
+    await_that("the index is begun", SOON, || {
+        validity(client, name) == Some(false)
+    });
 }
 
 const BY_SCORE: &str = "-- compatible_from: 1
@@ -55,7 +68,10 @@ fn an_index_is_made_while_others_write() {
         writer.batch_execute(WRITE).unwrap();
     }
     assert!(!migration.is_finished(), "written meanwhile");
-    assert!(writer.query("SELECT score FROM users", &[]).is_err(), "the level itself comes after its index");
+    assert!(
+        writer.query("SELECT score FROM users", &[]).is_err(),
+        "the level itself comes after its index"
+    );
     slow.commit().unwrap();
     assert_eq!(migration.join().unwrap().unwrap(), ["9999_next.sql"]);
     assert_eq!(validity(&mut writer, NAME), Some(true));
@@ -63,7 +79,9 @@ fn an_index_is_made_while_others_write() {
     let counted = "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM sign_in_failures WHERE failures = 1";
     let rows = writer.simple_query(counted).unwrap();
     let count = rows.iter().find_map(|message| {
-        let postgres::SimpleQueryMessage::Row(row) = message else { return None };
+        let postgres::SimpleQueryMessage::Row(row) = message else {
+            return None;
+        };
         row.get(0).map(str::to_owned)
     });
     assert_eq!(count.as_deref(), Some("21"), "all of them by the index");
@@ -82,16 +100,31 @@ fn an_index_that_an_interrupted_run_left_invalid_is_made_anew() {
                   WHERE application_name = current_setting('application_name') AND query LIKE 'CREATE INDEX CONCURRENTLY%'";
     assert_eq!(operator.query(cancel, &[]).unwrap().len(), 1);
     assert!(migration.join().unwrap().is_err());
-    assert_eq!(validity(&mut operator, NAME), Some(false), "it is of use to nobody");
+    assert_eq!(
+        validity(&mut operator, NAME),
+        Some(false),
+        "it is of use to nobody"
+    );
     assert!(operator.query("SELECT score FROM users", &[]).is_err());
     slow.commit().unwrap();
-    assert_eq!(migrate::apply(&mut database.client(), &levels).unwrap(), ["9999_next.sql"]);
+    assert_eq!(
+        migrate::apply(&mut database.client(), &levels).unwrap(),
+        ["9999_next.sql"]
+    );
     assert_eq!(validity(&mut operator, NAME), Some(true));
     // Interrupted between the index and the level: the index stays as it is.
-    let oid = |client: &mut Client| client.query_one("SELECT to_regclass($1)::oid", &[&NAME]).unwrap().get::<_, u32>(0);
+    let oid = |client: &mut Client| {
+        client
+            .query_one("SELECT to_regclass($1)::oid", &[&NAME])
+            .unwrap()
+            .get::<_, u32>(0)
+    };
     let before = oid(&mut operator);
     database.run("DELETE FROM schema_migrations WHERE name = '9999_next.sql'; ALTER TABLE users DROP COLUMN score");
-    assert_eq!(migrate::apply(&mut database.client(), &levels).unwrap(), ["9999_next.sql"]);
+    assert_eq!(
+        migrate::apply(&mut database.client(), &levels).unwrap(),
+        ["9999_next.sql"]
+    );
     assert_eq!(oid(&mut operator), before);
 }
 
@@ -108,7 +141,10 @@ fn two_migrations_at_once_make_an_index_once() {
     // Postgres looks for a deadlock after a second.
     sleep(Duration::from_millis(1_500));
     slow.commit().unwrap();
-    let mut applied: Vec<usize> = migrations.into_iter().map(|thread| thread.join().unwrap().unwrap().len()).collect();
+    let mut applied: Vec<usize> = migrations
+        .into_iter()
+        .map(|thread| thread.join().unwrap().unwrap().len())
+        .collect();
     applied.sort_unstable();
     assert_eq!(applied, [0, 1]);
     assert_eq!(validity(&mut watcher, NAME), Some(true));
@@ -124,25 +160,45 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
     let database = TestDatabase::migrated();
     let mut client = database.client();
     let partitions = "SELECT relid::regclass::text FROM pg_partition_tree('grants') WHERE isleaf";
-    let partitions: Vec<String> = client.query(partitions, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    let partitions: Vec<String> = client
+        .query(partitions, &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
     assert!(partitions.len() > 3, "{partitions:?}");
     let mut writer = database.client();
     let mut slow = writer.transaction().unwrap();
-    slow.batch_execute(&format!("LOCK TABLE {} IN ROW EXCLUSIVE MODE", partitions[1])).unwrap();
+    slow.batch_execute(&format!(
+        "LOCK TABLE {} IN ROW EXCLUSIVE MODE",
+        partitions[1]
+    ))
+    .unwrap();
     let first = format!("{}_grants_by_client", partitions[0]);
     let migration = applying(&database, &levels_with(BY_CLIENT));
-    await_that("the first index is made", SOON, || validity(&mut client, &first) == Some(true));
+    await_that("the first index is made", SOON, || {
+        validity(&mut client, &first) == Some(true)
+    });
     assert!(!migration.is_finished());
     slow.commit().unwrap();
     migration.join().unwrap().unwrap();
     assert_eq!(validity(&mut client, "grants_by_client"), Some(true));
     let attached = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'grants_by_client'::regclass";
-    let mut attached: Vec<String> = client.query(attached, &[]).unwrap().iter().map(|row| row.get(0)).collect();
-    let mut expected: Vec<String> = partitions.iter().map(|name| format!("{name}_grants_by_client")).collect();
+    let mut attached: Vec<String> = client
+        .query(attached, &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    let mut expected: Vec<String> = partitions
+        .iter()
+        .map(|name| format!("{name}_grants_by_client"))
+        .collect();
     attached.sort();
     expected.sort();
     assert_eq!(attached, expected, "none was made a second time");
-    database.run("CREATE TABLE grants_later PARTITION OF grants FOR VALUES FROM (90000) TO (90001)");
+    database
+        .run("CREATE TABLE grants_later PARTITION OF grants FOR VALUES FROM (90000) TO (90001)");
     let indexed = "SELECT count(*) FROM pg_index WHERE indrelid = 'grants_later'::regclass AND indpred IS NOT NULL";
     assert_eq!(client.query_one(indexed, &[]).unwrap().get::<_, i64>(0), 2);
 }
@@ -150,35 +206,71 @@ CREATE INDEX CONCURRENTLY grants_by_client ON grants (client_id)
 #[test]
 fn an_index_that_is_written_otherwise_is_refused_and_not_left_out() {
     for (sql, what) in [
-        ("-- compatible_from: 1\nCREATE INDEX CONCURRENTLY ON users (username);\n", "without a name"),
-        ("-- compatible_from: 1\nCREATE INDEX CONCURRENTLY \"By name\" ON users (username);\n", "a quoted name"),
-        ("-- compatible_from: 1\nDROP INDEX CONCURRENTLY grants_offline_by_sub;\n", "not to be made"),
+        (
+            "-- compatible_from: 1\nCREATE INDEX CONCURRENTLY ON users (username);\n",
+            "without a name",
+        ),
+        (
+            "-- compatible_from: 1\nCREATE INDEX CONCURRENTLY \"By name\" ON users (username);\n",
+            "a quoted name",
+        ),
+        (
+            "-- compatible_from: 1\nDROP INDEX CONCURRENTLY grants_offline_by_sub;\n",
+            "not to be made",
+        ),
     ] {
         let database = TestDatabase::migrated();
-        assert!(migrate::apply(&mut database.client(), &levels_with(sql)).is_err(), "{what}");
+        assert!(
+            migrate::apply(&mut database.client(), &levels_with(sql)).is_err(),
+            "{what}"
+        );
         assert!(migrate::check_level(&database.store()).is_ok(), "{what}");
-        assert_eq!(database.count("schema_migrations"), i64::try_from(MIGRATIONS.len()).unwrap(), "{what}");
+        assert_eq!(
+            database.count("schema_migrations"),
+            i64::try_from(MIGRATIONS.len()).unwrap(),
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
-    const FAILING: &str = "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1 / (SELECT count(*) FROM a);\n";
+    const FAILING: &str =
+        "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1 / (SELECT count(*) FROM a);\n";
     let database = TestDatabase::empty();
     let relations = || {
         let asked = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'";
-        database.client().query_one(asked, &[&database.schema]).unwrap().get::<_, i64>(0)
+        database
+            .client()
+            .query_one(asked, &[&database.schema])
+            .unwrap()
+            .get::<_, i64>(0)
     };
     let level = |level, name, sql| Migration { level, name, sql };
-    let first = level(1, "0001_a.sql", "-- compatible_from: 1\nCREATE TABLE a (x int4);\n");
+    let first = level(
+        1,
+        "0001_a.sql",
+        "-- compatible_from: 1\nCREATE TABLE a (x int4);\n",
+    );
     let second = level(2, "0002_b.sql", FAILING);
-    let alone = level(1, "0001_b.sql", "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1/0;\n");
+    let alone = level(
+        1,
+        "0001_b.sql",
+        "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1/0;\n",
+    );
     assert!(migrate::apply(&mut database.client(), &[alone]).is_err());
     assert_eq!(relations(), 0);
     assert!(migrate::apply(&mut database.client(), &[first, second]).is_err());
-    assert_eq!(relations(), 2, "the table of the first level, and that of levels");
+    assert_eq!(
+        relations(),
+        2,
+        "the table of the first level, and that of levels"
+    );
     database.run("INSERT INTO a VALUES (1)");
-    assert_eq!(migrate::apply(&mut database.client(), &[first, second]).unwrap(), ["0002_b.sql"]);
+    assert_eq!(
+        migrate::apply(&mut database.client(), &[first, second]).unwrap(),
+        ["0002_b.sql"]
+    );
 }
 
 #[test]
@@ -187,18 +279,33 @@ fn a_level_does_not_wait_for_long_before_a_table_in_use() {
     let database = TestDatabase::migrated();
     let mut backup = database.client();
     let mut dump = backup.transaction().unwrap();
-    dump.batch_execute("LOCK TABLE users IN ACCESS SHARE MODE").unwrap();
+    dump.batch_execute("LOCK TABLE users IN ACCESS SHARE MODE")
+        .unwrap();
     let levels = levels_with(LOCKING);
     let began = Instant::now();
-    let refused = migrate::apply(&mut database.client(), &levels).unwrap_err().to_string();
-    let rehearsed = migrate::rehearse(&mut database.client(), &levels).unwrap_err().to_string();
+    let refused = migrate::apply(&mut database.client(), &levels)
+        .unwrap_err()
+        .to_string();
+    let rehearsed = migrate::rehearse(&mut database.client(), &levels)
+        .unwrap_err()
+        .to_string();
     // Without a limit of its own each would wait for the five seconds of a command.
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
     for text in [refused, rehearsed] {
-        assert!(text.contains("55P03") && text.contains("a table was in use"), "{text}");
+        assert!(
+            text.contains("55P03") && text.contains("a table was in use"),
+            "{text}"
+        );
     }
     dump.rollback().unwrap();
-    assert_eq!(migrate::apply(&mut database.client(), &levels).unwrap(), ["9999_next.sql"]);
+    assert_eq!(
+        migrate::apply(&mut database.client(), &levels).unwrap(),
+        ["9999_next.sql"]
+    );
 }
 
 fn rehearsed(database: &TestDatabase, levels: &[Migration]) -> Vec<Rehearsed> {
@@ -221,8 +328,13 @@ SELECT pg_sleep(0.02);
     let database = TestDatabase::migrated();
     let levels = levels_with(NEXT);
     let rehearsed = rehearsed(&database, &levels);
-    let [level] = rehearsed.as_slice() else { panic!("{rehearsed:?}") };
-    assert_eq!((level.name, level.took.as_millis() >= 20), ("9999_next.sql", true));
+    let [level] = rehearsed.as_slice() else {
+        panic!("{rehearsed:?}")
+    };
+    assert_eq!(
+        (level.name, level.took.as_millis() >= 20),
+        ("9999_next.sql", true)
+    );
     let told = [
         "nobody would wait: CREATE UNIQUE INDEX CONCURRENTLY users_by_shoe ON users (username);",
         "users: everybody would wait meanwhile (AccessExclusiveLock): ALTER TABLE users",
@@ -265,21 +377,47 @@ fn no_level_keeps_anybody_waiting_for_as_long_as_a_table_takes() {
 fn a_level_that_would_keep_people_waiting_is_known_by_what_it_reads() {
     for (sql, waits) in [
         ("CREATE INDEX ON users (claims)", true),
-        ("ALTER TABLE users ADD COLUMN drawn uuid NOT NULL DEFAULT gen_random_uuid()", true),
-        ("ALTER TABLE users ALTER COLUMN claims TYPE json USING claims::json", true),
+        (
+            "ALTER TABLE users ADD COLUMN drawn uuid NOT NULL DEFAULT gen_random_uuid()",
+            true,
+        ),
+        (
+            "ALTER TABLE users ALTER COLUMN claims TYPE json USING claims::json",
+            true,
+        ),
         ("ALTER TABLE users ADD CHECK (length(username) > 0)", true),
-        ("ALTER TABLE consents ALTER COLUMN expires_at SET NOT NULL", true),
+        (
+            "ALTER TABLE consents ALTER COLUMN expires_at SET NOT NULL",
+            true,
+        ),
         ("UPDATE users SET username = username", true),
-        ("ALTER TABLE clients ADD COLUMN x int4;\nDELETE FROM users WHERE NOT enabled", true),
-        ("ALTER TABLE users ADD COLUMN x int4 NOT NULL DEFAULT 7", false),
-        ("ALTER TABLE users ADD CHECK (length(username) > 0) NOT VALID", false),
+        (
+            "ALTER TABLE clients ADD COLUMN x int4;\nDELETE FROM users WHERE NOT enabled",
+            true,
+        ),
+        (
+            "ALTER TABLE users ADD COLUMN x int4 NOT NULL DEFAULT 7",
+            false,
+        ),
+        (
+            "ALTER TABLE users ADD CHECK (length(username) > 0) NOT VALID",
+            false,
+        ),
         ("CREATE TABLE x (sub text REFERENCES users (sub))", false),
         ("CREATE TABLE x AS SELECT sub FROM users", false),
-        ("INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at) VALUES ('x', 1, now(), now())", false),
+        (
+            "INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at) VALUES ('x', 1, now(), now())",
+            false,
+        ),
     ] {
         let database = TestDatabase::migrated();
         let text: &'static str = format!("-- compatible_from: 1\n{sql};\n").leak();
         let rehearsed = rehearsed(&database, &levels_with(text));
-        assert_eq!(keeps_waiting(&rehearsed[0]), waits, "{sql}: {:?}", rehearsed[0].told);
+        assert_eq!(
+            keeps_waiting(&rehearsed[0]),
+            waits,
+            "{sql}: {:?}",
+            rehearsed[0].told
+        );
     }
 }

@@ -11,20 +11,37 @@ use gatepost::store::tokens;
 use crate::support::postgres::{HORIZONS, TestDatabase};
 
 fn event() -> AuditEvent<'static> {
-    AuditEvent { event: "tested", ..AuditEvent::default() }
+    AuditEvent {
+        event: "tested",
+        ..AuditEvent::default()
+    }
 }
 
 fn partitions_of(database: &TestDatabase, table: &str) -> i64 {
     let counted = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)";
-    database.client().query_one(counted, &[&table]).unwrap().get(0)
+    database
+        .client()
+        .query_one(counted, &[&table])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
 fn a_fresh_installation_has_room_for_everything_and_few_partitions() {
     let database = TestDatabase::migrated();
     assert!(partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
-    for table in ["grants", "sessions", "session_clients", "revoked_tokens", "used_assertions", "audit_events"] {
-        assert!((1..=13).contains(&partitions_of(&database, table)), "{table}");
+    for table in [
+        "grants",
+        "sessions",
+        "session_clients",
+        "revoked_tokens",
+        "used_assertions",
+        "audit_events",
+    ] {
+        assert!(
+            (1..=13).contains(&partitions_of(&database, table)),
+            "{table}"
+        );
     }
     audit_events::insert(&database.store(), &event()).unwrap();
     // And the row that opens the chain.
@@ -45,11 +62,25 @@ fn as_days_pass_new_ones_come_and_old_ones_go() {
     tokens::revoke(&store, today, b"old", &event()).unwrap();
     tokens::revoke(&store, Day(today.0 + 2), b"new", &event()).unwrap();
     let unchanged = partitions::maintain(&store, &HORIZONS, today).unwrap();
-    assert!(unchanged.made.is_empty() && unchanged.dropped.is_empty(), "{unchanged:?}");
+    assert!(
+        unchanged.made.is_empty() && unchanged.dropped.is_empty(),
+        "{unchanged:?}"
+    );
     let later = Day(today.0 + 2);
     let maintained = partitions::maintain(&store, &HORIZONS, later).unwrap();
-    assert!(maintained.made.iter().any(|name| name.starts_with("revoked_tokens_")), "{maintained:?}");
-    assert!(maintained.dropped.contains(&format!("revoked_tokens_{}_{}", today.0, today.0 + 1)), "{maintained:?}");
+    assert!(
+        maintained
+            .made
+            .iter()
+            .any(|name| name.starts_with("revoked_tokens_")),
+        "{maintained:?}"
+    );
+    assert!(
+        maintained
+            .dropped
+            .contains(&format!("revoked_tokens_{}_{}", today.0, today.0 + 1)),
+        "{maintained:?}"
+    );
     assert_eq!(database.count("revoked_tokens"), 1);
     assert!(partitions::are_ahead(&store, &HORIZONS, later).unwrap());
     // Long after, everything old is gone and there is room again.
@@ -64,12 +95,22 @@ fn one_process_at_a_time_looks_after_them() {
     let database = TestDatabase::migrated();
     let mut other = database.client();
     let mut leading = other.transaction().unwrap();
-    leading.query("SELECT only_row FROM leader FOR UPDATE", &[]).unwrap();
+    leading
+        .query("SELECT only_row FROM leader FOR UPDATE", &[])
+        .unwrap();
     let later = Day(database.today().0 + 30);
     let left = partitions::maintain(&database.store(), &HORIZONS, later).unwrap();
-    assert!(left.left_to_another && left.made.is_empty() && left.dropped.is_empty(), "{left:?}");
+    assert!(
+        left.left_to_another && left.made.is_empty() && left.dropped.is_empty(),
+        "{left:?}"
+    );
     leading.rollback().unwrap();
-    assert!(!partitions::maintain(&database.store(), &HORIZONS, later).unwrap().made.is_empty());
+    assert!(
+        !partitions::maintain(&database.store(), &HORIZONS, later)
+            .unwrap()
+            .made
+            .is_empty()
+    );
 }
 
 #[test]
@@ -86,7 +127,12 @@ fn a_detachment_that_was_interrupted_is_finished_later() {
     assert!(maintained.postponed.contains(&name), "{maintained:?}");
     reading.rollback().unwrap();
     // Other tests' snapshots may be in the way for a moment.
-    let dropped = |_| partitions::maintain(&store, &HORIZONS, later).unwrap().dropped.contains(&name);
+    let dropped = |_| {
+        partitions::maintain(&store, &HORIZONS, later)
+            .unwrap()
+            .dropped
+            .contains(&name)
+    };
     assert!((0..50).any(dropped));
 }
 
@@ -94,7 +140,10 @@ fn a_detachment_that_was_interrupted_is_finished_later() {
 fn a_lengthened_lifetime_brings_its_room_along() {
     let database = TestDatabase::migrated();
     let (store, today) = (database.store(), database.today());
-    let longer = Horizons { grants: Duration::from_secs(365 * 86_400), ..HORIZONS };
+    let longer = Horizons {
+        grants: Duration::from_secs(365 * 86_400),
+        ..HORIZONS
+    };
     assert!(!partitions::are_ahead(&store, &longer, today).unwrap());
     let failed: Result<(), StoreError> = store.change_registry(|writer| {
         writer.make_partitions(&longer, today)?;
@@ -102,7 +151,9 @@ fn a_lengthened_lifetime_brings_its_room_along() {
     });
     assert!(failed.is_err());
     assert!(!partitions::are_ahead(&store, &longer, today).unwrap());
-    store.change_registry(|writer| writer.make_partitions(&longer, today)).unwrap();
+    store
+        .change_registry(|writer| writer.make_partitions(&longer, today))
+        .unwrap();
     assert!(partitions::are_ahead(&store, &longer, today).unwrap());
     assert!(partitions_of(&database, "grants") <= 20);
 }

@@ -21,11 +21,17 @@ fn find(store: &Store) -> Result<(), StoreError> {
 #[test]
 fn the_store_opens_while_the_database_is_away_and_fails_fast() {
     let free = free_port();
-    let store = Store::open(&settings(&format!("postgres://gatepost:canary@127.0.0.1:{free}/login"))).unwrap();
+    let store = Store::open(&settings(&format!(
+        "postgres://gatepost:canary@127.0.0.1:{free}/login"
+    )))
+    .unwrap();
     let first = find(&store).unwrap_err();
     assert!(matches!(first, StoreError::Unavailable(_)), "{first:?}");
     // The second does not wait for a connection at all: its text says so.
-    assert_eq!(find(&store).unwrap_err().to_string(), "database unavailable: away a moment ago");
+    assert_eq!(
+        find(&store).unwrap_err().to_string(),
+        "database unavailable: away a moment ago"
+    );
     let told = format!(
         "database unavailable: 127.0.0.1:{free}, database login, role gatepost: connection refused: start Postgres there"
     );
@@ -50,26 +56,45 @@ fn a_terminated_connection_is_replaced_without_the_reader_noticing() {
 #[test]
 fn a_statement_is_prepared_once_per_connection() {
     let database = TestDatabase::migrated();
-    let store = Store::open(&DatabaseSettings { connections: 1, ..settings(&database.url) }).unwrap();
+    let store = Store::open(&DatabaseSettings {
+        connections: 1,
+        ..settings(&database.url)
+    })
+    .unwrap();
     for _ in 0..50 {
         find(&store).unwrap();
     }
-    // Postgres tells a connection's own statements to that connection alone: there an operator's function is run.
+    // Postgres tells a connection's own statements to that connection alone: there an operator's
+    // function is run.
     database.run(
         "CREATE FUNCTION prepared(jsonb, jsonb) RETURNS jsonb LANGUAGE sql AS
          'SELECT jsonb_build_array(count(*), sum(generic_plans + custom_plans)) FROM pg_prepared_statements
           WHERE statement LIKE ''%FROM users u WHERE u.sub = $1%'''",
     );
     let [schema, function] = [database.schema.as_str(), "prepared"].map(str::to_owned);
-    let grant = ExtensionGrant { name: function.clone(), schema, function };
-    let prepared = catalogue::call_function(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
-    assert_eq!(prepared, Some(json!([1, 50])), "one statement, run 50 times");
+    let grant = ExtensionGrant {
+        name: function.clone(),
+        schema,
+        function,
+    };
+    let prepared = catalogue::call_function(&store, &grant, &Map::new(), &Map::new())
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        prepared,
+        Some(json!([1, 50])),
+        "one statement, run 50 times"
+    );
 }
 
 #[test]
 fn a_connection_that_lost_its_statements_is_replaced() {
     let database = TestDatabase::migrated();
-    let store = Store::open(&DatabaseSettings { connections: 1, ..settings(&database.url) }).unwrap();
+    let store = Store::open(&DatabaseSettings {
+        connections: 1,
+        ..settings(&database.url)
+    })
+    .unwrap();
     find(&store).unwrap();
     // As behind a pooler that gives each transaction another connection.
     database.run(
@@ -77,8 +102,14 @@ fn a_connection_that_lost_its_statements_is_replaced() {
          $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN '{}'; END $$",
     );
     let [schema, function] = [database.schema.as_str(), "forget"].map(str::to_owned);
-    let grant = ExtensionGrant { name: function.clone(), schema, function };
-    catalogue::call_function(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
+    let grant = ExtensionGrant {
+        name: function.clone(),
+        schema,
+        function,
+    };
+    catalogue::call_function(&store, &grant, &Map::new(), &Map::new())
+        .unwrap()
+        .unwrap();
     find(&store).unwrap();
 }
 
@@ -89,23 +120,33 @@ fn all_that_is_denied_lately_is_told_not_the_last_alone() {
     database.run("ALTER TABLE users RENAME TO lent_users; ALTER TABLE installation RENAME TO lent_installation");
     for _ in 0..2 {
         assert!(matches!(find(&store), Err(StoreError::Denied(_))));
-        assert!(matches!(installation::find(&store), Err(StoreError::Denied(_))));
+        assert!(matches!(
+            installation::find(&store),
+            Err(StoreError::Denied(_))
+        ));
     }
     let denied = store.denied_lately();
     let is_told = |table: &str| denied.iter().any(|cause| cause.contains(table));
-    assert!(denied.len() == 2 && is_told("users") && is_told("installation"), "{denied:?}");
+    assert!(
+        denied.len() == 2 && is_told("users") && is_told("installation"),
+        "{denied:?}"
+    );
 }
 
 #[test]
 fn a_statement_that_hangs_is_cancelled_by_the_watchdog() {
     let database = TestDatabase::migrated();
     let url = database.url_with("-c lock_timeout=0 -c statement_timeout=0");
-    let quick = DatabaseSettings { cancel_after: Duration::from_secs(1), ..settings(&url) };
+    let quick = DatabaseSettings {
+        cancel_after: Duration::from_secs(1),
+        ..settings(&url)
+    };
     let store = Store::open(&quick).unwrap();
     find(&store).unwrap();
     let mut blocker = database.client();
     let mut lock = blocker.transaction().unwrap();
-    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
     let error = find(&store).unwrap_err();
     assert_eq!(error, StoreError::Severed(String::from("SQLSTATE 57014")));
     lock.rollback().unwrap();
@@ -122,9 +163,13 @@ fn a_lock_that_is_not_had_in_time_is_a_conflict() {
     let store = Store::open(&settings(&database.url_with("-c lock_timeout=50"))).unwrap();
     let mut blocker = database.client();
     let mut lock = blocker.transaction().unwrap();
-    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
     let error = find(&store).unwrap_err();
-    assert!(matches!(error, StoreError::Conflict(_)) && error.is_passing(), "{error:?}");
+    assert!(
+        matches!(error, StoreError::Conflict(_)) && error.is_passing(),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -155,13 +200,21 @@ fn a_frozen_server_makes_the_process_ask_for_its_replacement() {
 fn connections_that_went_bad_while_idle_are_dropped_before_they_are_used() {
     let database = TestDatabase::migrated();
     let proxy = Proxy::start();
-    let store = Store::open(&settings(&database.url_through("127.0.0.1", proxy.port, ""))).unwrap();
+    let store = Store::open(&settings(&database.url_through(
+        "127.0.0.1",
+        proxy.port,
+        "",
+    )))
+    .unwrap();
     find(&store).unwrap();
     // Longer than a connection may be idle without proving that it lives.
     std::thread::sleep(Duration::from_millis(2_500));
     proxy.freeze(true);
     let error = find(&store).unwrap_err();
-    assert!(matches!(error, StoreError::Unavailable(_)), "found dead, not used: {error:?}");
+    assert!(
+        matches!(error, StoreError::Unavailable(_)),
+        "found dead, not used: {error:?}"
+    );
     proxy.freeze(false);
     await_that("served again", PATIENCE, || find(&store).is_ok());
 }
@@ -171,17 +224,26 @@ fn the_lane_turns_away_whom_it_cannot_serve() {
     let database = TestDatabase::migrated();
     // One place in the lane: five workers less four.
     let url = database.url_with("-c lock_timeout=0");
-    let store = Store::open(&DatabaseSettings { workers: 5, ..settings(&url) }).unwrap();
+    let store = Store::open(&DatabaseSettings {
+        workers: 5,
+        ..settings(&url)
+    })
+    .unwrap();
     find(&store).unwrap();
     let mut blocker = database.client();
     let mut lock = blocker.transaction().unwrap();
-    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| find(&store));
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
         let mut observer = database.client();
         await_that("the first one waits for the lock", PATIENCE, || {
-            observer.query_one(waits, &[&database.schema]).unwrap().get::<_, i64>(0) == 1
+            observer
+                .query_one(waits, &[&database.schema])
+                .unwrap()
+                .get::<_, i64>(0)
+                == 1
         });
         assert_eq!(installation::read(&store).unwrap_err(), StoreError::Busy);
         lock.rollback().unwrap();
@@ -198,7 +260,10 @@ fn a_warning_of_the_server_s_about_anything_but_a_standby_is_no_failure() {
         "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_cancel_backend(0); RETURN NEW; END $$;
          CREATE TRIGGER warn BEFORE INSERT ON sign_in_failures FOR EACH ROW EXECUTE FUNCTION warn()",
     );
-    let bucket = gatepost::store::sign_in_failures::FailureBucket { bucket: [1; 32], window: Duration::from_secs(60) };
+    let bucket = gatepost::store::sign_in_failures::FailureBucket {
+        bucket: [1; 32],
+        window: Duration::from_secs(60),
+    };
     gatepost::store::sign_in_failures::record(&store, &[bucket]).unwrap();
 }
 
@@ -207,7 +272,15 @@ fn errors_of_statements_hold_no_values() {
     let database = TestDatabase::migrated();
     let store = database.store();
     database.run("ALTER TABLE revoked_tokens ADD CHECK (octet_length(jti) < 4)");
-    let audit = gatepost::store::audit_events::AuditEvent { event: "x", ..Default::default() };
-    let error = gatepost::store::tokens::revoke(&store, database.today(), b"canary", &audit).unwrap_err().to_string();
-    assert!(error.contains("23514") && !error.contains("canary") && !error.contains("63616e617279"), "{error}");
+    let audit = gatepost::store::audit_events::AuditEvent {
+        event: "x",
+        ..Default::default()
+    };
+    let error = gatepost::store::tokens::revoke(&store, database.today(), b"canary", &audit)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("23514") && !error.contains("canary") && !error.contains("63616e617279"),
+        "{error}"
+    );
 }

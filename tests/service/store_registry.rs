@@ -40,7 +40,9 @@ fn entry(kind: Kind, name: &str) -> CatalogueRow {
 }
 
 fn version(database: &TestDatabase) -> i64 {
-    installation::read(&database.store()).unwrap().registry_version
+    installation::read(&database.store())
+        .unwrap()
+        .registry_version
 }
 
 #[test]
@@ -51,19 +53,33 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     store
         .change_registry(|writer| {
             writer.upsert_clients(&[(&web(), &metadata, true)])?;
-            writer.put_secrets(true, &[(web().as_str(), secret(1)), (web().as_str(), secret(2))])?;
+            writer.put_secrets(
+                true,
+                &[(web().as_str(), secret(1)), (web().as_str(), secret(2))],
+            )?;
             writer.upsert_clients(&[(&ClientId::new("other"), &json!({}), false)])
         })
         .unwrap();
     let found = clients::find(&store, &web()).unwrap();
     assert_eq!(found.registry_version, version(&database));
     let client = found.value.unwrap();
-    assert_eq!((parse_own(&client.metadata), client.enabled), (metadata, true));
+    assert_eq!(
+        (parse_own(&client.metadata), client.enabled),
+        (metadata, true)
+    );
     assert_eq!(client.secrets, [secret(1), secret(2)]);
     let all = clients::list(&store).unwrap();
-    assert_eq!(all.iter().map(|client| client.secrets.len()).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(
+        all.iter()
+            .map(|client| client.secrets.len())
+            .collect::<Vec<_>>(),
+        [0, 2]
+    );
     let unknown = clients::find(&store, &ClientId::new("WEB")).unwrap();
-    assert_eq!((unknown.registry_version, unknown.value), (found.registry_version, None));
+    assert_eq!(
+        (unknown.registry_version, unknown.value),
+        (found.registry_version, None)
+    );
 }
 
 #[test]
@@ -73,12 +89,22 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
     let before = version(&database);
     let failed: Result<(), StoreError> = store.change_registry(|writer| {
         writer.upsert_clients(&[(&web(), &json!({}), true)])?;
-        writer.audit(&AuditEvent { event: "client_changed", ..AuditEvent::default() })?;
+        writer.audit(&AuditEvent {
+            event: "client_changed",
+            ..AuditEvent::default()
+        })?;
         Err(StoreError::Refused(String::from("contradiction")))
     });
     assert!(failed.is_err());
     store.change_registry(|writer| writer.clients()).unwrap();
-    assert_eq!((version(&database), database.count("clients"), database.count("audit_events")), (before, 0, 0));
+    assert_eq!(
+        (
+            version(&database),
+            database.count("clients"),
+            database.count("audit_events")
+        ),
+        (before, 0, 0)
+    );
 }
 
 #[test]
@@ -93,21 +119,31 @@ fn changes_happen_one_after_the_other() {
                 store
                     .change_registry(|writer| {
                         let count = writer.clients()?.len();
-                        writer.upsert_clients(&[(&ClientId::new(format!("client {count}")), &json!({}), true)])
+                        writer.upsert_clients(&[(
+                            &ClientId::new(format!("client {count}")),
+                            &json!({}),
+                            true,
+                        )])
                     })
                     .unwrap();
             });
         }
     });
-    assert_eq!((version(&database), database.count("clients")), (before + 8, 8));
+    assert_eq!(
+        (version(&database), database.count("clients")),
+        (before + 8, 8)
+    );
 }
 
 #[test]
 fn disabling_ends_what_was_issued_and_another_change_does_not() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let upsert =
-        |enabled| store.change_registry(|writer| writer.upsert_clients(&[(&web(), &json!({}), enabled)])).unwrap();
+    let upsert = |enabled| {
+        store
+            .change_registry(|writer| writer.upsert_clients(&[(&web(), &json!({}), enabled)]))
+            .unwrap()
+    };
     let epoch = || clients::find(&store, &web()).unwrap().value.unwrap().epoch;
     upsert(true);
     let registered = epoch();
@@ -137,24 +173,52 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     let loaded = catalogue::load(&store).unwrap();
     assert_eq!(loaded.registry_version, version(&database));
     assert!(loaded.value.plain_pkce);
-    let names: Vec<_> =
-        loaded.value.entries.iter().map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len())).collect();
-    assert_eq!(names, [(Kind::IdentityScope, "profile", 0), (Kind::Resource, "orders", 1)]);
-    let doubled = store.change_registry(|writer| writer.upsert_entry(&entry(Kind::ResourceScope, "profile")));
+    let names: Vec<_> = loaded
+        .value
+        .entries
+        .iter()
+        .map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            (Kind::IdentityScope, "profile", 0),
+            (Kind::Resource, "orders", 1)
+        ]
+    );
+    let doubled =
+        store.change_registry(|writer| writer.upsert_entry(&entry(Kind::ResourceScope, "profile")));
     assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
-    assert!(store.change_registry(|writer| writer.remove_entry(Kind::Resource, "orders")).unwrap().is_some());
+    assert!(
+        store
+            .change_registry(|writer| writer.remove_entry(Kind::Resource, "orders"))
+            .unwrap()
+            .is_some()
+    );
     assert_eq!(database.count("resource_secrets"), 0);
-    assert!(store.change_registry(|writer| writer.remove_entry(Kind::Resource, "orders")).unwrap().is_none());
+    assert!(
+        store
+            .change_registry(|writer| writer.remove_entry(Kind::Resource, "orders"))
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
 fn longest_lifetimes_are_those_registered() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    assert_eq!(clients::longest_lifetimes(&store).unwrap(), clients::LongestLifetimes::default());
+    assert_eq!(
+        clients::longest_lifetimes(&store).unwrap(),
+        clients::LongestLifetimes::default()
+    );
     let longest = store
         .change_registry(|writer| {
-            writer.upsert_clients(&[(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)])?;
+            writer.upsert_clients(&[(
+                &web(),
+                &json!({"refresh_token_lifetime": 7_776_000}),
+                true,
+            )])?;
             writer.upsert_clients(&[(
                 &ClientId::new("b"),
                 &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
@@ -163,8 +227,15 @@ fn longest_lifetimes_are_those_registered() {
             writer.longest_lifetimes()
         })
         .unwrap();
-    let seconds = |lifetime: Option<std::time::Duration>| lifetime.map(|lifetime| lifetime.as_secs());
-    assert_eq!((seconds(longest.refresh_token), seconds(longest.access_token)), (Some(7_776_000), Some(60)));
+    let seconds =
+        |lifetime: Option<std::time::Duration>| lifetime.map(|lifetime| lifetime.as_secs());
+    assert_eq!(
+        (
+            seconds(longest.refresh_token),
+            seconds(longest.access_token)
+        ),
+        (Some(7_776_000), Some(60))
+    );
 }
 
 #[test]
@@ -186,9 +257,14 @@ fn a_key_is_stored_rescheduled_erased_and_forgotten() {
         },
     };
     assert!(signing_keys::load(&store).unwrap().value.is_empty());
-    store.change_registry(|writer| writer.insert_signing_key(&key)).unwrap();
+    store
+        .change_registry(|writer| writer.insert_signing_key(&key))
+        .unwrap();
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
-    assert!(matches!(store.change_registry(|writer| writer.insert_signing_key(&key)), Err(StoreError::Taken(_))));
+    assert!(matches!(
+        store.change_registry(|writer| writer.insert_signing_key(&key)),
+        Err(StoreError::Taken(_))
+    ));
     (key.times.retires_at, key.wrapped_private) = (at(4), None);
     store
         .change_registry(|writer| {
@@ -199,8 +275,14 @@ fn a_key_is_stored_rescheduled_erased_and_forgotten() {
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
     key.times.retires_at = at(1);
     assert!(
-        store.change_registry(|writer| writer.reschedule_signing_key(&key.kid, &key.times)).is_err(),
+        store
+            .change_registry(|writer| writer.reschedule_signing_key(&key.kid, &key.times))
+            .is_err(),
         "retired before it signs"
     );
-    assert!(store.change_registry(|writer| writer.remove_signing_key("k1")).unwrap());
+    assert!(
+        store
+            .change_registry(|writer| writer.remove_signing_key("k1"))
+            .unwrap()
+    );
 }

@@ -5,8 +5,8 @@ use gatepost::store::{StoreError, installation, written_out};
 
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
 
-/// Every statement of the store by `module::NAME`, read from its source, so that none can be left out; but those that `migrate`
-/// runs once, which its own tests do.
+/// Every statement of the store by `module::NAME`, read from its source, so that none can be left
+/// out; but those that `migrate` runs once, which its own tests do.
 fn all_queries() -> Vec<(String, String)> {
     let mut queries = Vec::new();
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")).unwrap() {
@@ -14,13 +14,24 @@ fn all_queries() -> Vec<(String, String)> {
         let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         for constant in text.split("const ").skip(1) {
-            let Some((name, value)) = constant.split_once(": &str =") else { continue };
+            let Some((name, value)) = constant.split_once(": &str =") else {
+                continue;
+            };
             // What the server calls its own routines stands in `error`.
-            if module == "error" || !name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_') {
+            if module == "error"
+                || !name
+                    .chars()
+                    .all(|letter| letter.is_ascii_uppercase() || letter == '_')
+            {
                 continue;
             }
-            let literal = value.trim_start().strip_prefix('"').and_then(|rest| rest.split_once("\";"));
-            let Some((literal, _)) = literal else { panic!("{module}::{name} is no plain text") };
+            let literal = value
+                .trim_start()
+                .strip_prefix('"')
+                .and_then(|rest| rest.split_once("\";"));
+            let Some((literal, _)) = literal else {
+                panic!("{module}::{name} is no plain text")
+            };
             let sql = written_out(&literal.replace("\\\"", "\""));
             assert!(!sql.contains('\\'), "{module}::{name}");
             let is_migration = module == "migrate" && ["BEGIN", "FITNESS"].contains(&name);
@@ -45,36 +56,61 @@ fn every_query_prepares_against_the_migrated_schema() {
     }
 }
 
-/// Statements that read a large table from end to end, and may, each with its reason: no request runs them.
+/// Statements that read a large table from end to end, and may, each with its reason: no request
+/// runs them.
 const READS_ALL: [(&str, &str); 5] = [
-    ("catalogue::LOAD", "at the start, and after a change of the registry: what all clients allow"),
+    (
+        "catalogue::LOAD",
+        "at the start, and after a change of the registry: what all clients allow",
+    ),
     ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
     (
         "clients::NAMES_AND_ORIGINS",
         "at the start, and after a change of the registry: names and origins of all clients",
     ),
     ("clients::WEAK_SETTINGS", "at the start: over all clients"),
-    ("installation::REVOKE_EVERYTHING", "a command that ends what everybody has"),
+    (
+        "installation::REVOKE_EVERYTHING",
+        "a command that ends what everybody has",
+    ),
 ];
 
 #[test]
 fn an_index_leads_every_request_to_its_rows() {
     let database = TestDatabase::migrated();
     let mut client = database.client();
-    client.batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off").unwrap();
+    client
+        .batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
+        .unwrap();
     let large = "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
                  AND (c.relname IN ('users', 'clients') OR c.oid IN (SELECT inhrelid FROM pg_inherits))";
-    let large: Vec<String> = client.query(large, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    let large: Vec<String> = client
+        .query(large, &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
     let mut reading_all = Vec::new();
     for (name, sql) in all_queries() {
         let nulls = vec!["NULL"; client.prepare(&sql).unwrap().params().len()].join(", ");
-        let arguments = if nulls.is_empty() { nulls } else { format!("({nulls})") };
-        client.batch_execute(&format!("PREPARE planned AS {sql}")).unwrap();
-        let Ok(plan) = client.query(&format!("EXPLAIN EXECUTE planned{arguments}"), &[]) else { panic!("{name}") };
+        let arguments = if nulls.is_empty() {
+            nulls
+        } else {
+            format!("({nulls})")
+        };
+        client
+            .batch_execute(&format!("PREPARE planned AS {sql}"))
+            .unwrap();
+        let Ok(plan) = client.query(&format!("EXPLAIN EXECUTE planned{arguments}"), &[]) else {
+            panic!("{name}")
+        };
         client.batch_execute("DEALLOCATE planned").unwrap();
         let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
         let scanned = |line: &String| {
-            let table = line.split("Seq Scan on ").nth(1).and_then(|rest| rest.split(' ').next());
+            let table = line
+                .split("Seq Scan on ")
+                .nth(1)
+                .and_then(|rest| rest.split(' ').next());
             table.is_some_and(|table| large.iter().any(|large| large == table))
         };
         if plan.iter().any(scanned) {
@@ -95,16 +131,25 @@ fn what_refers_to_a_row_is_found_by_an_index_when_that_row_goes() {
     let rows = database.client().query(unindexed, &[]).unwrap();
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(names, [""; 0]);
-    let keys =
-        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace";
-    assert!(database.client().query_one(keys, &[]).unwrap().get::<_, i64>(0) > 3);
+    let keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace";
+    assert!(
+        database
+            .client()
+            .query_one(keys, &[])
+            .unwrap()
+            .get::<_, i64>(0)
+            > 3
+    );
 }
 
 #[test]
 fn migrating_twice_applies_nothing_the_second_time() {
     let database = TestDatabase::empty();
     let mut client = database.client();
-    assert_eq!(migrate::migrate(&mut client).unwrap().len(), migrate::MIGRATIONS.len());
+    assert_eq!(
+        migrate::migrate(&mut client).unwrap().len(),
+        migrate::MIGRATIONS.len()
+    );
     assert!(migrate::migrate(&mut client).unwrap().is_empty());
     assert!(migrate::check_level(&database.store()).is_ok());
 }
@@ -113,9 +158,13 @@ fn migrating_twice_applies_nothing_the_second_time() {
 fn five_migrations_at_once_make_one_schema() {
     let database = TestDatabase::empty();
     let applied: Vec<usize> = std::thread::scope(|scope| {
-        let migrations: Vec<_> =
-            (0..5).map(|_| scope.spawn(|| migrate::migrate(&mut database.client()).unwrap().len())).collect();
-        migrations.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let migrations: Vec<_> = (0..5)
+            .map(|_| scope.spawn(|| migrate::migrate(&mut database.client()).unwrap().len()))
+            .collect();
+        migrations
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     assert_eq!(applied.iter().sum::<usize>(), migrate::MIGRATIONS.len());
 }
@@ -128,10 +177,17 @@ fn five_installations_at_once_agree_on_one_id() {
         let database = &database;
         let installations: Vec<_> = (0..5_u8)
             .map(|number| {
-                scope.spawn(move || installation::ensure(&mut database.client(), [number; 16], ISSUER).unwrap().id)
+                scope.spawn(move || {
+                    installation::ensure(&mut database.client(), [number; 16], ISSUER)
+                        .unwrap()
+                        .id
+                })
             })
             .collect();
-        installations.into_iter().map(|thread| thread.join().unwrap()).collect()
+        installations
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 }
@@ -141,9 +197,18 @@ fn an_edited_migration_is_refused() {
     let database = TestDatabase::empty();
     let mut client = database.client();
     migrate::migrate(&mut client).unwrap();
-    let edited = [Migration { level: 1, name: "0001_foundation.sql", sql: "-- compatible_from: 1\nSELECT 1" }];
+    let edited = [Migration {
+        level: 1,
+        name: "0001_foundation.sql",
+        sql: "-- compatible_from: 1\nSELECT 1",
+    }];
     let refused = migrate::apply(&mut client, &edited).unwrap_err();
-    assert!(refused.to_string().starts_with("schema level 1 was applied with another text than"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .starts_with("schema level 1 was applied with another text than"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -155,20 +220,35 @@ fn a_later_programs_schema_that_needs_that_program_is_left_alone() {
             "DELETE FROM schema_migrations WHERE level > {own};
              INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ({own} + 1, 'x', '', {compatible_from})"
         ));
-        (migrate::migrate(&mut database.client()), migrate::rehearse(&mut database.client(), migrate::MIGRATIONS))
+        (
+            migrate::migrate(&mut database.client()),
+            migrate::rehearse(&mut database.client(), migrate::MIGRATIONS),
+        )
     };
     assert_eq!(later(own), (Ok(Vec::new()), Ok(Vec::new())));
     let (migrated, rehearsed) = later(own + 1);
     for refused in [migrated.unwrap_err(), rehearsed.unwrap_err()] {
-        assert!(refused.to_string().contains("put the newer one in its place"), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains("put the newer one in its place"),
+            "{refused}"
+        );
     }
 }
 
 #[test]
 fn a_migration_must_name_the_level_it_works_with() {
     let database = TestDatabase::empty();
-    let unnamed = [Migration { level: 1, name: "0001_a.sql", sql: "CREATE TABLE a (x int4)" }];
-    assert!(matches!(migrate::apply(&mut database.client(), &unnamed), Err(StoreError::Refused(_))));
+    let unnamed = [Migration {
+        level: 1,
+        name: "0001_a.sql",
+        sql: "CREATE TABLE a (x int4)",
+    }];
+    assert!(matches!(
+        migrate::apply(&mut database.client(), &unnamed),
+        Err(StoreError::Refused(_))
+    ));
 }
 
 #[test]
@@ -181,22 +261,40 @@ fn an_unmigrated_or_newer_database_is_not_served() {
     database.run("INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (9, 'x', '', 1)");
     assert!(migrate::check_level(&store).is_ok());
     database.run("UPDATE schema_migrations SET compatible_from = 9 WHERE level = 9");
-    assert!(matches!(migrate::check_level(&store), Err(StoreError::Refused(_))));
+    assert!(matches!(
+        migrate::check_level(&store),
+        Err(StoreError::Refused(_))
+    ));
 }
 
 #[test]
 fn another_issuer_is_refused_and_both_are_named() {
     let database = TestDatabase::migrated();
-    let refused = installation::ensure(&mut database.client(), INSTALLATION_ID, "https://other.example").unwrap_err();
+    let refused = installation::ensure(
+        &mut database.client(),
+        INSTALLATION_ID,
+        "https://other.example",
+    )
+    .unwrap_err();
     let text = refused.to_string();
-    assert!(text.contains(ISSUER) && text.contains("https://other.example"), "{text}");
-    assert_eq!(installation::find(&database.store()).unwrap().unwrap().id, INSTALLATION_ID);
+    assert!(
+        text.contains(ISSUER) && text.contains("https://other.example"),
+        "{text}"
+    );
+    assert_eq!(
+        installation::find(&database.store()).unwrap().unwrap().id,
+        INSTALLATION_ID
+    );
 }
 
 #[test]
 fn the_version_is_read_together_with_the_databases_clock() {
     let database = TestDatabase::migrated();
-    let (before, reading, after) = (database.now(), installation::read(&database.store()).unwrap(), database.now());
+    let (before, reading, after) = (
+        database.now(),
+        installation::read(&database.store()).unwrap(),
+        database.now(),
+    );
     assert!(before <= reading.now && reading.now <= after);
     assert_eq!(reading.registry_version, 1);
 }

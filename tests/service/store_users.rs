@@ -19,7 +19,10 @@ use serde_json::{Map, json};
 use crate::support::postgres::TestDatabase;
 
 fn event() -> AuditEvent<'static> {
-    AuditEvent { event: "tested", ..AuditEvent::default() }
+    AuditEvent {
+        event: "tested",
+        ..AuditEvent::default()
+    }
 }
 
 fn new_user(sub: &str, username: &str, tenant: Option<&str>) -> UserRow {
@@ -51,15 +54,34 @@ fn spellings_of_one_name_find_one_account() {
     let store = database.store();
     // Composed and decomposed, ligature, full width, capitals, dotted capital I.
     for (sub, stored, spellings) in [
-        ("1", "Ren\u{e9}e", &["rene\u{301}e", "REN\u{c9}E", "Rene\u{301}e"][..]),
+        (
+            "1",
+            "Ren\u{e9}e",
+            &["rene\u{301}e", "REN\u{c9}E", "Rene\u{301}e"][..],
+        ),
         ("2", "\u{fb01}ona", &["fiona", "FIONA", "\u{fb01}ONA"][..]),
-        ("3", "alice", &["\u{ff41}\u{ff4c}\u{ff49}\u{ff43}\u{ff45}", "ALICE"][..]),
-        ("4", "\u{416}\u{435}\u{43d}\u{44f}", &["\u{436}\u{435}\u{43d}\u{44f}"][..]),
+        (
+            "3",
+            "alice",
+            &["\u{ff41}\u{ff4c}\u{ff49}\u{ff43}\u{ff45}", "ALICE"][..],
+        ),
+        (
+            "4",
+            "\u{416}\u{435}\u{43d}\u{44f}",
+            &["\u{436}\u{435}\u{43d}\u{44f}"][..],
+        ),
     ] {
         add(&store, sub, stored).unwrap();
         for spelling in spellings {
-            assert_eq!(found(&store, spelling).as_deref(), Some(sub), "{spelling:?}");
-            assert!(matches!(add(&store, "other", spelling), Err(StoreError::Taken(_))), "{spelling:?}");
+            assert_eq!(
+                found(&store, spelling).as_deref(),
+                Some(sub),
+                "{spelling:?}"
+            );
+            assert!(
+                matches!(add(&store, "other", spelling), Err(StoreError::Taken(_))),
+                "{spelling:?}"
+            );
         }
     }
 }
@@ -70,7 +92,13 @@ fn look_alikes_are_other_accounts() {
     let store = database.store();
     add(&store, "latin", "alice").unwrap();
     // Cyrillic a, a zero-width space, a right-to-left mark.
-    for other in ["\u{430}lice", "ali\u{200b}ce", "\u{200f}alice", "alice ", ""] {
+    for other in [
+        "\u{430}lice",
+        "ali\u{200b}ce",
+        "\u{200f}alice",
+        "alice ",
+        "",
+    ] {
         assert_eq!(found(&store, other), None, "{other:?}");
     }
 }
@@ -79,21 +107,33 @@ fn look_alikes_are_other_accounts() {
 fn an_unknown_name_has_its_canonical_form_too() {
     let database = TestDatabase::migrated();
     let account = users::find_for_sign_in(&database.store(), None, "\u{ff2e}OBODY", None).unwrap();
-    assert_eq!((account.username_key.as_str(), account.user), ("nobody", None));
+    assert_eq!(
+        (account.username_key.as_str(), account.user),
+        ("nobody", None)
+    );
 }
 
 #[test]
 fn the_same_name_in_two_tenants_is_two_people() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    for (sub, tenant) in [("none", None), ("acme", Some("acme")), ("beta", Some("beta"))] {
+    for (sub, tenant) in [
+        ("none", None),
+        ("acme", Some("acme")),
+        ("beta", Some("beta")),
+    ] {
         users::insert(&store, &new_user(sub, "alice", tenant), &event()).unwrap();
     }
     let acme = TenantName::new("acme");
-    let account = users::find_for_sign_in(&store, Some(&acme), "Alice", None).unwrap().user.unwrap().user;
+    let account = users::find_for_sign_in(&store, Some(&acme), "Alice", None)
+        .unwrap()
+        .user
+        .unwrap()
+        .user;
     assert_eq!((account.sub.as_str(), account.tenant), ("acme", Some(acme)));
     assert_eq!(found(&store, "alice").as_deref(), Some("none"));
-    let unknown = users::find_for_sign_in(&store, Some(&TenantName::new("gamma")), "alice", None).unwrap();
+    let unknown =
+        users::find_for_sign_in(&store, Some(&TenantName::new("gamma")), "alice", None).unwrap();
     assert_eq!(unknown.user, None);
 }
 
@@ -102,8 +142,15 @@ fn a_removed_subject_is_never_given_again() {
     let database = TestDatabase::migrated();
     let store = database.store();
     add(&store, "s", "alice").unwrap();
-    assert!(store.change_registry(|writer| writer.remove_user(&Subject::new("s"))).unwrap());
-    assert!(matches!(add(&store, "s", "alice"), Err(StoreError::Taken(_))));
+    assert!(
+        store
+            .change_registry(|writer| writer.remove_user(&Subject::new("s")))
+            .unwrap()
+    );
+    assert!(matches!(
+        add(&store, "s", "alice"),
+        Err(StoreError::Taken(_))
+    ));
     add(&store, "s2", "alice").unwrap();
     assert_eq!(found(&store, "alice").as_deref(), Some("s2"));
 }
@@ -119,15 +166,24 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
     let at_first = epoch();
     users::rehash(&store, &sub, &old, &new).unwrap();
     let user = users::find(&store, &sub).unwrap().unwrap();
-    assert_eq!((user.password_hash, user.epoch), (Some(new.clone()), at_first));
+    assert_eq!(
+        (user.password_hash, user.epoch),
+        (Some(new.clone()), at_first)
+    );
     // Somebody changed it meanwhile: the late rehash changes nothing.
     users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
-    assert_eq!(users::find(&store, &sub).unwrap().unwrap().password_hash, Some(new));
+    assert_eq!(
+        users::find(&store, &sub).unwrap().unwrap().password_hash,
+        Some(new)
+    );
     assert!(users::set_password(&store, &sub, None, &SecretText::new("hash3"), &event()).unwrap());
     assert_ne!(epoch(), at_first);
     assert!(!users::set_password(&store, &Subject::new("nobody"), None, &old, &event()).unwrap());
     // Each connection of the pool opens a chain: those rows do not count.
-    assert_eq!(database.count("audit_events WHERE event <> 'chain_opened'"), 2);
+    assert_eq!(
+        database.count("audit_events WHERE event <> 'chain_opened'"),
+        2
+    );
 }
 
 /// A user with a session.
@@ -145,7 +201,11 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         tenant: Some(TenantName::new("acme")),
         identity_provider: Some(String::from("local")),
         upstream_issuer: None,
-        epochs: users::find_for_sign_in(store, None, "alice", None).unwrap().user.unwrap().session_epochs(),
+        epochs: users::find_for_sign_in(store, None, "alice", None)
+            .unwrap()
+            .user
+            .unwrap()
+            .session_epochs(),
         source: Some([192, 0, 2, 1].into()),
         user_agent: Some(String::from("Firefox/1")),
         created_at: now,
@@ -163,12 +223,17 @@ fn a_session_is_found_by_its_handle_alone_as_it_was_stored() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, handle_hash) = session(&database, &store);
-    let found = sessions::find(&store, session.day, &handle_hash).unwrap().unwrap();
+    let found = sessions::find(&store, session.day, &handle_hash)
+        .unwrap()
+        .unwrap();
     assert_eq!(found.session, session);
     assert_eq!(found.user.unwrap().username.as_deref(), Some("alice"));
     assert_eq!(sessions::find(&store, session.day, &[0; 32]).unwrap(), None);
     let tomorrow = gatepost::protocol::words::instant::Day(session.day.0 + 1);
-    assert_eq!(sessions::find(&store, tomorrow, &handle_hash).unwrap(), None);
+    assert_eq!(
+        sessions::find(&store, tomorrow, &handle_hash).unwrap(),
+        None
+    );
 }
 
 #[test]
@@ -177,7 +242,13 @@ fn a_session_whose_user_is_gone_is_found_without_one() {
     let store = database.store();
     let (session, handle_hash) = session(&database, &store);
     database.run("DELETE FROM users");
-    assert_eq!(sessions::find(&store, session.day, &handle_hash).unwrap().unwrap().user, None);
+    assert_eq!(
+        sessions::find(&store, session.day, &handle_hash)
+            .unwrap()
+            .unwrap()
+            .user,
+        None
+    );
 }
 
 #[test]
@@ -187,7 +258,14 @@ fn a_session_ends_once() {
     let (session, handle_hash) = session(&database, &store);
     assert!(sessions::end(&store, session.day, &session.sid, &event()).unwrap());
     assert!(!sessions::end(&store, session.day, &session.sid, &event()).unwrap());
-    assert!(sessions::find(&store, session.day, &handle_hash).unwrap().unwrap().session.ended_at.is_some());
+    assert!(
+        sessions::find(&store, session.day, &handle_hash)
+            .unwrap()
+            .unwrap()
+            .session
+            .ended_at
+            .is_some()
+    );
     assert!(!sessions::end(&store, session.day, &Sid::new("other"), &event()).unwrap());
 }
 
@@ -196,14 +274,43 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, old_hash) = session(&database, &store);
-    let (anew, new_hash) = (Session { auth_time: database.now(), ..session.clone() }, random::bytes());
+    let (anew, new_hash) = (
+        Session {
+            auth_time: database.now(),
+            ..session.clone()
+        },
+        random::bytes(),
+    );
     assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
-    assert_eq!(sessions::find(&store, session.day, &old_hash).unwrap(), None);
-    let renewed = sessions::find(&store, session.day, &new_hash).unwrap().unwrap().session;
-    assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), anew.auth_time));
-    for epochs in [SessionEpochs { user: 1, ..session.epochs }, SessionEpochs { installation: 1, ..session.epochs }] {
-        let of_another_time = Session { epochs, ..anew.clone() };
-        assert!(!sessions::renew(&store, &of_another_time, &random::bytes(), None, &event()).unwrap());
+    assert_eq!(
+        sessions::find(&store, session.day, &old_hash).unwrap(),
+        None
+    );
+    let renewed = sessions::find(&store, session.day, &new_hash)
+        .unwrap()
+        .unwrap()
+        .session;
+    assert_eq!(
+        (renewed.sid, renewed.auth_time),
+        (session.sid.clone(), anew.auth_time)
+    );
+    for epochs in [
+        SessionEpochs {
+            user: 1,
+            ..session.epochs
+        },
+        SessionEpochs {
+            installation: 1,
+            ..session.epochs
+        },
+    ] {
+        let of_another_time = Session {
+            epochs,
+            ..anew.clone()
+        };
+        assert!(
+            !sessions::renew(&store, &of_another_time, &random::bytes(), None, &event()).unwrap()
+        );
     }
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
     assert!(!sessions::renew(&store, &anew, &random::bytes(), None, &event()).unwrap());
@@ -215,7 +322,9 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     let store = database.store();
     add(&store, "s", "alice").unwrap();
     let (sub, client_id) = (Subject::new("s"), ClientId::new("web"));
-    store.change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)])).unwrap();
+    store
+        .change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)]))
+        .unwrap();
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
     let scopes: ScopeSet = ["openid"].into_iter().collect();
     let given = consents::GivenConsent {
@@ -234,7 +343,10 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     assert!(withdrawn.consent.scope.is_empty() && withdrawn.epoch != 0);
     consents::give(&store, &given, &event()).unwrap();
     let again = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert_eq!((again.consent.scope, again.epoch), (scopes.clone(), withdrawn.epoch));
+    assert_eq!(
+        (again.consent.scope, again.epoch),
+        (scopes.clone(), withdrawn.epoch)
+    );
 }
 
 #[test]
@@ -243,34 +355,65 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let store = database.store();
     let (session, _) = session(&database, &store);
     let client_id = ClientId::new("web");
-    store.change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)])).unwrap();
+    store
+        .change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)]))
+        .unwrap();
     let token = token_of(&session, &client_id, &database);
     let standing = tokens::find(&store, &token).unwrap();
     let facts = &standing.facts;
     assert!(!facts.token_revoked && facts.grant.is_none() && facts.epochs.consent == 0);
     assert!(facts.client_enabled && !facts.session.unwrap().ended);
     assert_eq!(standing.user.unwrap().subject, session.subject);
-    tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
-    tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    tokens::revoke(
+        &store,
+        token.expires_at.day(),
+        &token.jti.encode(),
+        &event(),
+    )
+    .unwrap();
+    tokens::revoke(
+        &store,
+        token.expires_at.day(),
+        &token.jti.encode(),
+        &event(),
+    )
+    .unwrap();
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
     let facts = tokens::find(&store, &token).unwrap().facts;
     assert!(facts.token_revoked && facts.session.unwrap().ended);
     let of_bob = AccessToken {
-        user: token.user.clone().map(|user| SignIn { subject: Subject::new("bob"), ..user }),
+        user: token.user.clone().map(|user| SignIn {
+            subject: Subject::new("bob"),
+            ..user
+        }),
         ..token.clone()
     };
     let strangers = tokens::find(&store, &of_bob).unwrap();
     assert!(strangers.user.is_none() && strangers.facts.session.is_none());
-    let of_nobody = AccessToken { client_id: ClientId::new("gone"), user: None, ..token };
+    let of_nobody = AccessToken {
+        client_id: ClientId::new("gone"),
+        user: None,
+        ..token
+    };
     let standing = tokens::find(&store, &of_nobody).unwrap();
-    assert!(!standing.facts.client_enabled && standing.user.is_none() && standing.facts.session.is_none());
+    assert!(
+        !standing.facts.client_enabled
+            && standing.user.is_none()
+            && standing.facts.session.is_none()
+    );
 }
 
 fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
     let now = database.now();
-    let grant = GrantId { day: database.today(), random: random::bytes() };
+    let grant = GrantId {
+        day: database.today(),
+        random: random::bytes(),
+    };
     AccessToken {
-        jti: Jti { stands_on: StandsOn::Grant(grant), random: random::bytes() },
+        jti: Jti {
+            stands_on: StandsOn::Grant(grant),
+            random: random::bytes(),
+        },
         client_id: client_id.clone(),
         user: Some(SignIn {
             subject: session.subject.clone(),
@@ -295,21 +438,34 @@ fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) ->
 fn failures_are_counted_exactly_also_at_once() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let bucket = |byte| FailureBucket { bucket: [byte; 32], window: Duration::from_secs(600) };
+    let bucket = |byte| FailureBucket {
+        bucket: [byte; 32],
+        window: Duration::from_secs(600),
+    };
     std::thread::scope(|scope| {
         for thread in 0..8_u8 {
             let store = &store;
             scope.spawn(move || {
                 for _ in 0..10 {
                     // Crosswise, where it could dead-lock.
-                    let pair = if thread % 2 == 0 { [bucket(1), bucket(2)] } else { [bucket(2), bucket(1)] };
+                    let pair = if thread % 2 == 0 {
+                        [bucket(1), bucket(2)]
+                    } else {
+                        [bucket(2), bucket(1)]
+                    };
                     sign_in_failures::record(store, &pair).unwrap();
                 }
             });
         }
     });
     let counts = sign_in_failures::find(&store, &[[1; 32], [2; 32], [3; 32]]).unwrap();
-    assert_eq!(counts.iter().map(|count| count.failures).collect::<Vec<_>>(), [80, 80]);
+    assert_eq!(
+        counts
+            .iter()
+            .map(|count| count.failures)
+            .collect::<Vec<_>>(),
+        [80, 80]
+    );
     sign_in_failures::clear(&store, &[1; 32]).unwrap();
     assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
 }
@@ -318,12 +474,20 @@ fn failures_are_counted_exactly_also_at_once() {
 fn a_window_that_is_over_begins_anew() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let bucket = FailureBucket { bucket: [1; 32], window: Duration::from_secs(600) };
+    let bucket = FailureBucket {
+        bucket: [1; 32],
+        window: Duration::from_secs(600),
+    };
     sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap();
-    assert_eq!(sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap()[0].failures, 2);
+    assert_eq!(
+        sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap()[0].failures,
+        2
+    );
     database.run("UPDATE sign_in_failures SET expires_at = clock_timestamp()");
     assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
-    let count = sign_in_failures::record(&store, &[bucket]).unwrap().remove(0);
+    let count = sign_in_failures::record(&store, &[bucket])
+        .unwrap()
+        .remove(0);
     assert_eq!(count.failures, 1);
     assert!(count.expires_at > database.now());
 }
@@ -336,9 +500,10 @@ fn failures_do_not_fill_the_database() {
         "INSERT INTO sign_in_failures SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '10 minutes'
          FROM generate_series(-700, 1000) AS n",
     );
-    let removed: u64 = std::iter::from_fn(|| Some(sign_in_failures::clean(&store, 100_000).unwrap()))
-        .take_while(|count| *count > 0)
-        .sum();
+    let removed: u64 =
+        std::iter::from_fn(|| Some(sign_in_failures::clean(&store, 100_000).unwrap()))
+            .take_while(|count| *count > 0)
+            .sum();
     assert_eq!((removed, database.count("sign_in_failures")), (701, 1000));
     while sign_in_failures::clean(&store, 600).unwrap() > 0 {}
     assert!(database.count("sign_in_failures") <= 600);

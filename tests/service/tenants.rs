@@ -1,5 +1,6 @@
-//! Tenants and identity providers by name: whom a sign-in is for, what a session of another is worth, and that what was
-//! given within a tenant ends where the client no longer has it. The page and its form: `authorize_sign_in.rs`.
+//! Tenants and identity providers by name: whom a sign-in is for, what a session of another is
+//! worth, and that what was given within a tenant ends where the client no longer has it. The page
+//! and its form: `authorize_sign_in.rs`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,8 @@ const OFFLINE: &str = "openid profile offline_access";
 /// Two tenants; an alice in `acme`, another without a tenant.
 fn registered() -> Value {
     let mut registered = document();
-    registered["tenants"] = json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
+    registered["tenants"] =
+        json!([{"name": "acme", "display_name": "ACME Ltd"}, {"name": "globex"}]);
     let of_acme = json!({"username": "alice", "password": BOB_PASSWORD, "tenant": "acme"});
     registered["users"].as_array_mut().unwrap().push(of_acme);
     registered
@@ -30,13 +32,22 @@ fn asks_to_sign_in(page: &Answer) -> bool {
 fn signed_in_at(gatepost: &Gatepost, tenant: &str, password: &str) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[("acr_values", tenant)]));
-    assert!(sign_in(&mut browser, &page, "alice", password).query().contains_key("code"), "{tenant}");
+    assert!(
+        sign_in(&mut browser, &page, "alice", password)
+            .query()
+            .contains_key("code"),
+        "{tenant}"
+    );
     browser
 }
 
 fn silently(browser: &mut Browser, acr_values: &str) -> Result<String, String> {
-    let mut answer = browser.get(&path(&[("acr_values", acr_values), ("prompt", "none")])).query();
-    answer.remove("code").ok_or_else(|| answer.remove("error").unwrap())
+    let mut answer = browser
+        .get(&path(&[("acr_values", acr_values), ("prompt", "none")]))
+        .query();
+    answer
+        .remove("code")
+        .ok_or_else(|| answer.remove("error").unwrap())
 }
 
 #[test]
@@ -50,18 +61,33 @@ fn a_session_counts_for_its_own_tenant_alone() {
             if acr_values == own {
                 assert!(answer.is_ok(), "{own}");
             } else {
-                assert_eq!(answer, Err(String::from("login_required")), "{own} for {acr_values}");
-                assert!(asks_to_sign_in(&browser.visit(&path(&[("acr_values", acr_values)]))));
+                assert_eq!(
+                    answer,
+                    Err(String::from("login_required")),
+                    "{own} for {acr_values}"
+                );
+                assert!(asks_to_sign_in(
+                    &browser.visit(&path(&[("acr_values", acr_values)]))
+                ));
             }
         }
     }
     // The token says where, and who signs in elsewhere leaves the first session.
-    let code = code(&mut of_acme, &path(&[("acr_values", "tenant:acme 1"), ("scope", OFFLINE)]));
+    let code = code(
+        &mut of_acme,
+        &path(&[("acr_values", "tenant:acme 1"), ("scope", OFFLINE)]),
+    );
     let tokens = CONF1.redeem(&gatepost, &code).json();
-    assert_eq!(decode_jwt(tokens["id_token"].as_str().unwrap()).1["tenant"], "acme");
+    assert_eq!(
+        decode_jwt(tokens["id_token"].as_str().unwrap()).1["tenant"],
+        "acme"
+    );
     assert_eq!(decode_jwt(access(&tokens)).1["tenant"], "acme");
     let again = CONF1.refresh(&gatepost, refresh(&tokens)).json();
-    assert_eq!(decode_jwt(again["id_token"].as_str().unwrap()).1["tenant"], "acme");
+    assert_eq!(
+        decode_jwt(again["id_token"].as_str().unwrap()).1["tenant"],
+        "acme"
+    );
     let page = of_acme.visit(&path(&[]));
     assert!(asks_to_sign_in(&page) && !page.text().contains("ACME"));
     let answer = sign_in(&mut of_acme, &page, "alice", ALICE_PASSWORD);
@@ -69,7 +95,10 @@ fn a_session_counts_for_its_own_tenant_alone() {
     let subject = |tokens: &Value| decode_jwt(tokens["id_token"].as_str().unwrap()).1;
     assert_ne!(subject(&plain)["sub"], subject(&tokens)["sub"]);
     assert_eq!(subject(&plain).get("tenant"), None);
-    assert_eq!(silently(&mut of_acme, "tenant:acme"), Err(String::from("login_required")));
+    assert_eq!(
+        silently(&mut of_acme, "tenant:acme"),
+        Err(String::from("login_required"))
+    );
 }
 
 #[test]
@@ -94,15 +123,34 @@ fn what_was_given_within_a_tenant_ends_where_the_client_has_it_no_more() {
     let none = CONF1.refresh(&gatepost, refresh(&none)).json();
     // The only tenant: who has none belongs to the client no more.
     gatepost.apply(&of_tenant(json!(["acme"])));
-    assert_eq!(CONF1.refresh(&gatepost, refresh(&none)).json()["error"], "invalid_grant");
-    assert_eq!(CONF1.redeem(&gatepost, &none_code).json()["error"], "invalid_grant");
+    assert_eq!(
+        CONF1.refresh(&gatepost, refresh(&none)).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        CONF1.redeem(&gatepost, &none_code).json()["error"],
+        "invalid_grant"
+    );
     let acme = CONF1.refresh(&gatepost, refresh(&acme)).json();
     assert_eq!(userinfo(&gatepost, access(&acme)).status, 200);
     gatepost.apply(&of_tenant(json!(["globex"])));
-    assert_eq!(CONF1.refresh(&gatepost, refresh(&acme)).json()["error"], "invalid_grant");
-    assert_eq!(CONF1.redeem(&gatepost, &acme_code).json()["error"], "invalid_grant");
-    assert_eq!(silently(&mut of_acme, "tenant:acme"), Err(String::from("invalid_request")));
-    assert_eq!(silently(&mut of_acme, ""), Err(String::from("login_required")), "globex is the only one now");
+    assert_eq!(
+        CONF1.refresh(&gatepost, refresh(&acme)).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        CONF1.redeem(&gatepost, &acme_code).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        silently(&mut of_acme, "tenant:acme"),
+        Err(String::from("invalid_request"))
+    );
+    assert_eq!(
+        silently(&mut of_acme, ""),
+        Err(String::from("login_required")),
+        "globex is the only one now"
+    );
 }
 
 #[test]
@@ -124,16 +172,30 @@ fn a_session_of_another_provider_than_the_one_asked_for_is_none() {
         ("idp:nope idp:corp", Err("login_required")),
     ] {
         let answer = silently(&mut browser, acr_values);
-        assert_eq!(answer.map(drop), expected.map_err(String::from), "{acr_values}");
+        assert_eq!(
+            answer.map(drop),
+            expected.map_err(String::from),
+            "{acr_values}"
+        );
     }
-    gatepost.database.run("UPDATE sessions SET identity_provider = 'corp'");
+    gatepost
+        .database
+        .run("UPDATE sessions SET identity_provider = 'corp'");
     assert!(silently(&mut browser, "").is_ok() && silently(&mut browser, "idp:corp").is_ok());
-    assert_eq!(silently(&mut browser, "idp:local"), Err(String::from("login_required")));
+    assert_eq!(
+        silently(&mut browser, "idp:local"),
+        Err(String::from("login_required"))
+    );
     let page = browser.visit(&path(&[("acr_values", "idp:local")]));
     assert!(asks_to_sign_in(&page), "the password form alone");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(answer.query().contains_key("code"));
     // A provider that was switched off vouches for nobody any more.
-    gatepost.database.run("UPDATE sessions SET identity_provider = 'former'");
-    assert_eq!(silently(&mut browser, ""), Err(String::from("login_required")));
+    gatepost
+        .database
+        .run("UPDATE sessions SET identity_provider = 'former'");
+    assert_eq!(
+        silently(&mut browser, ""),
+        Err(String::from("login_required"))
+    );
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, changed, code, decide, issued, redeem, redeem_as, redeem_with,
-    signed_in, text, userinfo, with_clients,
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, changed, code, decide, issued, redeem,
+    redeem_as, redeem_with, signed_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::{Answer, Browser};
@@ -20,7 +20,12 @@ fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
 
 fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM grants WHERE {condition}");
-    gatepost.database.client().query_one(&sql, &[]).unwrap().get(0)
+    gatepost
+        .database
+        .client()
+        .query_one(&sql, &[])
+        .unwrap()
+        .get(0)
 }
 
 #[test]
@@ -39,23 +44,51 @@ fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usab
         (&[("code", &overlong_code)], "invalid_grant"),
         (&[("redirect_uri", LEFT_OUT)], "invalid_request"),
         (&[("redirect_uri", "")], "invalid_request"),
-        (&[("redirect_uri", RP1), ("redirect_uri", RP1)], "invalid_request"),
+        (
+            &[("redirect_uri", RP1), ("redirect_uri", RP1)],
+            "invalid_request",
+        ),
         (&[("redirect_uri", &overlong_uri)], "invalid_request"),
-        (&[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)], "invalid_request"),
-        (&[("scope", "openid"), ("scope", "openid")], "invalid_request"),
+        (
+            &[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)],
+            "invalid_request",
+        ),
+        (
+            &[("scope", "openid"), ("scope", "openid")],
+            "invalid_request",
+        ),
         (&[("grant_type", LEFT_OUT)], "invalid_request"),
         (&[("grant_type", "")], "invalid_request"),
         (&[("grant_type", &unregistered)], "invalid_request"),
-        (&[("grant_type", "authorization_code"), ("grant_type", "authorization_code")], "invalid_request"),
-        (&[("grant_type", "Authorization_code")], "unsupported_grant_type"),
+        (
+            &[
+                ("grant_type", "authorization_code"),
+                ("grant_type", "authorization_code"),
+            ],
+            "invalid_request",
+        ),
+        (
+            &[("grant_type", "Authorization_code")],
+            "unsupported_grant_type",
+        ),
         (&[("Code", &code), ("code", LEFT_OUT)], "invalid_request"),
     ];
     for (changes, error) in cases {
-        assert_refused(&redeem_with(&gatepost, "conf1", &code, changes), 400, error, &format!("{changes:?}"));
+        assert_refused(
+            &redeem_with(&gatepost, "conf1", &code, changes),
+            400,
+            error,
+            &format!("{changes:?}"),
+        );
     }
     assert_eq!(gatepost.database.count("grants"), 0);
     // Unknown parameters and a scope do no harm, repeated or not.
-    let answer = redeem_with(&gatepost, "conf1", &code, &[("scope", "nope"), ("x", "1"), ("x", "2")]);
+    let answer = redeem_with(
+        &gatepost,
+        "conf1",
+        &code,
+        &[("scope", "nope"), ("x", "1"), ("x", "2")],
+    );
     assert_eq!(text(&issued(&answer), "scope"), "openid profile");
 }
 
@@ -64,8 +97,12 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let (short, long, longer) = (&VERIFIER[..42], "a".repeat(129), "a".repeat(9_000));
-    let (plus, kelvin, line, nul) =
-        (format!("{VERIFIER}+"), VERIFIER.replace('c', "\u{212a}"), format!("{VERIFIER}\n"), format!("{VERIFIER} "));
+    let (plus, kelvin, line, nul) = (
+        format!("{VERIFIER}+"),
+        VERIFIER.replace('c', "\u{212a}"),
+        format!("{VERIFIER}\n"),
+        format!("{VERIFIER} "),
+    );
     let challenge = crate::support::flow::challenge();
     let cases: Vec<(&str, &str)> = vec![
         ("redirect_uri", "https://rp1.example/other?a=b"),
@@ -78,7 +115,10 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
         ("redirect_uri", RP2),
         ("code_verifier", LEFT_OUT),
         ("code_verifier", ""),
-        ("code_verifier", "another-code-verifier-of-more-than-43-characters"),
+        (
+            "code_verifier",
+            "another-code-verifier-of-more-than-43-characters",
+        ),
         ("code_verifier", &challenge),
         ("code_verifier", short),
         ("code_verifier", &long),
@@ -94,11 +134,24 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
         let answer = redeem_with(&gatepost, "conf1", &code, &[*case]);
         assert_refused(&answer, 400, "invalid_grant", &format!("{case:?}"));
         descriptions.push(answer.json()["error_description"].clone());
-        assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), index as i64 + 1, "{case:?}");
-        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", &format!("right after {case:?}"));
+        assert_eq!(
+            grants(&gatepost, "revoked_at IS NOT NULL"),
+            index as i64 + 1,
+            "{case:?}"
+        );
+        assert_refused(
+            &redeem(&gatepost, &code),
+            400,
+            "invalid_grant",
+            &format!("right after {case:?}"),
+        );
     }
     descriptions.dedup();
-    assert_eq!(descriptions.len(), 1, "one public text for all of them: {descriptions:?}");
+    assert_eq!(
+        descriptions.len(),
+        1,
+        "one public text for all of them: {descriptions:?}"
+    );
     assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
 }
 
@@ -109,9 +162,21 @@ fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
     for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
         let code = code(&mut browser, &path("conf1", &[]));
         let first = issued(&redeem(&gatepost, &code));
-        assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
-        assert_refused(&redeem_with(&gatepost, "conf1", &code, &[case]), 400, "invalid_grant", case.0);
-        assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401, "{case:?}");
+        assert_eq!(
+            userinfo(&gatepost, text(&first, "access_token")).status,
+            200
+        );
+        assert_refused(
+            &redeem_with(&gatepost, "conf1", &code, &[case]),
+            400,
+            "invalid_grant",
+            case.0,
+        );
+        assert_eq!(
+            userinfo(&gatepost, text(&first, "access_token")).status,
+            401,
+            "{case:?}"
+        );
     }
 }
 
@@ -120,7 +185,10 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
     let document = with_clients(document(), &[("plain", json!({"require_pkce": false}))]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let without = path("plain", &[("code_challenge", ""), ("code_challenge_method", "")]);
+    let without = path(
+        "plain",
+        &[("code_challenge", ""), ("code_challenge_method", "")],
+    );
     for verifier in [VERIFIER, ""] {
         let code = code(&mut browser, &without);
         assert_refused(
@@ -133,7 +201,12 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
         assert_refused(&answer, 400, "invalid_grant", "spent");
     }
     let fresh = code(&mut browser, &without);
-    issued(&redeem_with(&gatepost, "plain", &fresh, &[("code_verifier", LEFT_OUT)]));
+    issued(&redeem_with(
+        &gatepost,
+        "plain",
+        &fresh,
+        &[("code_verifier", LEFT_OUT)],
+    ));
     // Sent by choice, the challenge binds all the same.
     let bound = code(&mut browser, &path("plain", &[]));
     assert_refused(
@@ -160,28 +233,52 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
         "invalid_grant",
         "same redirect_uri, other client",
     );
-    let public = [("client_id", "pub1"), ("grant_type", "authorization_code"), ("code", &code)];
+    let public = [
+        ("client_id", "pub1"),
+        ("grant_type", "authorization_code"),
+        ("code", &code),
+    ];
     let answer = gatepost.post(
         "/connect/token",
         &[],
-        &[&public[..], &[("redirect_uri", RP1), ("code_verifier", VERIFIER)]].concat(),
+        &[
+            &public[..],
+            &[("redirect_uri", RP1), ("code_verifier", VERIFIER)],
+        ]
+        .concat(),
     );
     assert_refused(&answer, 400, "invalid_grant", "public client");
     assert_eq!(gatepost.database.count("grants"), 0);
     let first = issued(&redeem(&gatepost, &code));
     // Nor can a stranger end what it gave.
-    assert_refused(&redeem_with(&gatepost, "twin", &code, &[]), 400, "invalid_grant", "afterwards");
-    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+    assert_refused(
+        &redeem_with(&gatepost, "twin", &code, &[]),
+        400,
+        "invalid_grant",
+        "afterwards",
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&first, "access_token")).status,
+        200
+    );
 }
 
 #[test]
 fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
-    let document = with_clients(document(), &[("brief", json!({"authorization_code_lifetime": 3}))]);
+    let document = with_clients(
+        document(),
+        &[("brief", json!({"authorization_code_lifetime": 3}))],
+    );
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let late = code(&mut browser, &path("brief", &[]));
     sleep(Duration::from_millis(3_100));
-    assert_refused(&redeem_with(&gatepost, "brief", &late, &[]), 400, "invalid_grant", "expired");
+    assert_refused(
+        &redeem_with(&gatepost, "brief", &late, &[]),
+        400,
+        "invalid_grant",
+        "expired",
+    );
     assert_refused(
         &redeem_with(&gatepost, "brief", &late, &[("redirect_uri", RP2)]),
         400,
@@ -192,21 +289,47 @@ fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
     let prompt = code(&mut browser, &path("brief", &[]));
     let first = issued(&redeem_with(&gatepost, "brief", &prompt, &[]));
     sleep(Duration::from_millis(3_100));
-    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
-    assert_refused(&redeem_with(&gatepost, "brief", &prompt, &[]), 400, "invalid_grant", "replayed after expiry");
-    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
+    assert_eq!(
+        userinfo(&gatepost, text(&first, "access_token")).status,
+        200
+    );
+    assert_refused(
+        &redeem_with(&gatepost, "brief", &prompt, &[]),
+        400,
+        "invalid_grant",
+        "replayed after expiry",
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&first, "access_token")).status,
+        401
+    );
 }
 
 #[test]
 fn a_code_dies_with_what_it_stands_on() {
     let gatepost = Gatepost::start();
     let broken = [
-        ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
+        (
+            "UPDATE sessions SET ended_at = clock_timestamp()",
+            "UPDATE sessions SET ended_at = NULL",
+        ),
         ("DELETE FROM sessions", "SELECT 1"),
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
-        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
-        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
-        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
+        (
+            "UPDATE users SET epoch = epoch + 1",
+            "UPDATE users SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE clients SET epoch = epoch + 1",
+            "UPDATE clients SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE installation SET epoch = epoch + 1",
+            "UPDATE installation SET epoch = epoch - 1",
+        ),
     ];
     for (index, (end, mend)) in broken.into_iter().enumerate() {
         let mut browser = signed_in(&gatepost);
@@ -214,13 +337,29 @@ fn a_code_dies_with_what_it_stands_on() {
         gatepost.database.run(end);
         assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", end);
         gatepost.database.run(mend);
-        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", &format!("spent by: {end}"));
-        assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), index as i64 + 1, "{end}");
+        assert_refused(
+            &redeem(&gatepost, &code),
+            400,
+            "invalid_grant",
+            &format!("spent by: {end}"),
+        );
+        assert_eq!(
+            grants(&gatepost, "revoked_at IS NOT NULL"),
+            index as i64 + 1,
+            "{end}"
+        );
     }
     let mut browser = signed_in(&gatepost);
     let orphan = code(&mut browser, &path("conf1", &[]));
-    gatepost.database.run("DELETE FROM users WHERE username = 'alice'");
-    assert_refused(&redeem(&gatepost, &orphan), 400, "invalid_grant", "user removed");
+    gatepost
+        .database
+        .run("DELETE FROM users WHERE username = 'alice'");
+    assert_refused(
+        &redeem(&gatepost, &orphan),
+        400,
+        "invalid_grant",
+        "user removed",
+    );
     assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
 }
 
@@ -229,7 +368,9 @@ fn a_withdrawn_consent_takes_the_code_in_flight_along() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let code = consented(&mut browser);
-    gatepost.database.run("UPDATE consents SET epoch = epoch + 1");
+    gatepost
+        .database
+        .run("UPDATE consents SET epoch = epoch + 1");
     let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &code);
     assert_refused(&answer, 400, "invalid_grant", "consent withdrawn");
     assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), 1);
@@ -237,7 +378,10 @@ fn a_withdrawn_consent_takes_the_code_in_flight_along() {
 
 fn consented(browser: &mut Browser) -> String {
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
-    decide(browser, &page, "allow", &["profile"], true).query().remove("code").unwrap()
+    decide(browser, &page, "allow", &["profile"], true)
+        .query()
+        .remove("code")
+        .unwrap()
 }
 
 #[test]
@@ -245,8 +389,11 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let asked = path("conf1", &[("scope", "openid profile orders.read")]);
-    let (narrowed, ungranted, disabled) =
-        (code(&mut browser, &asked), code(&mut browser, &asked), code(&mut browser, &asked));
+    let (narrowed, ungranted, disabled) = (
+        code(&mut browser, &asked),
+        code(&mut browser, &asked),
+        code(&mut browser, &asked),
+    );
     let with = |changes: Value| {
         let mut changed = document();
         for (name, value) in changes.as_object().unwrap() {
@@ -255,11 +402,26 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
         gatepost.apply(&changed);
     };
     with(json!({"scope": "openid profile"}));
-    assert_refused(&redeem(&gatepost, &narrowed), 400, "invalid_grant", "scope taken away");
+    assert_refused(
+        &redeem(&gatepost, &narrowed),
+        400,
+        "invalid_grant",
+        "scope taken away",
+    );
     with(json!({"grant_types": ["client_credentials"], "response_types": []}));
-    assert_refused(&redeem(&gatepost, &ungranted), 400, "unauthorized_client", "grant type taken away");
+    assert_refused(
+        &redeem(&gatepost, &ungranted),
+        400,
+        "unauthorized_client",
+        "grant type taken away",
+    );
     with(json!({"enabled": false}));
-    assert_refused(&redeem(&gatepost, &disabled), 401, "invalid_client", "client disabled");
+    assert_refused(
+        &redeem(&gatepost, &disabled),
+        401,
+        "invalid_client",
+        "client disabled",
+    );
     gatepost.apply(&document());
     assert_refused(&redeem(&gatepost, &narrowed), 400, "invalid_grant", "spent");
 }
@@ -268,26 +430,46 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
 fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
     let mut gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let (used, held) = (code(&mut browser, &path("conf1", &[])), code(&mut browser, &path("conf1", &[])));
+    let (used, held) = (
+        code(&mut browser, &path("conf1", &[])),
+        code(&mut browser, &path("conf1", &[])),
+    );
     let first = issued(&redeem(&gatepost, &used));
     gatepost.stop();
     gatepost.serve();
-    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
-    assert_refused(&redeem(&gatepost, &used), 400, "invalid_grant", "redeemed before");
-    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
+    assert_eq!(
+        userinfo(&gatepost, text(&first, "access_token")).status,
+        200
+    );
+    assert_refused(
+        &redeem(&gatepost, &used),
+        400,
+        "invalid_grant",
+        "redeemed before",
+    );
+    assert_eq!(
+        userinfo(&gatepost, text(&first, "access_token")).status,
+        401
+    );
     issued(&redeem(&gatepost, &held));
 }
 
 #[test]
 fn one_kind_of_handle_is_never_taken_for_another() {
-    let document = with_clients(document(), &[("byref", json!({"access_token_type": "reference"}))]);
+    let document = with_clients(
+        document(),
+        &[("byref", json!({"access_token_type": "reference"}))],
+    );
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let first = code(&mut browser, &path("byref", &[]));
     let tokens_by_reference = issued(&redeem_with(&gatepost, "byref", &first, &[]));
     let second = code(&mut browser, &path("conf1", &[]));
     let jwts = issued(&redeem(&gatepost, &second));
-    let (reference, jwt) = (text(&tokens_by_reference, "access_token"), text(&jwts, "access_token"));
+    let (reference, jwt) = (
+        text(&tokens_by_reference, "access_token"),
+        text(&jwts, "access_token"),
+    );
     assert!(reference.starts_with("gpa_"));
     let fresh = code(&mut browser, &path("byref", &[]));
     let sealed = fresh.trim_start_matches("gpc_");
@@ -310,10 +492,21 @@ fn one_kind_of_handle_is_never_taken_for_another() {
     ];
     let others = [reference, jwt, text(&jwts, "id_token")];
     for wrong in others.into_iter().chain(renamed.iter().map(String::as_str)) {
-        assert_refused(&redeem_with(&gatepost, "byref", wrong, &[]), 400, "invalid_grant", wrong);
+        assert_refused(
+            &redeem_with(&gatepost, "byref", wrong, &[]),
+            400,
+            "invalid_grant",
+            wrong,
+        );
     }
     let as_token = format!("gpa_{sealed}");
-    for wrong in [fresh.as_str(), &as_token, text(&jwts, "id_token"), &format!("{reference}A"), &renamed[0]] {
+    for wrong in [
+        fresh.as_str(),
+        &as_token,
+        text(&jwts, "id_token"),
+        &format!("{reference}A"),
+        &renamed[0],
+    ] {
         let answer = userinfo(&gatepost, wrong);
         assert_refused(&answer, 401, "invalid_token", wrong);
     }
@@ -330,21 +523,32 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
         let gate = Arc::new(Barrier::new(CLIENTS));
         let redeemers: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let (gatepost, gate, code) = (Arc::clone(&gatepost), Arc::clone(&gate), code.clone());
+                let (gatepost, gate, code) =
+                    (Arc::clone(&gatepost), Arc::clone(&gate), code.clone());
                 thread::spawn(move || {
                     gate.wait();
                     until_served(|| redeem(&gatepost, &code))
                 })
             })
             .collect();
-        let answers: Vec<Answer> = redeemers.into_iter().map(|redeemer| redeemer.join().unwrap()).collect();
-        let issued: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+        let answers: Vec<Answer> = redeemers
+            .into_iter()
+            .map(|redeemer| redeemer.join().unwrap())
+            .collect();
+        let issued: Vec<&Answer> = answers
+            .iter()
+            .filter(|answer| answer.status == 200)
+            .collect();
         assert_eq!(issued.len(), 1, "round {round}");
         for refused in answers.iter().filter(|answer| answer.status != 200) {
             assert_refused(refused, 400, "invalid_grant", &format!("round {round}"));
         }
         assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0, "round {round}");
-        assert_eq!(userinfo(&gatepost, text(&issued[0].json(), "access_token")).status, 401, "round {round}");
+        assert_eq!(
+            userinfo(&gatepost, text(&issued[0].json(), "access_token")).status,
+            401,
+            "round {round}"
+        );
     }
     assert_eq!(gatepost.database.count("grants"), 100);
 }
@@ -353,7 +557,12 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
 fn a_public_client_redeems_by_its_name_and_verifier_alone() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let fresh = |browser: &mut Browser| code(browser, &authorize_path("pub1", RPS, &[("scope", "openid")]));
+    let fresh = |browser: &mut Browser| {
+        code(
+            browser,
+            &authorize_path("pub1", RPS, &[("scope", "openid")]),
+        )
+    };
     let usual = |code: &str, changes: &[(&str, &str)]| {
         let form = [
             ("grant_type", "authorization_code"),
@@ -365,12 +574,32 @@ fn a_public_client_redeems_by_its_name_and_verifier_alone() {
         gatepost.post("/connect/token", &[], &changed(&form, changes))
     };
     let code = fresh(&mut browser);
-    assert_refused(&usual(&code, &[("client_id", LEFT_OUT)]), 400, "invalid_client", "nobody");
-    assert_refused(&usual(&code, &[("client_id", "conf1")]), 400, "invalid_client", "a confidential name");
-    assert_refused(&usual(&code, &[("client_secret", "x")]), 400, "invalid_client", "a secret");
+    assert_refused(
+        &usual(&code, &[("client_id", LEFT_OUT)]),
+        400,
+        "invalid_client",
+        "nobody",
+    );
+    assert_refused(
+        &usual(&code, &[("client_id", "conf1")]),
+        400,
+        "invalid_client",
+        "a confidential name",
+    );
+    assert_refused(
+        &usual(&code, &[("client_secret", "x")]),
+        400,
+        "invalid_client",
+        "a secret",
+    );
     issued(&usual(&code, &[]));
     let code = fresh(&mut browser);
-    assert_refused(&usual(&code, &[("code_verifier", LEFT_OUT)]), 400, "invalid_grant", "no verifier");
+    assert_refused(
+        &usual(&code, &[("code_verifier", LEFT_OUT)]),
+        400,
+        "invalid_grant",
+        "no verifier",
+    );
     assert_refused(&usual(&code, &[]), 400, "invalid_grant", "spent");
 }
 
@@ -381,9 +610,17 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
     let mut browser = signed_in(&gatepost);
     let (shortest, longest) = ("v".repeat(43), "-._~".repeat(32));
     for verifier in [VERIFIER, &shortest, &longest] {
-        let asked = path("old", &[("code_challenge", verifier), ("code_challenge_method", "")]);
+        let asked = path(
+            "old",
+            &[("code_challenge", verifier), ("code_challenge_method", "")],
+        );
         let right = code(&mut browser, &asked);
-        issued(&redeem_with(&gatepost, "old", &right, &[("code_verifier", verifier)]));
+        issued(&redeem_with(
+            &gatepost,
+            "old",
+            &right,
+            &[("code_verifier", verifier)],
+        ));
         let wrong = code(&mut browser, &asked);
         let other = format!("{}x", &verifier[..42]);
         assert_refused(
@@ -395,8 +632,22 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
     }
     // The challenge of one method is not the verifier of the other.
     let hashed = crate::support::flow::challenge();
-    let plain = code(&mut browser, &path("old", &[("code_challenge", &hashed), ("code_challenge_method", "plain")]));
-    assert_refused(&redeem_with(&gatepost, "old", &plain, &[]), 400, "invalid_grant", "the text behind the hash");
+    let plain = code(
+        &mut browser,
+        &path(
+            "old",
+            &[
+                ("code_challenge", &hashed),
+                ("code_challenge_method", "plain"),
+            ],
+        ),
+    );
+    assert_refused(
+        &redeem_with(&gatepost, "old", &plain, &[]),
+        400,
+        "invalid_grant",
+        "the text behind the hash",
+    );
     let s256 = code(&mut browser, &path("old", &[]));
     let answer = redeem_with(&gatepost, "old", &s256, &[("code_verifier", &hashed)]);
     assert_refused(&answer, 400, "invalid_grant", "the hash itself");
@@ -411,9 +662,18 @@ fn verifiers_of_43_and_128_characters_pass() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     for verifier in ["v".repeat(43), "-._~".repeat(32)] {
-        let challenge = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-        let code = code(&mut browser, &path("conf1", &[("code_challenge", &challenge)]));
-        issued(&redeem_with(&gatepost, "conf1", &code, &[("code_verifier", &verifier)]));
+        let challenge =
+            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        let code = code(
+            &mut browser,
+            &path("conf1", &[("code_challenge", &challenge)]),
+        );
+        issued(&redeem_with(
+            &gatepost,
+            "conf1",
+            &code,
+            &[("code_verifier", &verifier)],
+        ));
     }
 }
 
@@ -423,7 +683,15 @@ fn a_replay_revokes_whatever_else_is_wrong_with_it() {
     let mut browser = signed_in(&gatepost);
     let used = code(&mut browser, &path("conf1", &[]));
     let tokens = issued(&redeem(&gatepost, &used));
-    let again = redeem_with(&gatepost, "conf1", &used, &[("resource", "https://nobody.example")]);
+    let again = redeem_with(
+        &gatepost,
+        "conf1",
+        &used,
+        &[("resource", "https://nobody.example")],
+    );
     assert_refused(&again, 400, "invalid_target", "a foreign resource");
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        401
+    );
 }

@@ -1,4 +1,5 @@
-//! `grant_type=client_credentials`: a confidential client speaks for itself, and nothing is written for it.
+//! `grant_type=client_credentials`: a confidential client speaks for itself, and nothing is written
+//! for it.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,11 @@ use crate::support::jwt::verified;
 fn ask_as(gatepost: &Gatepost, client_id: &str, secret: &str, form: &[(&str, &str)]) -> Answer {
     let authorization = basic(client_id, secret);
     let form = [&[("grant_type", "client_credentials")], form].concat();
-    gatepost.post("/connect/token", &[("Authorization", &authorization)], &form)
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    )
 }
 
 fn ask(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
@@ -30,24 +35,66 @@ fn a_client_gets_an_access_token_and_nothing_else() {
     let answer = ask(&gatepost, "conf1", &[]);
     let token = token(&answer);
     let response = answer.json();
-    assert_eq!(names(&response), ["access_token", "expires_in", "scope", "token_type"]);
-    assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
-    assert_eq!((&response["token_type"], &response["expires_in"]), (&json!("Bearer"), &json!(3600)));
-    assert_eq!(response["scope"], "orders.read orders.write stock.read", "all resource scopes, no identity scope");
+    assert_eq!(
+        names(&response),
+        ["access_token", "expires_in", "scope", "token_type"]
+    );
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("pragma")),
+        (Some("no-store"), Some("no-cache"))
+    );
+    assert_eq!(
+        (&response["token_type"], &response["expires_in"]),
+        (&json!("Bearer"), &json!(3600))
+    );
+    assert_eq!(
+        response["scope"], "orders.read orders.write stock.read",
+        "all resource scopes, no identity scope"
+    );
     let (header, claims) = verified(&gatepost, &token);
-    assert_eq!((&header["typ"], &header["alg"]), (&json!("at+jwt"), &json!("RS256")));
-    assert_eq!(names(&claims), ["aud", "client_id", "exp", "iat", "iss", "jti", "nbf", "scope", "sub"]);
+    assert_eq!(
+        (&header["typ"], &header["alg"]),
+        (&json!("at+jwt"), &json!("RS256"))
+    );
+    assert_eq!(
+        names(&claims),
+        [
+            "aud",
+            "client_id",
+            "exp",
+            "iat",
+            "iss",
+            "jti",
+            "nbf",
+            "scope",
+            "sub"
+        ]
+    );
     assert_eq!(claims["sub"], "conf1", "RFC 9068 §2.2");
-    assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
-    assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
+    assert_eq!(
+        claims["aud"],
+        json!(["https://orders.example", "https://stock.example"])
+    );
+    assert_eq!(
+        (&claims["client_id"], &claims["scope"]),
+        (&json!("conf1"), &response["scope"])
+    );
     // There is nobody to tell anything about.
-    assert_refused(&userinfo(&gatepost, &token), 403, "insufficient_scope", "userinfo");
+    assert_refused(
+        &userinfo(&gatepost, &token),
+        403,
+        "insufficient_scope",
+        "userinfo",
+    );
 }
 
 #[test]
 fn a_scope_narrows_and_a_wrong_one_is_refused() {
     let with = [
-        ("speechless", json!({"scope": "openid profile", "grant_types": ["authorization_code", "client_credentials"]})),
+        (
+            "speechless",
+            json!({"scope": "openid profile", "grant_types": ["authorization_code", "client_credentials"]}),
+        ),
         (
             "reader",
             json!({"scope": "orders.read offline_access openid",
@@ -66,7 +113,10 @@ fn a_scope_narrows_and_a_wrong_one_is_refused() {
         assert_eq!(answer.json()["scope"], granted, "{asked}");
     }
     let many = "orders.read ".repeat(160);
-    let unknown = (0..300).map(|number| format!("s{number}")).collect::<Vec<_>>().join(" ");
+    let unknown = (0..300)
+        .map(|number| format!("s{number}"))
+        .collect::<Vec<_>>()
+        .join(" ");
     for scope in [
         "nope",
         "orders.read nope",
@@ -86,20 +136,53 @@ fn a_scope_narrows_and_a_wrong_one_is_refused() {
         " ",
         &unknown,
     ] {
-        assert_refused(&ask(&gatepost, "conf1", &[("scope", scope)]), 400, "invalid_scope", scope);
+        assert_refused(
+            &ask(&gatepost, "conf1", &[("scope", scope)]),
+            400,
+            "invalid_scope",
+            scope,
+        );
     }
-    assert_eq!(ask(&gatepost, "conf1", &[("scope", many.trim_end())]).json()["scope"], "orders.read");
+    assert_eq!(
+        ask(&gatepost, "conf1", &[("scope", many.trim_end())]).json()["scope"],
+        "orders.read"
+    );
     let overlong = "a".repeat(2_001);
-    assert_refused(&ask(&gatepost, "conf1", &[("scope", &overlong)]), 400, "invalid_request", "overlong");
+    assert_refused(
+        &ask(&gatepost, "conf1", &[("scope", &overlong)]),
+        400,
+        "invalid_request",
+        "overlong",
+    );
     let twice = [("scope", "orders.read"), ("scope", "orders.read")];
-    assert_refused(&ask(&gatepost, "conf1", &twice), 400, "invalid_request", "repeated");
+    assert_refused(
+        &ask(&gatepost, "conf1", &twice),
+        400,
+        "invalid_request",
+        "repeated",
+    );
     // Registered, but not to this client; and a client that has nothing this grant may carry.
-    assert_refused(&ask(&gatepost, "reader", &[("scope", "stock.read")]), 400, "invalid_scope", "not its own");
+    assert_refused(
+        &ask(&gatepost, "reader", &[("scope", "stock.read")]),
+        400,
+        "invalid_scope",
+        "not its own",
+    );
     for scope in ["offline_access", "openid", "orders.read openid"] {
-        assert_refused(&ask(&gatepost, "reader", &[("scope", scope)]), 400, "invalid_scope", scope);
+        assert_refused(
+            &ask(&gatepost, "reader", &[("scope", scope)]),
+            400,
+            "invalid_scope",
+            scope,
+        );
     }
     assert_eq!(ask(&gatepost, "reader", &[]).json()["scope"], "orders.read");
-    assert_refused(&ask(&gatepost, "speechless", &[]), 400, "invalid_scope", "nothing left");
+    assert_refused(
+        &ask(&gatepost, "speechless", &[]),
+        400,
+        "invalid_scope",
+        "nothing left",
+    );
 }
 
 #[test]
@@ -108,8 +191,16 @@ fn only_confidential_clients_that_registered_the_grant_may_use_it() {
     let answer = ask_as(&gatepost, "conf2", CONF2_SECRET, &[]);
     assert_refused(&answer, 400, "unauthorized_client", "not registered");
     for client_id in ["pub1", "native"] {
-        let form = [("grant_type", "client_credentials"), ("client_id", client_id)];
-        assert_refused(&gatepost.post("/connect/token", &[], &form), 400, "unauthorized_client", client_id);
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", client_id),
+        ];
+        assert_refused(
+            &gatepost.post("/connect/token", &[], &form),
+            400,
+            "unauthorized_client",
+            client_id,
+        );
     }
     let output = gatepost.run(
         &["apply", "-"],
@@ -117,19 +208,37 @@ fn only_confidential_clients_that_registered_the_grant_may_use_it() {
                              "grant_types": ["client_credentials"], "scope": "orders.read"}]})
         .to_string(),
     );
-    assert!(!output.status.success(), "a public client cannot be registered for it");
+    assert!(
+        !output.status.success(),
+        "a public client cannot be registered for it"
+    );
 }
 
 #[test]
 fn a_reference_token_is_a_handle_of_its_own() {
     let gatepost = Gatepost::start();
-    let (first, second) = (token(&ask(&gatepost, "service", &[])), token(&ask(&gatepost, "service", &[])));
+    let (first, second) = (
+        token(&ask(&gatepost, "service", &[])),
+        token(&ask(&gatepost, "service", &[])),
+    );
     assert!(first.starts_with("gpa_") && first.len() > 60, "{first}");
     assert_ne!(first, second);
-    assert_refused(&userinfo(&gatepost, &first), 403, "insufficient_scope", "userinfo");
+    assert_refused(
+        &userinfo(&gatepost, &first),
+        403,
+        "insufficient_scope",
+        "userinfo",
+    );
     // Its client going away ends it.
-    gatepost.database.run("UPDATE clients SET enabled = false WHERE client_id = 'service'");
-    assert_refused(&userinfo(&gatepost, &first), 401, "invalid_token", "disabled client");
+    gatepost
+        .database
+        .run("UPDATE clients SET enabled = false WHERE client_id = 'service'");
+    assert_refused(
+        &userinfo(&gatepost, &first),
+        401,
+        "invalid_token",
+        "disabled client",
+    );
 }
 
 #[test]
@@ -137,25 +246,56 @@ fn a_clients_token_is_never_the_token_of_a_user_of_that_name() {
     let document = with_clients(
         document(),
         &[
-            ("alter-ego", json!({"claims": {"department": "it", "role": "batch"}})),
+            (
+                "alter-ego",
+                json!({"claims": {"department": "it", "role": "batch"}}),
+            ),
             ("brief", json!({"access_token_lifetime": 30})),
         ],
     );
     let gatepost = Gatepost::start_with(&document, &[]);
     // Nothing of ours lets a user have that name.
-    gatepost.database.run("UPDATE users SET sub = 'alter-ego' WHERE username = 'bob'");
+    gatepost
+        .database
+        .run("UPDATE users SET sub = 'alter-ego' WHERE username = 'bob'");
     let own = token(&ask(&gatepost, "alter-ego", &[]));
     let (_, claims) = verified(&gatepost, &own);
     assert_eq!(
         names(&claims),
-        ["aud", "client_id", "department", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sub"]
+        [
+            "aud",
+            "client_id",
+            "department",
+            "exp",
+            "iat",
+            "iss",
+            "jti",
+            "nbf",
+            "role",
+            "scope",
+            "sub"
+        ]
     );
-    assert_eq!((&claims["sub"], &claims["role"]), (&json!("alter-ego"), &json!(["batch"])));
-    assert_refused(&userinfo(&gatepost, &own), 403, "insufficient_scope", "the user of that name is somebody else");
+    assert_eq!(
+        (&claims["sub"], &claims["role"]),
+        (&json!("alter-ego"), &json!(["batch"]))
+    );
+    assert_refused(
+        &userinfo(&gatepost, &own),
+        403,
+        "insufficient_scope",
+        "the user of that name is somebody else",
+    );
     let answer = ask(&gatepost, "brief", &[]);
     let (_, claims) = verified(&gatepost, &token(&answer));
-    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 30);
-    assert_eq!((&answer.json()["expires_in"], claims.get("sub")), (&json!(30), Some(&json!("brief"))));
+    assert_eq!(
+        claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
+        30
+    );
+    assert_eq!(
+        (&answer.json()["expires_in"], claims.get("sub")),
+        (&json!(30), Some(&json!("brief")))
+    );
 }
 
 #[test]
@@ -164,7 +304,10 @@ fn a_resource_narrows_the_token() {
     let gatepost = Gatepost::start();
     let answer = ask(&gatepost, "conf1", &[("resource", STOCK)]);
     let (_, claims) = verified(&gatepost, &token(&answer));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(STOCK), &json!("stock.read")));
+    assert_eq!(
+        (&claims["aud"], &claims["scope"]),
+        (&json!(STOCK), &json!("stock.read"))
+    );
     assert_eq!(answer.json()["scope"], "stock.read");
     for (scope, resource) in [
         ("orders.read", STOCK),
@@ -173,12 +316,26 @@ fn a_resource_narrows_the_token() {
         ("stock.read", "https://stock.example/"),
         ("stock.read", "HTTPS://stock.example"),
     ] {
-        let answer = ask(&gatepost, "conf1", &[("scope", scope), ("resource", resource)]);
+        let answer = ask(
+            &gatepost,
+            "conf1",
+            &[("scope", scope), ("resource", resource)],
+        );
         assert_refused(&answer, 400, "invalid_target", resource);
     }
     let overlong = format!("https://{}.example", "a".repeat(2_000));
-    assert_refused(&ask(&gatepost, "conf1", &[("resource", &overlong)]), 400, "invalid_request", "overlong");
-    assert_refused(&ask(&gatepost, "conf1", &[("resource", STOCK); 11]), 400, "invalid_request", "eleven");
+    assert_refused(
+        &ask(&gatepost, "conf1", &[("resource", &overlong)]),
+        400,
+        "invalid_request",
+        "overlong",
+    );
+    assert_refused(
+        &ask(&gatepost, "conf1", &[("resource", STOCK); 11]),
+        400,
+        "invalid_request",
+        "eleven",
+    );
 }
 
 #[test]
@@ -186,7 +343,8 @@ fn nothing_is_written_to_the_database() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    // Counts every row that is written, rolled back or not; expired sign-in failures are swept by the clock.
+    // Counts every row that is written, rolled back or not; expired sign-in failures are swept by
+    // the clock.
     gatepost.database.run(
         "CREATE SEQUENCE writes;
          CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''writes''); RETURN NULL; END';
@@ -200,20 +358,39 @@ fn nothing_is_written_to_the_database() {
     );
     let writes = || -> i64 {
         let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM writes";
-        gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
+        gatepost
+            .database
+            .client()
+            .query_one(sql, &[])
+            .unwrap()
+            .get(0)
     };
     for _ in 0..20 {
         token(&ask(&gatepost, "conf1", &[]));
         token(&ask(&gatepost, "service", &[]));
-        assert_refused(&ask(&gatepost, "conf1", &[("scope", "nope")]), 400, "invalid_scope", "refused");
+        assert_refused(
+            &ask(&gatepost, "conf1", &[("scope", "nope")]),
+            400,
+            "invalid_scope",
+            "refused",
+        );
     }
     assert_eq!(writes(), 0);
     assert_eq!(redeem(&gatepost, &code).status, 200);
-    assert_ne!(writes(), 0, "a redemption is counted, so the count is to be believed");
+    assert_ne!(
+        writes(),
+        0,
+        "a redemption is counted, so the count is to be believed"
+    );
     // Wrong secrets are for the audit log: ten of a minute, behind a row that opens the chain.
     let before = writes();
     for _ in 0..20 {
-        assert_refused(&ask_as(&gatepost, "service", "wrong", &[]), 401, "invalid_client", "wrong secret");
+        assert_refused(
+            &ask_as(&gatepost, "service", "wrong", &[]),
+            401,
+            "invalid_client",
+            "wrong secret",
+        );
     }
     assert!(writes() - before <= 22, "at most two minutes' worth");
 }
@@ -228,21 +405,45 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
         let token = token(&ask(&gatepost, client_id, &[]));
         (
             token.clone(),
-            gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", &token)]).json(),
+            gatepost
+                .post(
+                    "/connect/introspect",
+                    &[("Authorization", &authorization)],
+                    &[("token", &token)],
+                )
+                .json(),
         )
     };
     // A JWT, a reference token, and one of a client that wants none.
-    for (client_id, subject) in [("conf1", Some("conf1")), ("service", Some("service")), ("unnamed", None)] {
+    for (client_id, subject) in [
+        ("conf1", Some("conf1")),
+        ("service", Some("service")),
+        ("unnamed", None),
+    ] {
         let (token, told) = introspected(client_id);
         assert_eq!(
-            (told["active"].as_bool(), told.get("sub").and_then(Value::as_str)),
+            (
+                told["active"].as_bool(),
+                told.get("sub").and_then(Value::as_str)
+            ),
             (Some(true), subject),
             "{told}"
         );
         if client_id != "service" {
-            assert_eq!(verified(&gatepost, &token).1.get("sub").and_then(Value::as_str), subject);
+            assert_eq!(
+                verified(&gatepost, &token)
+                    .1
+                    .get("sub")
+                    .and_then(Value::as_str),
+                subject
+            );
         }
-        assert_refused(&userinfo(&gatepost, &token), 403, "insufficient_scope", client_id);
+        assert_refused(
+            &userinfo(&gatepost, &token),
+            403,
+            "insufficient_scope",
+            client_id,
+        );
     }
     // Neither by a document, nor by hand, nor the other way round.
     let refused = |arguments: &[&str], input: &str| {
@@ -251,9 +452,14 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
         String::from_utf8(output.stderr).unwrap()
     };
     let user = |sub: &str| json!({"users": [{"username": "dora", "sub": sub}]}).to_string();
-    assert!(refused(&["apply", "-"], &user("service")).contains("users[0].sub: is the client_id of a client"));
+    assert!(
+        refused(&["apply", "-"], &user("service"))
+            .contains("users[0].sub: is the client_id of a client")
+    );
     let added = ["user", "add", "dora", "--no-password", "--sub"];
-    assert!(refused(&[&added[..], &["service"]].concat(), "").contains("is the client_id of a client"));
+    assert!(
+        refused(&[&added[..], &["service"]].concat(), "").contains("is the client_id of a client")
+    );
     gatepost.run_well(&[&added[..], &["dora-subject"]].concat(), "");
     let client = with_clients(document(), &[("dora-subject", json!({}))]).to_string();
     let taken = "clients[5].client_id: is the sub of a user, or once was";
@@ -266,27 +472,48 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
 fn clients_beyond_the_size_of_the_cache_are_served_and_all_follow_an_apply() {
     let names: Vec<String> = (0..700).map(|number| format!("many-{number}")).collect();
     let registered = |changes: Value| {
-        let clients: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), changes.clone())).collect();
+        let clients: Vec<(&str, Value)> = names
+            .iter()
+            .map(|name| (name.as_str(), changes.clone()))
+            .collect();
         with_clients(document(), &clients)
     };
     let address = free_address();
-    let settings = [("GATEPOST_CLIENT_CACHE_MIB", "1"), ("GATEPOST_ADMIN_LISTEN", &address)];
+    let settings = [
+        ("GATEPOST_CLIENT_CACHE_MIB", "1"),
+        ("GATEPOST_ADMIN_LISTEN", &address),
+    ];
     let gatepost = Gatepost::start_with(&registered(json!({})), &settings);
     let scopes = |name: &String| ask(&gatepost, name, &[]).json()["scope"].clone();
-    // The first ones are asked for all the time, and so are old and held; most of the others came and went.
+    // The first ones are asked for all the time, and so are old and held; most of the others came
+    // and went.
     for (number, name) in names.iter().enumerate() {
         for name in [&names[number % 10], name] {
-            assert_eq!(scopes(name), "orders.read orders.write stock.read", "{name}");
+            assert_eq!(
+                scopes(name),
+                "orders.read orders.write stock.read",
+                "{name}"
+            );
         }
     }
     let (_, metrics) = ask_alone(&address, "GET /metrics");
-    let cached = metrics.lines().find_map(|line| line.strip_prefix("gatepost_registry_clients_cached "));
-    assert!((100..600).contains(&cached.unwrap().parse().unwrap()), "{cached:?} clients in 1 MiB");
+    let cached = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("gatepost_registry_clients_cached "));
+    assert!(
+        (100..600).contains(&cached.unwrap().parse().unwrap()),
+        "{cached:?} clients in 1 MiB"
+    );
     gatepost.apply(&registered(json!({"scope": "openid orders.read"})));
     for name in &names {
         assert_eq!(scopes(name), "orders.read", "{name}");
     }
     gatepost.run_well(&["client", "remove", "many-0"], "");
     gatepost.settle();
-    assert_refused(&ask(&gatepost, "many-0", &[]), 401, "invalid_client", "removed");
+    assert_refused(
+        &ask(&gatepost, "many-0", &[]),
+        401,
+        "invalid_client",
+        "removed",
+    );
 }

@@ -11,10 +11,20 @@ const ORIGIN: &str = "https://rp1.example";
 
 /// A right request: `conf1` asks for a token of its own.
 fn right() -> Vec<(&'static str, &'static str)> {
-    vec![("grant_type", "client_credentials"), ("client_id", "conf1"), ("client_secret", CONF1_SECRET)]
+    vec![
+        ("grant_type", "client_credentials"),
+        ("client_id", "conf1"),
+        ("client_secret", CONF1_SECRET),
+    ]
 }
 
-fn send(gatepost: &Gatepost, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+fn send(
+    gatepost: &Gatepost,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
     gatepost.connect().send(method, path, headers, body)
 }
 
@@ -34,9 +44,17 @@ fn only_a_form_is_a_token_request() {
         (Some("application/x-www-form-urlencodedx"), &form),
         (Some("x; application/x-www-form-urlencoded"), &form),
     ] {
-        let headers: Vec<(&str, &str)> = content_type.iter().map(|value| ("Content-Type", *value)).collect();
+        let headers: Vec<(&str, &str)> = content_type
+            .iter()
+            .map(|value| ("Content-Type", *value))
+            .collect();
         let answer = send(&gatepost, "POST", TOKEN, &headers, body.as_bytes());
-        assert_refused(&answer, 400, "invalid_request", &format!("{content_type:?}"));
+        assert_refused(
+            &answer,
+            400,
+            "invalid_request",
+            &format!("{content_type:?}"),
+        );
     }
     for content_type in [
         "application/x-www-form-urlencoded",
@@ -44,7 +62,13 @@ fn only_a_form_is_a_token_request() {
         "application/x-www-form-urlencoded;charset=iso-8859-1",
         "APPLICATION/X-WWW-FORM-URLENCODED",
     ] {
-        let answer = send(&gatepost, "POST", TOKEN, &[("Content-Type", content_type)], form.as_bytes());
+        let answer = send(
+            &gatepost,
+            "POST",
+            TOKEN,
+            &[("Content-Type", content_type)],
+            form.as_bytes(),
+        );
         assert_eq!(answer.status, 200, "{content_type}: {}", answer.text());
     }
 }
@@ -52,33 +76,102 @@ fn only_a_form_is_a_token_request() {
 #[test]
 fn parameters_stand_in_the_body_once() {
     let gatepost = Gatepost::start();
-    let names =
-        ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope", "resource"];
+    let names = [
+        "grant_type",
+        "client_id",
+        "client_secret",
+        "code",
+        "redirect_uri",
+        "code_verifier",
+        "scope",
+        "resource",
+    ];
     for name in names {
         let path = format!("{TOKEN}?{name}=x");
-        assert_refused(&gatepost.post(&path, &[], &right()), 400, "invalid_request", &path);
-        assert_refused(&gatepost.post(&format!("{TOKEN}?{name}"), &[], &right()), 400, "invalid_request", name);
+        assert_refused(
+            &gatepost.post(&path, &[], &right()),
+            400,
+            "invalid_request",
+            &path,
+        );
+        assert_refused(
+            &gatepost.post(&format!("{TOKEN}?{name}"), &[], &right()),
+            400,
+            "invalid_request",
+            name,
+        );
     }
     let moved = format!("{TOKEN}?{}", encode(&right()));
-    assert_refused(&gatepost.post(&moved, &[], &[]), 400, "invalid_request", "all in the query");
-    for path in ["/connect/token?", "/connect/token?x=1&x=2", "/connect/token?Scope=x"] {
+    assert_refused(
+        &gatepost.post(&moved, &[], &[]),
+        400,
+        "invalid_request",
+        "all in the query",
+    );
+    for path in [
+        "/connect/token?",
+        "/connect/token?x=1&x=2",
+        "/connect/token?Scope=x",
+    ] {
         assert_eq!(gatepost.post(path, &[], &right()).status, 200, "{path}");
     }
     // Whether this grant reads them or not, and whoever sends them.
-    let names = ["grant_type", "client_id", "client_secret", "scope", "code", "redirect_uri", "code_verifier"];
-    let tokens = ["assertion", "subject_token", "subject_token_type", "actor_token", "actor_token_type"];
-    for twice in names.into_iter().chain(tokens).chain(["requested_token_type"]) {
+    let names = [
+        "grant_type",
+        "client_id",
+        "client_secret",
+        "scope",
+        "code",
+        "redirect_uri",
+        "code_verifier",
+    ];
+    let tokens = [
+        "assertion",
+        "subject_token",
+        "subject_token_type",
+        "actor_token",
+        "actor_token_type",
+    ];
+    for twice in names
+        .into_iter()
+        .chain(tokens)
+        .chain(["requested_token_type"])
+    {
         let mut form = right();
-        let value = form.iter().find(|(name, _)| *name == twice).map_or("orders.read", |(_, value)| *value);
+        let value = form
+            .iter()
+            .find(|(name, _)| *name == twice)
+            .map_or("orders.read", |(_, value)| *value);
         form.retain(|(name, _)| *name != twice);
         form.extend([(twice, value), (twice, value)]);
-        assert_refused(&gatepost.post(TOKEN, &[], &form), 400, "invalid_request", twice);
+        assert_refused(
+            &gatepost.post(TOKEN, &[], &form),
+            400,
+            "invalid_request",
+            twice,
+        );
         form.pop();
         form.push((twice, ""));
-        assert_refused(&gatepost.post(TOKEN, &[], &form), 400, "invalid_request", &format!("{twice} and empty"));
+        assert_refused(
+            &gatepost.post(TOKEN, &[], &form),
+            400,
+            "invalid_request",
+            &format!("{twice} and empty"),
+        );
     }
-    let harmless = [("audience", "x"), ("audience", "y"), ("x", "1"), ("x", "2"), ("GRANT_TYPE", "password")];
-    assert_eq!(gatepost.post(TOKEN, &[], &[&right()[..], &harmless].concat()).status, 200);
+    let harmless = [
+        ("audience", "x"),
+        ("audience", "y"),
+        ("x", "1"),
+        ("x", "2"),
+        ("GRANT_TYPE", "password"),
+    ];
+    assert_eq!(
+        gatepost
+            .post(TOKEN, &[], &[&right()[..], &harmless].concat())
+            .status,
+        200
+    );
 }
 
 #[test]
@@ -86,8 +179,16 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
     let clients = [("coder", json!({"grant_types": ["authorization_code"]}))];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let ask = |client_id: &str, grant_type: &str| {
-        let form = [("grant_type", grant_type), ("code", "gpc_x"), ("redirect_uri", RP1)];
-        gatepost.post(TOKEN, &[("Authorization", &basic(client_id, CONF1_SECRET))], &form)
+        let form = [
+            ("grant_type", grant_type),
+            ("code", "gpc_x"),
+            ("redirect_uri", RP1),
+        ];
+        gatepost.post(
+            TOKEN,
+            &[("Authorization", &basic(client_id, CONF1_SECRET))],
+            &form,
+        )
     };
     for (client_id, grant_type, error) in [
         ("conf1", "", "invalid_request"),
@@ -97,8 +198,16 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
         ("conf1", "implicit", "unsupported_grant_type"),
         ("conf1", "refresh_token", "unauthorized_client"),
         ("conf1", "password", "unauthorized_client"),
-        ("conf1", "urn:ietf:params:oauth:grant-type:device_code", "unauthorized_client"),
-        ("conf1", "<script>alert(1)</script>", "unsupported_grant_type"),
+        (
+            "conf1",
+            "urn:ietf:params:oauth:grant-type:device_code",
+            "unauthorized_client",
+        ),
+        (
+            "conf1",
+            "<script>alert(1)</script>",
+            "unsupported_grant_type",
+        ),
         ("service", "authorization_code", "unauthorized_client"),
         ("coder", "client_credentials", "unauthorized_client"),
         // The client comes before the grant.
@@ -106,7 +215,12 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
         ("nobody", "", "invalid_client"),
     ] {
         let status = if error == "invalid_client" { 401 } else { 400 };
-        assert_refused(&ask(client_id, grant_type), status, error, &format!("{client_id} {grant_type}"));
+        assert_refused(
+            &ask(client_id, grant_type),
+            status,
+            error,
+            &format!("{client_id} {grant_type}"),
+        );
     }
 }
 
@@ -114,47 +228,122 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
 fn malformed_bodies_are_refused_and_never_repaired() {
     let gatepost = Gatepost::start();
     let form = encode(&right());
-    let names =
-        ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope", "resource", "x"];
+    let names = [
+        "grant_type",
+        "client_id",
+        "client_secret",
+        "code",
+        "redirect_uri",
+        "code_verifier",
+        "scope",
+        "resource",
+        "x",
+    ];
     for name in names {
-        for value in ["%FF", "%", "%4", "%zz", "%u0041", "%00", "%C3", "%C3%28", "%ED%A0%80"] {
+        for value in [
+            "%FF",
+            "%",
+            "%4",
+            "%zz",
+            "%u0041",
+            "%00",
+            "%C3",
+            "%C3%28",
+            "%ED%A0%80",
+        ] {
             let body = format!("{form}&{name}={value}");
             let answer = gatepost.connect().post_raw(TOKEN, &[], body.as_bytes());
             assert_refused(&answer, 400, "invalid_request", &body);
         }
     }
-    for body in [&b"\xff\xfe"[..], b"a=\xff", b"\0", b"%", b"&&&===&", b"=", b"", b"{\"grant_type\":\"x\"}"] {
+    for body in [
+        &b"\xff\xfe"[..],
+        b"a=\xff",
+        b"\0",
+        b"%",
+        b"&&&===&",
+        b"=",
+        b"",
+        b"{\"grant_type\":\"x\"}",
+    ] {
         let answer = gatepost.connect().post_raw(TOKEN, &[], body);
-        assert!(matches!(answer.json()["error"].as_str(), Some("invalid_request" | "invalid_client")), "{body:?}");
+        assert!(
+            matches!(
+                answer.json()["error"].as_str(),
+                Some("invalid_request" | "invalid_client")
+            ),
+            "{body:?}"
+        );
         assert_eq!(answer.status, 400, "{body:?}");
     }
-    assert_refused(&gatepost.post("/connect/token?x=%ff", &[], &right()), 400, "invalid_request", "in the query");
+    assert_refused(
+        &gatepost.post("/connect/token?x=%ff", &[], &right()),
+        400,
+        "invalid_request",
+        "in the query",
+    );
 }
 
 #[test]
 fn overlong_input_is_refused_cheaply() {
     let gatepost = Gatepost::start();
-    let names =
-        ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope", "resource"];
+    let names = [
+        "grant_type",
+        "client_id",
+        "client_secret",
+        "code",
+        "redirect_uri",
+        "code_verifier",
+        "scope",
+        "resource",
+    ];
     for name in names {
         for length in [9_000, 60_000] {
             let value = "a".repeat(length);
-            let usual = [("grant_type", "authorization_code"), ("client_id", "conf1"), ("client_secret", CONF1_SECRET)];
-            let more = [("code", "gpc_x"), ("redirect_uri", RP1), ("code_verifier", VERIFIER), (name, &value)];
-            let answer = gatepost.post(TOKEN, &[], &changed(&usual, &more.map(|(name, value)| (name, value))[..]));
+            let usual = [
+                ("grant_type", "authorization_code"),
+                ("client_id", "conf1"),
+                ("client_secret", CONF1_SECRET),
+            ];
+            let more = [
+                ("code", "gpc_x"),
+                ("redirect_uri", RP1),
+                ("code_verifier", VERIFIER),
+                (name, &value),
+            ];
+            let answer = gatepost.post(
+                TOKEN,
+                &[],
+                &changed(&usual, &more.map(|(name, value)| (name, value))[..]),
+            );
             assert_eq!(answer.status, 400, "{name} {length}: {}", answer.text());
             assert!(!answer.text().contains("aaaa"), "{name}");
         }
     }
-    let many = (0..5_000).map(|number| format!("p{number}=1")).collect::<Vec<_>>().join("&");
+    let many = (0..5_000)
+        .map(|number| format!("p{number}=1"))
+        .collect::<Vec<_>>()
+        .join("&");
     let answer = gatepost.connect().post_raw(TOKEN, &[], many.as_bytes());
     assert_refused(&answer, 400, "invalid_client", "many parameters");
-    let exactly = format!("{}&x={}", encode(&right()), "a".repeat(65_536 - encode(&right()).len() - 3));
-    assert_eq!(gatepost.connect().post_raw(TOKEN, &[], exactly.as_bytes()).status, 200);
+    let exactly = format!(
+        "{}&x={}",
+        encode(&right()),
+        "a".repeat(65_536 - encode(&right()).len() - 3)
+    );
+    assert_eq!(
+        gatepost
+            .connect()
+            .post_raw(TOKEN, &[], exactly.as_bytes())
+            .status,
+        200
+    );
     for length in [65_537, 1_048_577] {
         let body = vec![b'a'; length];
-        let content_type =
-            [("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", &length.to_string())];
+        let content_type = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Content-Length", &length.to_string()),
+        ];
         let head = [content_type[0]];
         let answer = gatepost.connect().try_send("POST", TOKEN, &head, &body);
         if let Ok(answer) = answer {
@@ -162,23 +351,42 @@ fn overlong_input_is_refused_cheaply() {
         }
     }
     let long_query = format!("{TOKEN}?x={}", "a".repeat(32_768));
-    let answer = gatepost.connect().try_send("POST", &long_query, &[], b"").unwrap();
+    let answer = gatepost
+        .connect()
+        .try_send("POST", &long_query, &[], b"")
+        .unwrap();
     assert_eq!(answer.status, 414);
     assert_eq!(gatepost.post(TOKEN, &[], &right()).status, 200);
 }
 
 #[test]
 fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
-    let clients = [("spa", json!({"allowed_cors_origins": ["https://spa.example"]}))];
+    let clients = [(
+        "spa",
+        json!({"allowed_cors_origins": ["https://spa.example"]}),
+    )];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let shared = |answer: &Answer, origin: Option<&str>, case: &str| {
-        assert_eq!(answer.header("access-control-allow-origin"), origin, "{case}");
-        assert_eq!(answer.header("access-control-allow-credentials"), None, "{case}");
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            origin,
+            "{case}"
+        );
+        assert_eq!(
+            answer.header("access-control-allow-credentials"),
+            None,
+            "{case}"
+        );
         assert_eq!(answer.header("vary"), Some("Origin"), "{case}");
         let exposed = origin.map(|_| "WWW-Authenticate, Retry-After, X-Request-Id");
-        assert_eq!(answer.header("access-control-expose-headers"), exposed, "{case}");
+        assert_eq!(
+            answer.header("access-control-expose-headers"),
+            exposed,
+            "{case}"
+        );
     };
-    let post = |origin: &str, form: &[(&str, &str)]| gatepost.post(TOKEN, &[("Origin", origin)], form);
+    let post =
+        |origin: &str, form: &[(&str, &str)]| gatepost.post(TOKEN, &[("Origin", origin)], form);
     shared(&post(ORIGIN, &right()), Some(ORIGIN), "a token");
     shared(&gatepost.post(TOKEN, &[], &right()), None, "no origin");
     for foreign in [
@@ -197,40 +405,101 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
     // Errors as well, so that a script can say what went wrong.
     let wrong = changed(&right(), &[("client_secret", "wrong")]);
     let unauthorized = changed(&right(), &[("grant_type", "nope")]);
-    for (form, case) in [(&wrong, "wrong secret"), (&unauthorized, "unknown grant"), (&Vec::new(), "nobody")] {
+    for (form, case) in [
+        (&wrong, "wrong secret"),
+        (&unauthorized, "unknown grant"),
+        (&Vec::new(), "nobody"),
+    ] {
         shared(&post(ORIGIN, form), Some(ORIGIN), case);
         shared(&post("https://evil.example", form), None, case);
     }
-    shared(&post("https://rp2.example", &unauthorized), None, "a known client's error is for its own origins");
-    let by_type = send(&gatepost, "POST", TOKEN, &[("Origin", ORIGIN), ("Content-Type", "text/plain")], b"x");
+    shared(
+        &post("https://rp2.example", &unauthorized),
+        None,
+        "a known client's error is for its own origins",
+    );
+    let by_type = send(
+        &gatepost,
+        "POST",
+        TOKEN,
+        &[("Origin", ORIGIN), ("Content-Type", "text/plain")],
+        b"x",
+    );
     shared(&by_type, Some(ORIGIN), "content type");
-    shared(&send(&gatepost, "PUT", TOKEN, &[("Origin", ORIGIN)], b""), Some(ORIGIN), "method");
+    shared(
+        &send(&gatepost, "PUT", TOKEN, &[("Origin", ORIGIN)], b""),
+        Some(ORIGIN),
+        "method",
+    );
     for path in [TOKEN, "/connect/userinfo"] {
-        for (origin, allowed) in
-            [(ORIGIN, true), ("https://spa.example", true), ("https://evil.example", false), ("null", false)]
-        {
+        for (origin, allowed) in [
+            (ORIGIN, true),
+            ("https://spa.example", true),
+            ("https://evil.example", false),
+            ("null", false),
+        ] {
             let headers = [
                 ("Origin", origin),
                 ("Access-Control-Request-Method", "POST"),
-                ("Access-Control-Request-Headers", "authorization,content-type"),
+                (
+                    "Access-Control-Request-Headers",
+                    "authorization,content-type",
+                ),
             ];
             let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
             assert_eq!((answer.status, answer.body.len()), (204, 0), "{path}");
             shared(&answer, allowed.then_some(origin), path);
             assert_eq!(answer.header("access-control-max-age"), Some("600"));
-            assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, content-type"));
-            assert!(answer.header("access-control-allow-methods").unwrap().contains("POST"));
+            assert_eq!(
+                answer.header("access-control-allow-headers"),
+                Some("authorization, content-type")
+            );
+            assert!(
+                answer
+                    .header("access-control-allow-methods")
+                    .unwrap()
+                    .contains("POST")
+            );
         }
     }
-    let bad_token =
-        send(&gatepost, "GET", "/connect/userinfo", &[("Origin", ORIGIN), ("Authorization", "Bearer x")], b"");
+    let bad_token = send(
+        &gatepost,
+        "GET",
+        "/connect/userinfo",
+        &[("Origin", ORIGIN), ("Authorization", "Bearer x")],
+        b"",
+    );
     shared(&bad_token, Some(ORIGIN), "userinfo's errors");
-    for path in ["/.well-known/openid-configuration", "/.well-known/openid-configuration/jwks"] {
-        let answer = send(&gatepost, "GET", path, &[("Origin", "https://evil.example")], b"");
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
-        assert_eq!(answer.header("access-control-allow-credentials"), None, "{path}");
+    for path in [
+        "/.well-known/openid-configuration",
+        "/.well-known/openid-configuration/jwks",
+    ] {
+        let answer = send(
+            &gatepost,
+            "GET",
+            path,
+            &[("Origin", "https://evil.example")],
+            b"",
+        );
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some("*"),
+            "{path}"
+        );
+        assert_eq!(
+            answer.header("access-control-allow-credentials"),
+            None,
+            "{path}"
+        );
     }
-    for path in ["/", "/login", "/logout", "/connect/authorize", "/healthz", "/nowhere"] {
+    for path in [
+        "/",
+        "/login",
+        "/logout",
+        "/connect/authorize",
+        "/healthz",
+        "/nowhere",
+    ] {
         let answer = send(&gatepost, "GET", path, &[("Origin", ORIGIN)], b"");
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
@@ -240,20 +509,40 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
 fn an_origin_comes_and_goes_with_the_client_that_is_registered_for_it() {
     let gatepost = Gatepost::start();
     let is_allowed = |origin: &str| {
-        let headers = [("Origin", origin), ("Access-Control-Request-Method", "POST")];
-        send(&gatepost, "OPTIONS", TOKEN, &headers, b"").header("access-control-allow-origin") == Some(origin)
+        let headers = [
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "POST"),
+        ];
+        send(&gatepost, "OPTIONS", TOKEN, &headers, b"").header("access-control-allow-origin")
+            == Some(origin)
     };
     let shop = |enabled: bool, origin: &str| {
-        let uris = json!(["https://NEW.example:443/cb", "http://localhost:3000/cb", "com.example.new:/cb"]);
+        let uris = json!([
+            "https://NEW.example:443/cb",
+            "http://localhost:3000/cb",
+            "com.example.new:/cb"
+        ]);
         let client = json!({"redirect_uris": uris, "allowed_cors_origins": [origin], "enabled": enabled,
                             "token_endpoint_auth_method": "none", "grant_types": ["authorization_code"], "secrets": []});
         with_clients(document(), &[("new", client)])
     };
     let web = ["https://new.example", "http://localhost:3000"];
     for (document, allowed, refused) in [
-        (shop(true, "https://one.example"), [&web[..], &["https://one.example"]].concat(), vec!["https://two.example"]),
-        (shop(true, "https://two.example"), [&web[..], &["https://two.example"]].concat(), vec!["https://one.example"]),
-        (shop(false, "https://two.example"), vec![ORIGIN], [&web[..], &["https://two.example"]].concat()),
+        (
+            shop(true, "https://one.example"),
+            [&web[..], &["https://one.example"]].concat(),
+            vec!["https://two.example"],
+        ),
+        (
+            shop(true, "https://two.example"),
+            [&web[..], &["https://two.example"]].concat(),
+            vec!["https://one.example"],
+        ),
+        (
+            shop(false, "https://two.example"),
+            vec![ORIGIN],
+            [&web[..], &["https://two.example"]].concat(),
+        ),
         (
             shop(true, "https://two.example"),
             web.to_vec(),

@@ -1,14 +1,17 @@
-//! ID tokens and access tokens straight from the authorization endpoint: what they say, what they are bound to, and for how
-//! long they live.
+//! ID tokens and access tokens straight from the authorization endpoint: what they say, what they
+//! are bound to, and for how long they live.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    authorize_path, issued, names, redeem_as, redeem_with, sign_in, signed_in, text, userinfo, with_clients,
+    authorize_path, issued, names, redeem_as, redeem_with, sign_in, signed_in, text, userinfo,
+    with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
 use crate::support::http::Browser;
 use crate::support::jwt::{half_hash, verified};
 
@@ -30,9 +33,18 @@ fn registered() -> Value {
         &[
             ("all", all.clone()),
             ("reference", with("access_token_type", json!("reference"))),
-            ("always", with("always_include_user_claims_in_id_token", json!(true))),
-            ("EdDSA", with("id_token_signed_response_alg", json!("EdDSA"))),
-            ("ES256", with("id_token_signed_response_alg", json!("ES256"))),
+            (
+                "always",
+                with("always_include_user_claims_in_id_token", json!(true)),
+            ),
+            (
+                "EdDSA",
+                with("id_token_signed_response_alg", json!("EdDSA")),
+            ),
+            (
+                "ES256",
+                with("id_token_signed_response_alg", json!("ES256")),
+            ),
             ("short", with("access_token_lifetime", json!(4))),
         ],
     )
@@ -45,36 +57,73 @@ fn given(
     response_type: &str,
     changes: &[(&str, &str)],
 ) -> BTreeMap<String, String> {
-    let usual = [("response_type", response_type), ("scope", "openid profile"), ("prompt", "none")];
+    let usual = [
+        ("response_type", response_type),
+        ("scope", "openid profile"),
+        ("prompt", "none"),
+    ];
     let got = browser
-        .get(&authorize_path(client_id, RP1, &crate::support::flow::changed(&usual, changes)))
+        .get(&authorize_path(
+            client_id,
+            RP1,
+            &crate::support::flow::changed(&usual, changes),
+        ))
         .response_to(RP1)
         .1;
-    assert!(!got.contains_key("error"), "{response_type} {changes:?}: {got:?}");
+    assert!(
+        !got.contains_key("error"),
+        "{response_type} {changes:?}: {got:?}"
+    );
     got
 }
 
 fn active(gatepost: &Gatepost, client_id: &str, token: &str) -> Value {
     let authorization = crate::support::flow::basic(client_id, CONF1_SECRET);
-    issued(&gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", token)]))
+    issued(&gatepost.post(
+        "/connect/introspect",
+        &[("Authorization", &authorization)],
+        &[("token", token)],
+    ))
 }
 
 #[test]
 fn an_id_token_is_bound_to_what_travels_with_it() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
-    for (client_id, alg) in [("all", "RS256"), ("EdDSA", "EdDSA"), ("ES256", "ES256"), ("reference", "RS256")] {
+    for (client_id, alg) in [
+        ("all", "RS256"),
+        ("EdDSA", "EdDSA"),
+        ("ES256", "ES256"),
+        ("reference", "RS256"),
+    ] {
         for response_type in ["id_token", "id_token token", "code id_token", HYBRID] {
             let got = given(&mut browser, client_id, response_type, &[]);
             let (header, claims) = verified(&gatepost, &got["id_token"]);
-            assert_eq!((&header["alg"], &header["typ"]), (&json!(alg), &json!("JWT")));
+            assert_eq!(
+                (&header["alg"], &header["typ"]),
+                (&json!(alg), &json!("JWT"))
+            );
             let hash = |name: &str| got.get(name).map(|text| json!(half_hash(alg, text)));
-            assert_eq!(claims.get("at_hash").cloned(), hash("access_token"), "{client_id} {response_type}");
-            assert_eq!(claims.get("c_hash").cloned(), hash("code"), "{client_id} {response_type}");
-            assert_eq!((&claims["nonce"], &claims["aud"]), (&json!("the-nonce"), &json!(client_id)));
+            assert_eq!(
+                claims.get("at_hash").cloned(),
+                hash("access_token"),
+                "{client_id} {response_type}"
+            );
+            assert_eq!(
+                claims.get("c_hash").cloned(),
+                hash("code"),
+                "{client_id} {response_type}"
+            );
+            assert_eq!(
+                (&claims["nonce"], &claims["aud"]),
+                (&json!("the-nonce"), &json!(client_id))
+            );
             assert_eq!(claims["iss"], gatepost.base_url);
             let lifetime = claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap();
-            assert_eq!((lifetime, &claims["amr"], &claims["acr"]), (300, &json!(["pwd"]), &json!("1")));
+            assert_eq!(
+                (lifetime, &claims["amr"], &claims["acr"]),
+                (300, &json!(["pwd"]), &json!("1"))
+            );
             assert!(claims["auth_time"].as_i64().unwrap() <= claims["iat"].as_i64().unwrap());
             assert!(!text(&claims, "sid").is_empty());
         }
@@ -90,11 +139,23 @@ fn both_id_tokens_of_a_hybrid_answer_name_the_same_sign_in() {
         let tokens = issued(&redeem_with(&gatepost, "all", &front["code"], &[]));
         let (_, front) = verified(&gatepost, &front["id_token"]);
         let (_, back) = verified(&gatepost, text(&tokens, "id_token"));
-        for name in ["iss", "sub", "aud", "nonce", "sid", "auth_time", "amr", "acr"] {
+        for name in [
+            "iss",
+            "sub",
+            "aud",
+            "nonce",
+            "sid",
+            "auth_time",
+            "amr",
+            "acr",
+        ] {
             assert_eq!(front[name], back[name], "{name}");
         }
         assert_eq!(back.get("c_hash"), None, "only beside the code");
-        assert_eq!(back["at_hash"], half_hash("RS256", text(&tokens, "access_token")));
+        assert_eq!(
+            back["at_hash"],
+            half_hash("RS256", text(&tokens, "access_token"))
+        );
     }
 }
 
@@ -112,11 +173,24 @@ fn scope_claims_are_in_an_id_token_only_where_nothing_else_can_tell_them() {
         ("always", "code id_token", true),
         ("always", HYBRID, true),
     ] {
-        let got = given(&mut browser, client_id, response_type, &[("scope", "openid email roles")]);
+        let got = given(
+            &mut browser,
+            client_id,
+            response_type,
+            &[("scope", "openid email roles")],
+        );
         let (_, claims) = verified(&gatepost, &got["id_token"]);
         let case = format!("{client_id} {response_type}: {claims}");
-        assert_eq!(claims.get("email").is_some() && claims["email_verified"] == true, told, "{case}");
-        assert_eq!(claims.get("role") == Some(&json!(["admin"])), told, "{case}");
+        assert_eq!(
+            claims.get("email").is_some() && claims["email_verified"] == true,
+            told,
+            "{case}"
+        );
+        assert_eq!(
+            claims.get("role") == Some(&json!(["admin"])),
+            told,
+            "{case}"
+        );
         assert_eq!(claims.get("name"), None, "{case}");
     }
 }
@@ -126,19 +200,42 @@ fn claims_asked_for_by_name_come_with_the_code_where_there_is_one() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let claims = r#"{"id_token":{"email":null},"userinfo":{"given_name":{"essential":true}}}"#;
-    for (response_type, at_once) in
-        [("id_token", true), ("id_token token", true), ("code id_token", false), (HYBRID, false)]
-    {
-        let got = given(&mut browser, "all", response_type, &[("claims", claims), ("scope", "openid")]);
+    for (response_type, at_once) in [
+        ("id_token", true),
+        ("id_token token", true),
+        ("code id_token", false),
+        (HYBRID, false),
+    ] {
+        let got = given(
+            &mut browser,
+            "all",
+            response_type,
+            &[("claims", claims), ("scope", "openid")],
+        );
         let (_, front) = verified(&gatepost, &got["id_token"]);
-        assert_eq!(front.get("email").is_some(), at_once, "{response_type}: {front}");
-        assert_eq!(front.get("given_name"), None, "{response_type}: that is for userinfo");
+        assert_eq!(
+            front.get("email").is_some(),
+            at_once,
+            "{response_type}: {front}"
+        );
+        assert_eq!(
+            front.get("given_name"),
+            None,
+            "{response_type}: that is for userinfo"
+        );
         if let Some(code) = got.get("code") {
             let tokens = issued(&redeem_with(&gatepost, "all", code, &[]));
-            assert_eq!(verified(&gatepost, text(&tokens, "id_token")).1["email"], "alice@example.com");
+            assert_eq!(
+                verified(&gatepost, text(&tokens, "id_token")).1["email"],
+                "alice@example.com"
+            );
         }
         if let Some(token) = got.get("access_token") {
-            assert_eq!(names(&userinfo(&gatepost, token).json()), ["given_name", "sub"], "{response_type}");
+            assert_eq!(
+                names(&userinfo(&gatepost, token).json()),
+                ["given_name", "sub"],
+                "{response_type}"
+            );
         }
     }
 }
@@ -151,31 +248,66 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
     for response_type in ["id_token token", "code token", HYBRID] {
         let got = given(&mut browser, "all", response_type, &[("scope", scope)]);
         let (header, claims) = verified(&gatepost, &got["access_token"]);
-        assert_eq!((&header["typ"], &claims["client_id"]), (&json!("at+jwt"), &json!("all")));
-        assert_eq!((&claims["scope"], &claims["aud"]), (&json!(scope), &json!("https://orders.example")));
-        assert_eq!((got["scope"].as_str(), &claims["role"]), (scope, &json!(["admin"])));
+        assert_eq!(
+            (&header["typ"], &claims["client_id"]),
+            (&json!("at+jwt"), &json!("all"))
+        );
+        assert_eq!(
+            (&claims["scope"], &claims["aud"]),
+            (&json!(scope), &json!("https://orders.example"))
+        );
+        assert_eq!(
+            (got["scope"].as_str(), &claims["role"]),
+            (scope, &json!(["admin"]))
+        );
         assert_eq!(
             names(&userinfo(&gatepost, &got["access_token"]).json()),
             ["family_name", "given_name", "name", "sub"]
         );
         let told = active(&gatepost, "all", &got["access_token"]);
-        assert_eq!((&told["active"], &told["sid"]), (&json!(true), &claims["sid"]), "{told}");
+        assert_eq!(
+            (&told["active"], &told["sid"]),
+            (&json!(true), &claims["sid"]),
+            "{told}"
+        );
     }
     // For resources alone: there is a user, and nothing for userinfo.
-    let got = given(&mut browser, "all", "token", &[("scope", "orders.read stock.read"), ("nonce", "")]);
+    let got = given(
+        &mut browser,
+        "all",
+        "token",
+        &[("scope", "orders.read stock.read"), ("nonce", "")],
+    );
     let (_, claims) = verified(&gatepost, &got["access_token"]);
-    assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
-    assert!(claims["sub"].is_string() && claims["auth_time"].is_number(), "{claims}");
+    assert_eq!(
+        claims["aud"],
+        json!(["https://orders.example", "https://stock.example"])
+    );
+    assert!(
+        claims["sub"].is_string() && claims["auth_time"].is_number(),
+        "{claims}"
+    );
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 403);
     let resource = ("resource", "https://stock.example");
-    let got = given(&mut browser, "all", "token", &[("scope", "orders.read stock.read"), resource]);
+    let got = given(
+        &mut browser,
+        "all",
+        "token",
+        &[("scope", "orders.read stock.read"), resource],
+    );
     let (_, claims) = verified(&gatepost, &got["access_token"]);
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!("https://stock.example"), &json!("stock.read")));
+    assert_eq!(
+        (&claims["aud"], &claims["scope"]),
+        (&json!("https://stock.example"), &json!("stock.read"))
+    );
     assert_eq!(got["scope"], "stock.read");
 
     let got = given(&mut browser, "reference", "id_token token", &[]);
     assert!(got["access_token"].starts_with("gpa_"));
-    assert_eq!(userinfo(&gatepost, &got["access_token"]).json()["name"], "Alice Smith");
+    assert_eq!(
+        userinfo(&gatepost, &got["access_token"]).json()["name"],
+        "Alice Smith"
+    );
 }
 
 #[test]
@@ -190,7 +322,13 @@ fn each_has_a_name_of_its_own_and_runs_out() {
         })
         .collect();
     // 96 random bits and four epochs, and no grant.
-    assert!(jtis.len() == 8 && jtis.iter().all(|jti| crate::support::jwt::base64url(jti).len() == 44), "{jtis:?}");
+    assert!(
+        jtis.len() == 8
+            && jtis
+                .iter()
+                .all(|jti| crate::support::jwt::base64url(jti).len() == 44),
+        "{jtis:?}"
+    );
     let token = given(&mut browser, "short", "id_token token", &[])["access_token"].clone();
     assert_eq!(userinfo(&gatepost, &token).status, 200);
     std::thread::sleep(std::time::Duration::from_millis(4_100));
@@ -210,13 +348,32 @@ fn offline_access_means_nothing_without_a_code_and_saves_no_token_of_the_browser
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 200);
     let page = browser.get("/logout");
     let token = page.fields().remove("form_token").unwrap();
-    browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
-    // The grant may stay while the person is away; what came through the browser ends with the session.
-    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+    browser.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
+    // The grant may stay while the person is away; what came through the browser ends with the
+    // session.
+    assert_eq!(
+        userinfo(&gatepost, text(&tokens, "access_token")).status,
+        200
+    );
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 401);
-    let form = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
     let authorization = crate::support::flow::basic("all", CONF1_SECRET);
-    assert_eq!(gatepost.post("/connect/token", &[("Authorization", &authorization)], &form).status, 200);
+    assert_eq!(
+        gatepost
+            .post(
+                "/connect/token",
+                &[("Authorization", &authorization)],
+                &form
+            )
+            .status,
+        200
+    );
 }
 
 #[test]
@@ -230,13 +387,23 @@ fn a_replayed_code_does_not_take_the_browsers_token_along_but_a_revocation_does(
         let redeem = || redeem_as(&gatepost, (client_id, CONF1_SECRET), RP1, &got["code"]);
         let tokens = issued(&redeem());
         assert_eq!(redeem().json()["error"], "invalid_grant");
-        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+        assert_eq!(
+            userinfo(&gatepost, text(&tokens, "access_token")).status,
+            401
+        );
         // It was handed out by the user's own browser, not for the code.
         assert_eq!(userinfo(&gatepost, token).status, 200);
         let authorization = crate::support::flow::basic(client_id, CONF1_SECRET);
-        gatepost.post("/connect/revocation", &[("Authorization", &authorization)], &[("token", token)]);
+        gatepost.post(
+            "/connect/revocation",
+            &[("Authorization", &authorization)],
+            &[("token", token)],
+        );
         assert_eq!(userinfo(&gatepost, token).status, 401);
-        assert_eq!(active(&gatepost, client_id, token), json!({"active": false}));
+        assert_eq!(
+            active(&gatepost, client_id, token),
+            json!({"active": false})
+        );
         assert_eq!(userinfo(&gatepost, &other["access_token"]).status, 200);
     }
 }
@@ -251,9 +418,16 @@ fn right_after_a_revocation_a_new_sign_in_gets_tokens_that_live() {
         assert_eq!(userinfo(&gatepost, &before).status, 401);
         let page = browser.visit(&authorize_path("all", RP1, &[("response_type", HYBRID)]));
         let got = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
-        assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 200, "dead by the mark that came before it");
+        assert_eq!(
+            userinfo(&gatepost, &got["access_token"]).status,
+            200,
+            "dead by the mark that came before it"
+        );
         let (_, claims) = verified(&gatepost, &got["id_token"]);
-        assert!(claims["iat"].as_i64() >= claims["auth_time"].as_i64(), "{claims}");
+        assert!(
+            claims["iat"].as_i64() >= claims["auth_time"].as_i64(),
+            "{claims}"
+        );
     }
 }
 
@@ -262,11 +436,26 @@ fn signing_in_as_someone_else_ends_the_first_ones_tokens() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let alices = given(&mut browser, "all", "id_token token", &[])["access_token"].clone();
-    let page = browser.visit(&authorize_path("all", RP1, &[("response_type", "id_token token"), ("prompt", "login")]));
+    let page = browser.visit(&authorize_path(
+        "all",
+        RP1,
+        &[("response_type", "id_token token"), ("prompt", "login")],
+    ));
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
-    assert_eq!(userinfo(&gatepost, &alices).status, 200, "the same person, the same session");
-    assert_eq!(verified(&gatepost, &again["access_token"]).1["sid"], verified(&gatepost, &alices).1["sid"]);
-    let page = browser.visit(&authorize_path("all", RP1, &[("response_type", "id_token token"), ("prompt", "login")]));
+    assert_eq!(
+        userinfo(&gatepost, &alices).status,
+        200,
+        "the same person, the same session"
+    );
+    assert_eq!(
+        verified(&gatepost, &again["access_token"]).1["sid"],
+        verified(&gatepost, &alices).1["sid"]
+    );
+    let page = browser.visit(&authorize_path(
+        "all",
+        RP1,
+        &[("response_type", "id_token token"), ("prompt", "login")],
+    ));
     let bobs = sign_in(&mut browser, &page, "bob", BOB_PASSWORD).fragment();
     for token in [&alices, &again["access_token"]] {
         assert_eq!(userinfo(&gatepost, token).status, 401);

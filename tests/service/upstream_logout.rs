@@ -1,12 +1,14 @@
-//! The two ends of a session with an identity provider: signing out here signs out there and comes back to where it would have
-//! ended; and a provider's own logout tokens end what came from it.
+//! The two ends of a session with an identity provider: signing out here signs out there and comes
+//! back to where it would have ended; and a provider's own logout tokens end what came from it.
 
 use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, choose, damaged, decode_jwt, sign_in, text, userinfo, with_clients};
+use crate::support::flow::{
+    authorize_path, choose, damaged, decode_jwt, sign_in, text, userinfo, with_clients,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, RP1, document};
 use crate::support::house::House;
 use crate::support::http::{Answer, encode};
@@ -37,15 +39,30 @@ fn through(house: &House, provider: &str) -> (Traveller, String) {
 }
 
 /// A client's wish that they sign out, and be sent to [`DONE`].
-fn end_session(house: &House, person: &mut Traveller, id_token: &str, further: &[(&str, &str)]) -> Answer {
-    let sent = [("id_token_hint", id_token), ("post_logout_redirect_uri", DONE), ("state", "s \"1\"")];
-    person.get(&house.address(&format!("/connect/endsession?{}", encode(&[&sent, further].concat()))))
+fn end_session(
+    house: &House,
+    person: &mut Traveller,
+    id_token: &str,
+    further: &[(&str, &str)],
+) -> Answer {
+    let sent = [
+        ("id_token_hint", id_token),
+        ("post_logout_redirect_uri", DONE),
+        ("state", "s \"1\""),
+    ];
+    person.get(&house.address(&format!(
+        "/connect/endsession?{}",
+        encode(&[&sent, further].concat())
+    )))
 }
 
 /// Signing out by oneself.
 fn log_out(house: &House, person: &mut Traveller) -> Answer {
     let token = person.get(&house.address("/logout")).fields()["form_token"].clone();
-    house.browser(person).post("/logout", &[("form_token", &token), ("decision", "sign_out")])
+    house.browser(person).post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    )
 }
 
 fn done() -> String {
@@ -59,7 +76,10 @@ fn is_signed_out_page(answer: &Answer) -> bool {
 /// Sessions that have not ended, and ID tokens from upstream that are kept.
 fn left(house: &House) -> (i64, i64) {
     let database = &house.gatepost.database;
-    (database.count("sessions WHERE ended_at IS NULL"), database.count("sessions WHERE upstream_id_token IS NOT NULL"))
+    (
+        database.count("sessions WHERE ended_at IS NULL"),
+        database.count("sessions WHERE upstream_id_token IS NOT NULL"),
+    )
 }
 
 #[test]
@@ -68,33 +88,71 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
     let (mut person, id_token) = through(&house, "up");
     assert_eq!(left(&house), (1, 1));
     let dump = "SELECT upstream_id_token FROM sessions";
-    let kept: Vec<u8> = house.gatepost.database.client().query_one(dump, &[]).unwrap().get(0);
+    let kept: Vec<u8> = house
+        .gatepost
+        .database
+        .client()
+        .query_one(dump, &[])
+        .unwrap()
+        .get(0);
     assert!(!String::from_utf8_lossy(&kept).contains("eyJ"), "sealed");
 
     let answer = end_session(&house, &mut person, &id_token, &[]);
     let endpoint = house.up.url(Place::EndSession);
-    assert!(answer.status == 303 && answer.location().starts_with(&endpoint), "{}", answer.location());
-    assert_eq!(left(&house), (0, 0), "over here before anybody is asked there");
+    assert!(
+        answer.status == 303 && answer.location().starts_with(&endpoint),
+        "{}",
+        answer.location()
+    );
+    assert_eq!(
+        left(&house),
+        (0, 0),
+        "over here before anybody is asked there"
+    );
     let (sent, back) = (answer.query(), house.address("/external/up/signed-out"));
-    assert_eq!((&*sent["client_id"], &*sent["post_logout_redirect_uri"]), (CLIENT_ID, &*back));
+    assert_eq!(
+        (&*sent["client_id"], &*sent["post_logout_redirect_uri"]),
+        (CLIENT_ID, &*back)
+    );
     let (_, hint) = decode_jwt(&sent["id_token_hint"]);
-    assert_eq!((&hint["iss"], &hint["sub"]), (&json!(house.up.issuer()), &json!(SUBJECT)));
-    assert!(!sent["state"].contains("rp1") && sent.len() == 4, "{sent:?}");
+    assert_eq!(
+        (&hint["iss"], &hint["sub"]),
+        (&json!(house.up.issuer()), &json!(SUBJECT))
+    );
+    assert!(
+        !sent["state"].contains("rp1") && sent.len() == 4,
+        "{sent:?}"
+    );
     let end = person.follow(&house.gatepost.base_url, answer);
     assert_eq!((end.status, end.location()), (303, &*done()));
-    assert!(person.went.iter().any(|address| address.starts_with(&format!("{back}?state="))), "{:?}", person.went);
+    assert!(
+        person
+            .went
+            .iter()
+            .any(|address| address.starts_with(&format!("{back}?state="))),
+        "{:?}",
+        person.went
+    );
     assert_eq!(house.up.received(Place::EndSession).len(), 1);
 
     // By oneself it ends on our own page.
     let (mut person, _) = through(&house, "up");
     let answer = log_out(&house, &mut person);
-    assert!(answer.location().starts_with(&endpoint), "{}", answer.text());
-    assert!(is_signed_out_page(&person.follow(&house.gatepost.base_url, answer)));
+    assert!(
+        answer.location().starts_with(&endpoint),
+        "{}",
+        answer.text()
+    );
+    assert!(is_signed_out_page(
+        &person.follow(&house.gatepost.base_url, answer)
+    ));
     assert!(!house.is_signed_in(&mut person));
     // Somebody who changes their mind signs out nowhere.
     let (mut person, _) = through(&house, "up");
     let token = person.get(&house.address("/logout")).fields()["form_token"].clone();
-    house.browser(&mut person).post("/logout", &[("form_token", &token), ("decision", "stay")]);
+    house
+        .browser(&mut person)
+        .post("/logout", &[("form_token", &token), ("decision", "stay")]);
     assert!(house.is_signed_in(&mut person));
     assert_eq!(house.up.received(Place::EndSession).len(), 2);
 }
@@ -116,13 +174,27 @@ fn applications_in_frames_are_told_before_the_browser_leaves() {
     let (mut person, id_token) = through(&house, "up");
     person.get(&house.address(&authorize_path("framed", RP1, &[])));
     let page = end_session(&house, &mut person, &id_token, &[]);
-    assert!(is_signed_out_page(&page) && page.text().contains("https://framed.example/out?iss="), "{}", page.text());
+    assert!(
+        is_signed_out_page(&page) && page.text().contains("https://framed.example/out?iss="),
+        "{}",
+        page.text()
+    );
     let refresh = page.header("refresh").unwrap().to_owned();
     let (seconds, onward) = refresh.split_once(";url=").unwrap();
-    assert!(seconds == "2" && onward.starts_with(&house.up.url(Place::EndSession)), "{refresh}");
-    assert!(page.text().contains("Sign out at") && page.text().contains("Sign-in up"), "{}", page.text());
+    assert!(
+        seconds == "2" && onward.starts_with(&house.up.url(Place::EndSession)),
+        "{refresh}"
+    );
+    assert!(
+        page.text().contains("Sign out at") && page.text().contains("Sign-in up"),
+        "{}",
+        page.text()
+    );
     assert!(!page.text().contains(DONE), "that comes later");
-    assert_eq!(page.attribute("rel=\"noreferrer\"", "href").as_deref(), Some(onward));
+    assert_eq!(
+        page.attribute("rel=\"noreferrer\"", "href").as_deref(),
+        Some(onward)
+    );
     assert_eq!(person.visit(onward).location(), done());
 }
 
@@ -136,31 +208,51 @@ fn only_sessions_from_a_provider_that_wants_it_go_there() {
     house.link(&mut linked, "other");
     let (mut other, id_token) = through(&house, "other");
     assert_eq!(left(&house).1, 0, "no ID token is kept without need");
-    assert_eq!(end_session(&house, &mut other, &id_token, &[]).location(), done());
+    assert_eq!(
+        end_session(&house, &mut other, &id_token, &[]).location(),
+        done()
+    );
     house.link(&mut linked, "up");
     let (mut renewed, _) = through(&house, "up");
     let page = renewed.visit(&house.address(&authorize_path("conf1", RP1, &[("prompt", "login")])));
-    assert_eq!(sign_in(house.browser(&mut renewed), &page, "alice", ALICE_PASSWORD).status, 303);
+    assert_eq!(
+        sign_in(house.browser(&mut renewed), &page, "alice", ALICE_PASSWORD).status,
+        303
+    );
     assert_eq!(left(&house).1, 0, "a later sign-in here takes it away");
     assert!(is_signed_out_page(&log_out(&house, &mut renewed)));
     // Nobody signed in: nobody to sign out there.
-    assert_eq!(end_session(&house, &mut Traveller::new(), &id_token, &[]).location(), done());
-    assert!(house.up.received(Place::EndSession).is_empty() && house.other.received(Place::EndSession).is_empty());
+    assert_eq!(
+        end_session(&house, &mut Traveller::new(), &id_token, &[]).location(),
+        done()
+    );
+    assert!(
+        house.up.received(Place::EndSession).is_empty()
+            && house.other.received(Place::EndSession).is_empty()
+    );
 }
 
 #[test]
 fn a_provider_that_is_away_or_cannot_leaves_the_sign_out_complete() {
     let mut house = start();
-    house.up.plan(|plan| plan.discovery = json!({"end_session_endpoint": null}));
+    house
+        .up
+        .plan(|plan| plan.discovery = json!({"end_session_endpoint": null}));
     let (mut person, id_token) = through(&house, "up");
-    assert_eq!(end_session(&house, &mut person, &id_token, &[]).location(), done());
+    assert_eq!(
+        end_session(&house, &mut person, &id_token, &[]).location(),
+        done()
+    );
     assert_eq!(left(&house), (0, 0));
     // A new process knows nothing of a provider that does not answer.
     let (mut person, id_token) = through(&house, "up");
     house.up.fault(Place::Discovery, Fault::Status(500));
     house.gatepost.stop();
     house.gatepost.serve();
-    assert_eq!(end_session(&house, &mut person, &id_token, &[]).location(), done());
+    assert_eq!(
+        end_session(&house, &mut person, &id_token, &[]).location(),
+        done()
+    );
     assert_eq!(left(&house), (0, 0));
     assert!(house.up.received(Place::EndSession).is_empty());
 }
@@ -177,7 +269,10 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
         encode(&[("client_id", "conf1"), ("post_logout_redirect_uri", DONE)])
     )));
     let sealed = asked.query()["r"].clone();
-    let evil = [("post_logout_redirect_uri", "https://evil.example"), ("redirect_uri", "https://evil.example")];
+    let evil = [
+        ("post_logout_redirect_uri", "https://evil.example"),
+        ("redirect_uri", "https://evil.example"),
+    ];
     let with = |state: &str| encode(&[&evil[..], &[("state", state)]].concat());
     for (provider, query) in [
         ("up", String::new()),
@@ -189,22 +284,48 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
         ("nobody", with(&state)),
         ("UP", with(&state)),
     ] {
-        let answer = person.get(&house.address(&format!("/external/{provider}/signed-out?{query}")));
-        assert_eq!((answer.status, answer.location()), (303, "/logout"), "{provider} {query}");
+        let answer =
+            person.get(&house.address(&format!("/external/{provider}/signed-out?{query}")));
+        assert_eq!(
+            (answer.status, answer.location()),
+            (303, "/logout"),
+            "{provider} {query}"
+        );
     }
     let twice = format!("/external/up/signed-out?state={state}&state={state}");
-    person.get(&house.address(&twice)).assert_error_page(400, "GP1002", "twice");
-    for path in ["/external/up/signed-out/", "/external//signed-out", "/external/up/x/signed-out", "/external/up"] {
+    person
+        .get(&house.address(&twice))
+        .assert_error_page(400, "GP1002", "twice");
+    for path in [
+        "/external/up/signed-out/",
+        "/external//signed-out",
+        "/external/up/x/signed-out",
+        "/external/up",
+    ] {
         let answer = person.get(&house.address(path));
-        assert!(answer.status == 404 || answer.location() == "/logout", "{path}: {}", answer.status);
+        assert!(
+            answer.status == 404 || answer.location() == "/logout",
+            "{path}: {}",
+            answer.status
+        );
     }
-    assert_eq!(house.gatepost.connect().send("POST", "/external/up/signed-out", &[], b"").status, 405);
+    assert_eq!(
+        house
+            .gatepost
+            .connect()
+            .send("POST", "/external/up/signed-out", &[], b"")
+            .status,
+        405
+    );
     // The state opens no other page, and no page's address is one.
     for page in ["login", "consent", "logout", "device"] {
-        person.get(&house.address(&format!("/{page}?r={state}"))).assert_error_page(400, "GP1504", page);
+        person
+            .get(&house.address(&format!("/{page}?r={state}")))
+            .assert_error_page(400, "GP1504", page);
     }
 
-    // As it was sent, it leads there, twice if need be; no longer once the address is not registered, or an hour is over.
+    // As it was sent, it leads there, twice if need be; no longer once the address is not
+    // registered, or an hour is over.
     let back = house.address(&format!("/external/up/signed-out?state={state}"));
     for _ in 0..2 {
         assert_eq!(person.get(&back).location(), done());
@@ -219,20 +340,30 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
     assert!(house.is_signed_in(&mut person));
     let mut document = registered();
     document["clients"][0]["post_logout_redirect_uris"] = json!([]);
-    document["identity_providers"] = json!([house.up.registration("up", json!({"sign_out": true}))]);
+    document["identity_providers"] =
+        json!([house.up.registration("up", json!({"sign_out": true}))]);
     house.gatepost.apply(&document);
     let answer = Traveller::new().get(&back);
-    assert!(is_signed_out_page(&answer) && !answer.text().contains("rp1.example"), "{}", answer.text());
+    assert!(
+        is_signed_out_page(&answer) && !answer.text().contains("rp1.example"),
+        "{}",
+        answer.text()
+    );
 }
 
-/// Between a departure and what the provider tells: they are dated by two clocks, which are some milliseconds apart.
+/// Between a departure and what the provider tells: they are dated by two clocks, which are some
+/// milliseconds apart.
 fn let_a_moment_pass() {
     sleep(Duration::from_millis(100));
 }
 
 /// Tells it as the provider does.
 fn tell(house: &House, provider: &str, token: &str) -> Answer {
-    house.gatepost.post(&format!("/external/{provider}/logout"), &[], &[("logout_token", token)])
+    house.gatepost.post(
+        &format!("/external/{provider}/logout"),
+        &[],
+        &[("logout_token", token)],
+    )
 }
 
 #[test]
@@ -262,17 +393,40 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
         json!({"sub": SUBJECT.to_owned() + " "}),
     ] {
         let answer = told(claims.clone());
-        assert!(matches!(answer.status, 200 | 400), "{claims}: {}", answer.text());
-        assert!(house.is_signed_in(&mut one) && house.is_signed_in(&mut two), "{claims}");
+        assert!(
+            matches!(answer.status, 200 | 400),
+            "{claims}: {}",
+            answer.text()
+        );
+        assert!(
+            house.is_signed_in(&mut one) && house.is_signed_in(&mut two),
+            "{claims}"
+        );
     }
     assert!(house.events("session_ended").is_empty());
     let answer = told(json!({"sid": "sid-1", "sub": null}));
-    assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
-    assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
-    assert!(!house.is_signed_in(&mut one) && house.is_signed_in(&mut two) && house.is_signed_in(&mut other));
+    assert_eq!(
+        (answer.status, answer.body.len()),
+        (200, 0),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("pragma")),
+        (Some("no-store"), Some("no-cache"))
+    );
+    assert!(
+        !house.is_signed_in(&mut one)
+            && house.is_signed_in(&mut two)
+            && house.is_signed_in(&mut other)
+    );
     assert_eq!(userinfo(&house.gatepost, &access_token).status, 401);
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE s.ended_at IS NOT NULL AND (c.due_at IS NOT NULL OR c.tries > 0)";
-    assert_eq!(house.gatepost.database.count(due), 1, "their clients hear of it");
+    assert_eq!(
+        house.gatepost.database.count(due),
+        1,
+        "their clients hear of it"
+    );
     let by = json!({"by": "identity_provider", "identity_provider": "up"});
     assert_eq!(house.events("session_ended"), std::slice::from_ref(&by));
 
@@ -284,8 +438,11 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
     assert!(house.is_signed_in(&mut other) && house.is_signed_in(&mut alice));
     assert_eq!(house.events("session_ended"), [by.clone(), by.clone(), by]);
     assert_eq!(left(&house).1, 0);
-    // A session that came from there once, and was proven by a password since, is no longer theirs to end.
-    house.up.plan(|plan| plan.subject = String::from("alice-there"));
+    // A session that came from there once, and was proven by a password since, is no longer theirs
+    // to end.
+    house
+        .up
+        .plan(|plan| plan.subject = String::from("alice-there"));
     let of_alice = || told(json!({"sub": "alice-there"})).status;
     house.link(&mut alice, "up");
     let mut proven = through(&house, "up").0;
@@ -309,36 +466,88 @@ fn whatever_else_is_posted_is_refused_alike_and_ends_nothing() {
     let (mut person, _) = through(&house, "up");
     let good = || house.up.logout_token(json!({}));
     let refused = |answer: &Answer, case: &str| {
-        let said = (answer.status, answer.json()["error"].clone(), answer.header("cache-control").map(str::to_owned));
-        assert_eq!(said, (400, json!("invalid_request"), Some(String::from("no-store"))), "{case}: {}", answer.text());
+        let said = (
+            answer.status,
+            answer.json()["error"].clone(),
+            answer.header("cache-control").map(str::to_owned),
+        );
+        assert_eq!(
+            said,
+            (
+                400,
+                json!("invalid_request"),
+                Some(String::from("no-store"))
+            ),
+            "{case}: {}",
+            answer.text()
+        );
     };
-    let post =
-        |path: &str, headers: &[(&str, &str)], body: &[u8]| house.gatepost.connect().send("POST", path, headers, body);
+    let post = |path: &str, headers: &[(&str, &str)], body: &[u8]| {
+        house.gatepost.connect().send("POST", path, headers, body)
+    };
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let path = "/external/up/logout";
     refused(&post(path, &form, b""), "nothing");
-    refused(&post(path, &[], format!("logout_token={}", good()).as_bytes()), "no type");
-    refused(&post(path, &[("Content-Type", "application/json")], b"{}"), "JSON");
-    refused(&post(path, &form, format!("logout_token={0}&logout_token={0}", good()).as_bytes()), "twice");
+    refused(
+        &post(path, &[], format!("logout_token={}", good()).as_bytes()),
+        "no type",
+    );
+    refused(
+        &post(path, &[("Content-Type", "application/json")], b"{}"),
+        "JSON",
+    );
+    refused(
+        &post(
+            path,
+            &form,
+            format!("logout_token={0}&logout_token={0}", good()).as_bytes(),
+        ),
+        "twice",
+    );
     refused(&post(path, &form, b"logout_token=%ff"), "no UTF-8");
     refused(&post(path, &form, b"logout_token=%00"), "NUL");
-    refused(&post(path, &form, format!("logout_token={}", "a".repeat(17_000)).as_bytes()), "too long");
-    refused(&post(&format!("{path}?logout_token={}", good()), &form, b""), "in the address");
-    refused(&tell(&house, "up", &house.other.logout_token(json!({"iss": house.up.issuer()}))), "another's key");
-    refused(&tell(&house, "up", &house.up.logout_token(json!({"nonce": "n"}))), "with a nonce");
+    refused(
+        &post(
+            path,
+            &form,
+            format!("logout_token={}", "a".repeat(17_000)).as_bytes(),
+        ),
+        "too long",
+    );
+    refused(
+        &post(&format!("{path}?logout_token={}", good()), &form, b""),
+        "in the address",
+    );
+    refused(
+        &tell(
+            &house,
+            "up",
+            &house.other.logout_token(json!({"iss": house.up.issuer()})),
+        ),
+        "another's key",
+    );
+    refused(
+        &tell(&house, "up", &house.up.logout_token(json!({"nonce": "n"}))),
+        "with a nonce",
+    );
     // Who is not registered is not told apart from who is not believed.
     let (unknown, bad) = (tell(&house, "nobody", &good()), tell(&house, "up", "a.b.c"));
     refused(&unknown, "an unknown provider");
     assert_eq!(unknown.body, bad.body);
     for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
         let answer = house.gatepost.connect().send(method, path, &[], b"");
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}");
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some("POST")),
+            "{method}"
+        );
     }
     assert!(house.is_signed_in(&mut person));
 
     // Disabled, a provider says nothing any more, not even about its own.
     let mut document = registered();
-    document["identity_providers"] = json!([house.up.registration("up", json!({"enabled": false}))]);
+    document["identity_providers"] =
+        json!([house.up.registration("up", json!({"enabled": false}))]);
     house.gatepost.apply(&document);
     house.up.behave();
     refused(&tell(&house, "up", &good()), "disabled");
@@ -353,7 +562,10 @@ fn bad_logout_tokens(house: &House) -> Vec<(&'static str, String)> {
         let mut claims = json!({
             "iss": house.up.issuer(), "aud": CLIENT_ID, "iat": now(), "exp": now() + 120, "sub": SUBJECT, "events": {}
         });
-        change(&mut claims, &json!({"jti": format!("header-{header}"), "events": {EVENT: {}}}));
+        change(
+            &mut claims,
+            &json!({"jti": format!("header-{header}"), "events": {EVENT: {}}}),
+        );
         house.up.logout_token_under(header, claims)
     };
     let right = token(json!({}));
@@ -365,18 +577,36 @@ fn bad_logout_tokens(house: &House) -> Vec<(&'static str, String)> {
         ("no signature", format!("{input}.")),
         ("alg none", under(json!({"alg": "none"}))),
         ("an unknown kid", under(json!({"kid": "unknown"}))),
-        ("the type of something else", under(json!({"typ": "at+jwt"}))),
+        (
+            "the type of something else",
+            under(json!({"typ": "at+jwt"})),
+        ),
         ("an ID token", token(id_token)),
         ("a nonce", token(json!({"nonce": "n"}))),
-        ("another issuer", token(json!({"iss": house.other.issuer()}))),
+        (
+            "another issuer",
+            token(json!({"iss": house.other.issuer()})),
+        ),
         ("another audience", token(json!({"aud": "somebody-else"}))),
         ("no audience", token(json!({"aud": null}))),
         ("no iat", token(json!({"iat": null}))),
-        ("an iat far ahead", token(json!({"iat": now() + 3_600, "exp": now() + 7_200}))),
-        ("expired", token(json!({"iat": now() - 600, "exp": now() - 300}))),
+        (
+            "an iat far ahead",
+            token(json!({"iat": now() + 3_600, "exp": now() + 7_200})),
+        ),
+        (
+            "expired",
+            token(json!({"iat": now() - 600, "exp": now() - 300})),
+        ),
         ("no events", token(json!({"events": null}))),
-        ("another event", token(json!({"events": {"http://schemas.openid.net/event/other": {}}}))),
-        ("an event that is no object", token(json!({"events": {EVENT: true}}))),
+        (
+            "another event",
+            token(json!({"events": {"http://schemas.openid.net/event/other": {}}})),
+        ),
+        (
+            "an event that is no object",
+            token(json!({"events": {EVENT: true}})),
+        ),
         ("neither sub nor sid", token(json!({"sub": null}))),
         ("no jti", token(json!({"jti": null}))),
         ("of the other provider", house.other.logout_token(json!({}))),
@@ -389,7 +619,11 @@ fn no_logout_token_but_the_right_one_ends_anything() {
     let (mut person, _) = through(&house, "up");
     for (case, token) in bad_logout_tokens(&house) {
         let answer = tell(&house, "up", &token);
-        assert_eq!((answer.status, &answer.json()["error"]), (400, &json!("invalid_request")), "{case}");
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (400, &json!("invalid_request")),
+            "{case}"
+        );
         assert!(house.is_signed_in(&mut person), "{case}");
     }
     // Said twice, it ends nothing that began since.
@@ -401,7 +635,15 @@ fn no_logout_token_but_the_right_one_ends_anything() {
     assert_eq!(tell(&house, "up", &token).status, 400);
     assert!(house.is_signed_in(&mut again));
     // About somebody who is not here, there is nothing to do, and it is done.
-    assert_eq!(tell(&house, "up", &house.up.logout_token(json!({"sub": "somebody-else"}))).status, 200);
+    assert_eq!(
+        tell(
+            &house,
+            "up",
+            &house.up.logout_token(json!({"sub": "somebody-else"}))
+        )
+        .status,
+        200
+    );
     assert!(house.is_signed_in(&mut again));
 }
 
@@ -414,13 +656,18 @@ fn who_sends_too_many_bad_ones_waits() {
         assert_eq!(tell(&house, provider, token).status, 400);
     }
     let answer = tell(&house, "up", &house.up.logout_token(json!({})));
-    assert_eq!((answer.status, answer.json()["error"].as_str()), (429, Some("temporarily_unavailable")));
+    assert_eq!(
+        (answer.status, answer.json()["error"].as_str()),
+        (429, Some("temporarily_unavailable"))
+    );
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait) && house.is_signed_in(&mut person));
     // Elsewhere nobody waits for it.
     let headers = [("X-Forwarded-For", "192.0.2.7")];
     let token = house.up.logout_token(json!({}));
-    let answer = house.gatepost.post("/external/up/logout", &headers, &[("logout_token", &token)]);
+    let answer = house
+        .gatepost
+        .post("/external/up/logout", &headers, &[("logout_token", &token)]);
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(!house.is_signed_in(&mut person));
 }
@@ -434,20 +681,41 @@ fn a_forged_kid_keeps_no_real_sign_in_from_new_keys() {
             "iss": house.up.issuer(), "aud": CLIENT_ID, "iat": now(), "exp": now() + 120, "sub": SUBJECT, "jti": kid,
             "events": {EVENT: {}}
         });
-        tell(&house, "up", &house.up.logout_token_under(json!({"typ": "logout+jwt", "kid": kid}), claims)).status
+        tell(
+            &house,
+            "up",
+            &house
+                .up
+                .logout_token_under(json!({"typ": "logout+jwt", "kid": kid}), claims),
+        )
+        .status
     };
     let fetched = || house.up.received(Place::Jwks).len();
     let before = fetched();
-    assert_eq!((forged("one"), forged("two"), forged("three")), (400, 400, 400));
-    assert_eq!(fetched(), before + 1, "strangers make us look once a minute");
+    assert_eq!(
+        (forged("one"), forged("two"), forged("three")),
+        (400, 400, 400)
+    );
+    assert_eq!(
+        fetched(),
+        before + 1,
+        "strangers make us look once a minute"
+    );
     house.up.rotate(Signer::es256("second"));
     through(&house, "up");
     assert_eq!(fetched(), before + 2, "and a sign-in looks for itself,");
-    house.up.plan(|plan| plan.header = json!({"kid": "nobody's"}));
+    house
+        .up
+        .plan(|plan| plan.header = json!({"kid": "nobody's"}));
     let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
     for _ in 0..3 {
         let answer = Traveller::new().visit(&house.address(&path));
-        assert_ne!(answer.header("location").map(|to| to.contains("code=")), Some(true), "{}", answer.text());
+        assert_ne!(
+            answer.header("location").map(|to| to.contains("code=")),
+            Some(true),
+            "{}",
+            answer.text()
+        );
     }
     assert_eq!(fetched(), before + 2, "once a minute as well");
 }
@@ -459,15 +727,22 @@ fn whoever_takes_over_a_providers_name_takes_over_none_of_its_sessions() {
     let is_alive = || left(&house).0 == 1;
     let renamed = |issuer: &str| {
         let mut document = registered();
-        document["identity_providers"] =
-            json!([house.up.registration("up", json!({"issuer": issuer, "sign_out": true}))]);
+        document["identity_providers"] = json!([house
+            .up
+            .registration("up", json!({"issuer": issuer, "sign_out": true}))]);
         house.gatepost.apply(&document);
     };
     renamed(house.other.issuer());
     // The same subject as another issuer counts them is somebody else.
-    assert_eq!(tell(&house, "up", &house.other.logout_token(json!({}))).status, 200);
+    assert_eq!(
+        tell(&house, "up", &house.other.logout_token(json!({}))).status,
+        200
+    );
     assert!(is_alive());
-    assert_eq!(tell(&house, "up", &house.up.logout_token(json!({}))).status, 400);
+    assert_eq!(
+        tell(&house, "up", &house.up.logout_token(json!({}))).status,
+        400
+    );
     assert!(is_alive());
     // Nor does the session count as one from there,
     assert!(!house.is_signed_in(&mut person));
@@ -490,11 +765,19 @@ fn a_strangers_token_fetches_nothing_and_learns_nothing() {
     });
     assert_eq!(answers[0], answers[1]);
     assert_eq!((answers[0].0, house.up.visits()), (400, 0));
-    for body in ["logout_token=%ff", "logout_token=a&logout_token=a", "token=a"] {
+    for body in [
+        "logout_token=%ff",
+        "logout_token=a&logout_token=a",
+        "token=a",
+    ] {
         let form = [("Content-Type", "application/x-www-form-urlencoded")];
         let post = |name: &str| {
             let path = format!("/external/{name}/logout");
-            house.gatepost.connect().send("POST", &path, &form, body.as_bytes()).body
+            house
+                .gatepost
+                .connect()
+                .send("POST", &path, &form, body.as_bytes())
+                .body
         };
         assert_eq!(post("up"), post("nobody"), "{body}");
     }
@@ -503,7 +786,9 @@ fn a_strangers_token_fetches_nothing_and_learns_nothing() {
 #[test]
 fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
     let house = start();
-    house.up.plan(|plan| plan.id_token = json!({"sid": "theirs"}));
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"sid": "theirs"}));
     let (_known, _) = through(&house, "up");
     let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
     let sessions = || house.gatepost.database.count("sessions");
@@ -518,15 +803,31 @@ fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
         let mut person = Traveller::new();
         let request = house.address(&path);
         let answer = person.get(&request);
-        let callback = person.follow_until(&request, answer, |next| next.contains("/external/")).location().to_owned();
+        let callback = person
+            .follow_until(&request, answer, |next| next.contains("/external/"))
+            .location()
+            .to_owned();
         let_a_moment_pass();
-        assert_eq!(tell(&house, "up", &house.up.logout_token(claims.clone())).status, 200, "{claims}");
+        assert_eq!(
+            tell(&house, "up", &house.up.logout_token(claims.clone())).status,
+            200,
+            "{claims}"
+        );
         let before = sessions();
         let answer = person.get(&callback);
-        assert_eq!(sessions() - before, i64::from(comes_in), "{claims}: {} {}", answer.status, answer.text());
+        assert_eq!(
+            sessions() - before,
+            i64::from(comes_in),
+            "{claims}: {} {}",
+            answer.status,
+            answer.text()
+        );
         assert_eq!(house.is_signed_in(&mut person), comes_in, "{claims}");
         // Who leaves after that is another sign-in.
         let_a_moment_pass();
-        assert!(house.through(&mut Traveller::new(), "up").is_some(), "{claims}");
+        assert!(
+            house.through(&mut Traveller::new(), "up").is_some(),
+            "{claims}"
+        );
     }
 }

@@ -13,7 +13,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, assert_refused, basic, damaged, decode_jwt, signed_in, tokens, userinfo, with_clients,
+    access_token, assert_refused, basic, damaged, decode_jwt, signed_in, tokens, userinfo,
+    with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, encode};
@@ -21,16 +22,33 @@ use crate::support::jwt::{base64url, forge, published_keys};
 
 const PATH: &str = "/connect/userinfo";
 
-fn send(gatepost: &Gatepost, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    gatepost.connect().send(method, path, headers, body.as_bytes())
+fn send(
+    gatepost: &Gatepost,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    gatepost
+        .connect()
+        .send(method, path, headers, body.as_bytes())
 }
 
 /// A refusal whose challenge names the same error as its body.
 fn assert_challenged(answer: &Answer, status: u16, error: &str, case: &str) {
     assert_refused(answer, status, error, case);
-    let challenge = answer.header("www-authenticate").unwrap_or_else(|| panic!("{case}: no challenge"));
-    assert!(challenge.starts_with(&format!("Bearer realm=\"gatepost\", error=\"{error}\"")), "{case}: {challenge}");
-    assert_eq!(challenge.contains("scope=\"openid\""), error == "insufficient_scope", "{case}: {challenge}");
+    let challenge = answer
+        .header("www-authenticate")
+        .unwrap_or_else(|| panic!("{case}: no challenge"));
+    assert!(
+        challenge.starts_with(&format!("Bearer realm=\"gatepost\", error=\"{error}\"")),
+        "{case}: {challenge}"
+    );
+    assert_eq!(
+        challenge.contains("scope=\"openid\""),
+        error == "insufficient_scope",
+        "{case}: {challenge}"
+    );
 }
 
 fn assert_dead(gatepost: &Gatepost, token: &str, case: &str) {
@@ -51,26 +69,47 @@ fn a_token_is_taken_from_the_header_or_a_form_body() {
     let body = encode(&[("access_token", &token)]);
     let lower = format!("bearer {token}");
     let spaced = format!("BEARER   {token}");
-    let charset = ("Content-Type", "application/x-www-form-urlencoded; charset=utf-8");
+    let charset = (
+        "Content-Type",
+        "application/x-www-form-urlencoded; charset=utf-8",
+    );
     let requests: [Sent; 8] = [
         ("GET", &[("Authorization", &bearer)], ""),
         ("GET", &[("Authorization", &lower)], ""),
         ("GET", &[("Authorization", &spaced)], ""),
         ("POST", &[("Authorization", &bearer)], ""),
-        ("POST", &[("Authorization", &bearer), ("Content-Type", "application/json")], ""),
+        (
+            "POST",
+            &[
+                ("Authorization", &bearer),
+                ("Content-Type", "application/json"),
+            ],
+            "",
+        ),
         ("POST", &[("Authorization", &bearer), FORM], "x=1"),
         ("POST", &[FORM], &body),
         ("POST", &[charset], &body),
     ];
     for (method, headers, body) in requests {
         let answer = send(&gatepost, method, PATH, headers, body);
-        assert_eq!(answer.status, 200, "{method} {headers:?}: {}", answer.text());
+        assert_eq!(
+            answer.status,
+            200,
+            "{method} {headers:?}: {}",
+            answer.text()
+        );
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
+        assert_eq!(
+            (answer.header("cache-control"), answer.header("pragma")),
+            (Some("no-store"), Some("no-cache"))
+        );
         assert_eq!(answer.header("www-authenticate"), None);
         assert_eq!(answer.json()["name"], "Alice Smith", "{method} {headers:?}");
     }
-    assert_eq!(send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").status, 200);
+    assert_eq!(
+        send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").status,
+        200
+    );
 }
 
 #[test]
@@ -90,8 +129,16 @@ fn without_a_token_there_is_a_bare_challenge() {
     ];
     for (method, headers, body) in requests {
         let answer = send(&gatepost, method, PATH, headers, body);
-        assert_eq!((answer.status, answer.body.len()), (401, 0), "{method} {headers:?} {body}");
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"gatepost\""), "{method} {headers:?}");
+        assert_eq!(
+            (answer.status, answer.body.len()),
+            (401, 0),
+            "{method} {headers:?} {body}"
+        );
+        assert_eq!(
+            answer.header("www-authenticate"),
+            Some("Bearer realm=\"gatepost\""),
+            "{method} {headers:?}"
+        );
     }
 }
 
@@ -101,7 +148,10 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid");
     let bearer = format!("Bearer {token}");
-    let (header, body) = (("Authorization", bearer.as_str()), encode(&[("access_token", &token)]));
+    let (header, body) = (
+        ("Authorization", bearer.as_str()),
+        encode(&[("access_token", &token)]),
+    );
     let in_query = format!("{PATH}?{body}");
     let twice = format!("{body}&{body}");
     let not_b64 = format!("Bearer {token} x");
@@ -118,17 +168,42 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
     ];
     for (path, (method, headers, body)) in requests {
         let answer = send(&gatepost, method, path, headers, body);
-        assert_challenged(&answer, 400, "invalid_request", &format!("{method} {path} {headers:?} {body}"));
+        assert_challenged(
+            &answer,
+            400,
+            "invalid_request",
+            &format!("{method} {path} {headers:?} {body}"),
+        );
     }
-    for malformed in ["access_token=%ff", "access_token=%", "x=%zz", "access_token=%00"] {
+    for malformed in [
+        "access_token=%ff",
+        "access_token=%",
+        "x=%zz",
+        "access_token=%00",
+    ] {
         let answer = send(&gatepost, "POST", PATH, &[FORM], malformed);
         assert_refused(&answer, 400, "invalid_request", malformed);
     }
-    for content_type in ["application/json", "text/plain", "multipart/form-data; boundary=x"] {
-        let answer = send(&gatepost, "POST", PATH, &[("Content-Type", content_type)], &body);
+    for content_type in [
+        "application/json",
+        "text/plain",
+        "multipart/form-data; boundary=x",
+    ] {
+        let answer = send(
+            &gatepost,
+            "POST",
+            PATH,
+            &[("Content-Type", content_type)],
+            &body,
+        );
         assert_refused(&answer, 415, "invalid_request", content_type);
     }
-    assert_refused(&send(&gatepost, "POST", PATH, &[], &body), 415, "invalid_request", "no type");
+    assert_refused(
+        &send(&gatepost, "POST", PATH, &[], &body),
+        415,
+        "invalid_request",
+        "no type",
+    );
 }
 
 #[test]
@@ -148,11 +223,21 @@ fn nothing_forged_is_believed() {
     let own = KeyPair::generate(KeySize::Rsa2048).unwrap();
     let by_own_key = |input: &[u8]| {
         let mut signature = vec![0; own.public_modulus_len()];
-        own.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input, &mut signature).unwrap();
+        own.sign(
+            &RSA_PKCS1_SHA256,
+            &SystemRandom::new(),
+            input,
+            &mut signature,
+        )
+        .unwrap();
         signature
     };
     let by_hmac = |secret: Vec<u8>| {
-        move |input: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), input).as_ref().to_vec()
+        move |input: &[u8]| {
+            hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), input)
+                .as_ref()
+                .to_vec()
+        }
     };
     let unsigned = |_: &[u8]| Vec::new();
     let mut forged: Vec<String> = Vec::new();
@@ -162,10 +247,17 @@ fn nothing_forged_is_believed() {
     }
     forged.push(forge(&header, &claims, unsigned));
     let modulus = base64url(key["n"].as_str().unwrap());
-    for secret in
-        [modulus, key["n"].as_str().unwrap().as_bytes().to_vec(), key.to_string().into_bytes(), Vec::from(b"x")]
-    {
-        forged.push(forge(&with("alg", json!("HS256")), &claims, by_hmac(secret.clone())));
+    for secret in [
+        modulus,
+        key["n"].as_str().unwrap().as_bytes().to_vec(),
+        key.to_string().into_bytes(),
+        Vec::from(b"x"),
+    ] {
+        forged.push(forge(
+            &with("alg", json!("HS256")),
+            &claims,
+            by_hmac(secret.clone()),
+        ));
         forged.push(forge(&header, &claims, by_hmac(secret)));
     }
     forged.push(forge(&header, &claims, by_own_key));
@@ -189,15 +281,22 @@ fn nothing_forged_is_believed() {
     listener.set_nonblocking(true).unwrap();
     let address = format!("http://{}/jwks", listener.local_addr().unwrap());
     let jwk = json!({"kty": "RSA", "e": "AQAB", "n": key["n"], "kid": header["kid"]});
-    for (name, value) in
-        [("jku", json!(address)), ("x5u", json!(address)), ("jwk", jwk), ("crit", json!(["exp"])), ("crit", json!([]))]
-    {
+    for (name, value) in [
+        ("jku", json!(address)),
+        ("x5u", json!(address)),
+        ("jwk", jwk),
+        ("crit", json!(["exp"])),
+        ("crit", json!([])),
+    ] {
         forged.push(forge(&with(name, value), &claims, by_own_key));
     }
     for token in &forged {
         assert_dead(&gatepost, token, token);
     }
-    assert!(listener.accept().is_err(), "somebody fetched the forger's keys");
+    assert!(
+        listener.accept().is_err(),
+        "somebody fetched the forger's keys"
+    );
     assert_eq!(userinfo(&gatepost, token).status, 200);
 }
 
@@ -221,7 +320,12 @@ fn a_true_signature_is_good_for_what_it_signed_alone() {
         format!("{}.{}", parts[0], parts[1]),
         format!("{}.{}.", parts[0], parts[1]),
         format!("{token}.{}", parts[2]),
-        format!("{}.{}.{}", parts[0], parts[1], &parts[2][..parts[2].len() / 2]),
+        format!(
+            "{}.{}.{}",
+            parts[0],
+            parts[1],
+            &parts[2][..parts[2].len() / 2]
+        ),
         format!("{token}="),
         all["id_token"].as_str().unwrap().to_owned(),
         String::from("garbage"),
@@ -245,7 +349,10 @@ fn tokens_of_another_installation_are_strangers() {
         let clients = [("byref", json!({"access_token_type": "reference"}))];
         there.apply(&with_clients(document(), &clients));
         let mut browser = signed_in(&there);
-        let foreign = tokens(&there, &mut browser, client_id, "openid")["access_token"].as_str().unwrap().to_owned();
+        let foreign = tokens(&there, &mut browser, client_id, "openid")["access_token"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         assert_eq!(userinfo(&there, &foreign).status, 200);
         assert_dead(&here, &foreign, client_id);
     }
@@ -256,31 +363,58 @@ fn a_token_without_openid_or_without_a_user_is_not_enough() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let without = access_token(&gatepost, &mut browser, "orders.read");
-    assert_challenged(&userinfo(&gatepost, &without), 403, "insufficient_scope", "no openid");
+    assert_challenged(
+        &userinfo(&gatepost, &without),
+        403,
+        "insufficient_scope",
+        "no openid",
+    );
     for client_id in ["conf1", "service"] {
         let form = [("grant_type", "client_credentials")];
-        let answer = gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form);
+        let answer = gatepost.post(
+            "/connect/token",
+            &[("Authorization", &basic(client_id, CONF1_SECRET))],
+            &form,
+        );
         let own = answer.json()["access_token"].as_str().unwrap().to_owned();
-        assert_challenged(&userinfo(&gatepost, &own), 403, "insufficient_scope", "a client's own token");
+        assert_challenged(
+            &userinfo(&gatepost, &own),
+            403,
+            "insufficient_scope",
+            "a client's own token",
+        );
     }
     let elsewhere = access_token(&gatepost, &mut browser, "openid orders.read");
-    assert_eq!(userinfo(&gatepost, &elsewhere).status, 200, "whatever its audience");
+    assert_eq!(
+        userinfo(&gatepost, &elsewhere).status,
+        200,
+        "whatever its audience"
+    );
 }
 
 #[test]
 fn an_expired_token_is_refused_in_either_form() {
     let clients = [
         ("brief", json!({"access_token_lifetime": 1})),
-        ("briefref", json!({"access_token_lifetime": 1, "access_token_type": "reference"})),
+        (
+            "briefref",
+            json!({"access_token_lifetime": 1, "access_token_type": "reference"}),
+        ),
     ];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let mut browser = signed_in(&gatepost);
-    let issued: Vec<Value> =
-        clients.iter().map(|(client_id, _)| tokens(&gatepost, &mut browser, client_id, "openid")).collect();
+    let issued: Vec<Value> = clients
+        .iter()
+        .map(|(client_id, _)| tokens(&gatepost, &mut browser, client_id, "openid"))
+        .collect();
     sleep(Duration::from_millis(1_100));
     for tokens in issued {
         assert!(tokens["expires_in"].as_i64().unwrap() <= 1);
-        assert_dead(&gatepost, tokens["access_token"].as_str().unwrap(), "expired");
+        assert_dead(
+            &gatepost,
+            tokens["access_token"].as_str().unwrap(),
+            "expired",
+        );
     }
 }
 
@@ -289,13 +423,34 @@ fn a_token_dies_with_what_it_stands_on() {
     let clients = [("byref", json!({"access_token_type": "reference"}))];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let broken = [
-        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
-        ("UPDATE clients SET enabled = false", "UPDATE clients SET enabled = true"),
-        ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
-        ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
-        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
-        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
-        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
+        (
+            "UPDATE users SET enabled = false",
+            "UPDATE users SET enabled = true",
+        ),
+        (
+            "UPDATE clients SET enabled = false",
+            "UPDATE clients SET enabled = true",
+        ),
+        (
+            "UPDATE sessions SET ended_at = clock_timestamp()",
+            "UPDATE sessions SET ended_at = NULL",
+        ),
+        (
+            "UPDATE grants SET revoked_at = clock_timestamp()",
+            "UPDATE grants SET revoked_at = NULL",
+        ),
+        (
+            "UPDATE users SET epoch = epoch + 1",
+            "UPDATE users SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE clients SET epoch = epoch + 1",
+            "UPDATE clients SET epoch = epoch - 1",
+        ),
+        (
+            "UPDATE installation SET epoch = epoch + 1",
+            "UPDATE installation SET epoch = epoch - 1",
+        ),
         (
             "INSERT INTO consents (sub, client_id, scopes, claims, epoch)
              SELECT sub, client_id, '{}', '{}', 1 FROM users, clients",
@@ -324,20 +479,32 @@ fn a_token_dies_with_what_it_stands_on() {
     // Who comes under the same name is somebody else.
     gatepost.apply(&document());
     let mut browser = signed_in(&gatepost);
-    assert_eq!(userinfo(&gatepost, &access_token(&gatepost, &mut browser, "openid")).status, 200);
+    assert_eq!(
+        userinfo(&gatepost, &access_token(&gatepost, &mut browser, "openid")).status,
+        200
+    );
 }
 
 #[test]
 fn a_revoked_token_takes_no_other_along() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let (first, second) =
-        (access_token(&gatepost, &mut browser, "openid"), access_token(&gatepost, &mut browser, "openid"));
+    let (first, second) = (
+        access_token(&gatepost, &mut browser, "openid"),
+        access_token(&gatepost, &mut browser, "openid"),
+    );
     let (_, claims) = decode_jwt(&first);
-    let (day, jti) = (claims["exp"].as_i64().unwrap() / 86_400, base64url(claims["jti"].as_str().unwrap()));
+    let (day, jti) = (
+        claims["exp"].as_i64().unwrap() / 86_400,
+        base64url(claims["jti"].as_str().unwrap()),
+    );
     let day = i32::try_from(day).unwrap();
     let revoke = "INSERT INTO revoked_tokens (day, jti) VALUES ($1, $2)";
-    gatepost.database.client().execute(revoke, &[&day, &jti]).unwrap();
+    gatepost
+        .database
+        .client()
+        .execute(revoke, &[&day, &jti])
+        .unwrap();
     assert_dead(&gatepost, &first, "revoked");
     assert_eq!(userinfo(&gatepost, &second).status, 200);
 }
@@ -348,7 +515,9 @@ fn a_recreated_user_is_another_subject() {
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid");
     let sub = userinfo(&gatepost, &token).json()["sub"].clone();
-    gatepost.database.run("DELETE FROM users WHERE username = 'alice'");
+    gatepost
+        .database
+        .run("DELETE FROM users WHERE username = 'alice'");
     gatepost.apply(&document());
     assert_dead(&gatepost, &token, "the old alice");
     let mut browser = signed_in(&gatepost);

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, code, decode_jwt, issued, redeem_with, signed_in, tokens, userinfo,
+    access_token, authorize_path, code, decode_jwt, issued, redeem_with, signed_in, tokens,
+    userinfo,
 };
 use crate::support::gatepost::{Gatepost, RP1, document};
 
@@ -16,13 +17,19 @@ fn changed_claims_show_at_once() {
     let token = access_token(&gatepost, &mut browser, "openid roles");
     let role = || userinfo(&gatepost, &token).json().get("role").cloned();
     assert_eq!(role(), Some(json!(["admin"])));
-    gatepost.database.run("UPDATE users SET claims = jsonb_set(claims, '{role}', '[\"clerk\", \"auditor\"]')");
+    gatepost
+        .database
+        .run("UPDATE users SET claims = jsonb_set(claims, '{role}', '[\"clerk\", \"auditor\"]')");
     assert_eq!(role(), Some(json!(["clerk", "auditor"])));
     for none in ["'[]'", "'\"\"'", "'null'", "'[\"\"]'", "'7'"] {
-        gatepost.database.run(&format!("UPDATE users SET claims = jsonb_set(claims, '{{role}}', {none})"));
+        gatepost.database.run(&format!(
+            "UPDATE users SET claims = jsonb_set(claims, '{{role}}', {none})"
+        ));
         assert_eq!(role(), None, "{none}");
     }
-    gatepost.database.run("UPDATE users SET claims = claims - 'role'");
+    gatepost
+        .database
+        .run("UPDATE users SET claims = claims - 'role'");
     assert_eq!(role(), None);
 }
 
@@ -54,9 +61,19 @@ fn scopes_release_their_claims_in_their_standard_shapes() {
         told
     };
     assert_eq!(told("openid"), json!({}));
-    assert_eq!(told("openid orders.read"), json!({}), "claims of a resource are for the resource");
-    assert_eq!(told("openid email"), json!({"email": "alice@example.com", "email_verified": true}));
-    assert_eq!(told("openid phone"), json!({"phone_number": "+49 30 1234567", "phone_number_verified": false}));
+    assert_eq!(
+        told("openid orders.read"),
+        json!({}),
+        "claims of a resource are for the resource"
+    );
+    assert_eq!(
+        told("openid email"),
+        json!({"email": "alice@example.com", "email_verified": true})
+    );
+    assert_eq!(
+        told("openid phone"),
+        json!({"phone_number": "+49 30 1234567", "phone_number_verified": false})
+    );
     let address = json!({"street_address": "Main St 1", "locality": "Berlin", "postal_code": "10115", "country": "DE"});
     assert_eq!(told("openid address"), json!({"address": address}));
     assert_eq!(told("openid roles"), json!({"role": ["admin"]}));
@@ -99,16 +116,32 @@ fn a_users_attributes_never_speak_for_the_protocol() {
         "idp",
     ];
     let gatepost = Gatepost::start();
-    // As an older import might have left them, and with a scope that would release them all: it is not taken.
-    let attributes: Value =
-        reserved.iter().map(|name| (name.to_string(), json!("forged"))).collect::<Map<_, _>>().into();
+    // As an older import might have left them, and with a scope that would release them all: it is
+    // not taken.
+    let attributes: Value = reserved
+        .iter()
+        .map(|name| (name.to_string(), json!("forged")))
+        .collect::<Map<_, _>>()
+        .into();
     let update = "UPDATE users SET claims = claims || $1";
-    gatepost.database.client().execute(update, &[&postgres::types::Json(&attributes)]).unwrap();
+    gatepost
+        .database
+        .client()
+        .execute(update, &[&postgres::types::Json(&attributes)])
+        .unwrap();
     let release = "UPDATE catalogue_entries SET document = jsonb_set(document, '{claims}', $1)";
     let claims = json!(reserved.iter().chain(&["role"]).collect::<Vec<_>>());
-    gatepost.database.client().execute(release, &[&postgres::types::Json(&claims)]).unwrap();
-    gatepost.database.run("UPDATE installation SET registry_version = registry_version + 1");
-    gatepost.await_log("the scope", |log| log.contains("roles: identity_scope.claims[1]: is a reserved claim"));
+    gatepost
+        .database
+        .client()
+        .execute(release, &[&postgres::types::Json(&claims)])
+        .unwrap();
+    gatepost
+        .database
+        .run("UPDATE installation SET registry_version = registry_version + 1");
+    gatepost.await_log("the scope", |log| {
+        log.contains("roles: identity_scope.claims[1]: is a reserved claim")
+    });
     let mut browser = signed_in(&gatepost);
     let all = tokens(&gatepost, &mut browser, "conf1", "openid roles orders.read");
     for name in ["access_token", "id_token"] {
@@ -116,7 +149,11 @@ fn a_users_attributes_never_speak_for_the_protocol() {
         assert!(!claims.to_string().contains("forged"), "{name}: {claims}");
     }
     let told = userinfo(&gatepost, all["access_token"].as_str().unwrap()).json();
-    assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["role", "sub"], "{told}");
+    assert_eq!(
+        told.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["role", "sub"],
+        "{told}"
+    );
     assert!(!told.to_string().contains("forged"));
 }
 
@@ -126,28 +163,54 @@ fn every_answer_about_one_person_names_the_same_subject() {
     let mut browser = signed_in(&gatepost);
     let all = tokens(&gatepost, &mut browser, "conf1", "openid");
     let token = all["access_token"].as_str().unwrap();
-    let subjects =
-        [decode_jwt(token).1, decode_jwt(all["id_token"].as_str().unwrap()).1, userinfo(&gatepost, token).json()];
-    assert!(subjects.iter().all(|claims| claims["sub"] == subjects[0]["sub"]), "{subjects:?}");
+    let subjects = [
+        decode_jwt(token).1,
+        decode_jwt(all["id_token"].as_str().unwrap()).1,
+        userinfo(&gatepost, token).json(),
+    ];
+    assert!(
+        subjects
+            .iter()
+            .all(|claims| claims["sub"] == subjects[0]["sub"]),
+        "{subjects:?}"
+    );
     let sub = subjects[0]["sub"].as_str().unwrap();
-    assert_eq!(URL_SAFE_NO_PAD.decode(sub).unwrap().len(), 16, "128 random bits: {sub}");
+    assert_eq!(
+        URL_SAFE_NO_PAD.decode(sub).unwrap().len(),
+        16,
+        "128 random bits: {sub}"
+    );
 }
 
 #[test]
 fn a_claim_asked_for_by_name_is_told_only_as_long_as_the_client_may_have_it() {
     let mut registered = document();
-    registered["identity_scopes"].as_array_mut().unwrap().push(json!({"name": "hr", "claims": {"role": "salary"}}));
+    registered["identity_scopes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "hr", "claims": {"role": "salary"}}));
     registered["users"][0]["claims"]["salary"] = json!(["high"]);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let claims = r#"{"userinfo":{"email":null,"role":null}}"#;
     let path = authorize_path("conf1", RP1, &[("scope", "openid"), ("claims", claims)]);
-    let token = issued(&redeem_with(&gatepost, "conf1", &code(&mut browser, &path), &[]));
+    let token = issued(&redeem_with(
+        &gatepost,
+        "conf1",
+        &code(&mut browser, &path),
+        &[],
+    ));
     let told = || userinfo(&gatepost, token["access_token"].as_str().unwrap()).json();
     // As the scope fills it that the client may have, not as another one would.
-    assert_eq!((&told()["email"], &told()["role"]), (&json!("alice@example.com"), &json!(["admin"])));
+    assert_eq!(
+        (&told()["email"], &told()["role"]),
+        (&json!("alice@example.com"), &json!(["admin"]))
+    );
     registered["clients"][0]["scope"] = json!("openid profile roles");
     gatepost.apply(&registered);
     gatepost.settle();
-    assert_eq!((told().get("email"), &told()["role"]), (None, &json!(["admin"])));
+    assert_eq!(
+        (told().get("email"), &told()["role"]),
+        (None, &json!(["admin"]))
+    );
 }

@@ -1,4 +1,5 @@
-//! The table "What ends what" of the README: one test a row, one claim a cell, and beside each what must not end.
+//! The table "What ends what" of the README: one test a row, one claim a cell, and beside each what
+//! must not end.
 
 use gatepost::protocol::words::identifiers::{ClientId, Subject};
 use gatepost::store::audit_events::AuditEvent;
@@ -14,7 +15,8 @@ use crate::support::phone::add_app;
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
 
-/// Alice's session and all that `conf1` has of her; what another client has of her; what `conf1` has of bob.
+/// Alice's session and all that `conf1` has of her; what another client has of her; what `conf1`
+/// has of bob.
 struct Scene {
     gatepost: Gatepost,
     browser: Browser,
@@ -50,23 +52,44 @@ const ALL: Left = Left {
 };
 
 /// Everything that hangs on alice's session at `conf1` is over.
-const SIGNED_OUT: Left = Left { session: false, code: false, grant: false, through_browser: false, ..ALL };
+const SIGNED_OUT: Left = Left {
+    session: false,
+    code: false,
+    grant: false,
+    through_browser: false,
+    ..ALL
+};
 
 /// Everything of alice is over.
-const ALICE_GONE: Left = Left { offline: false, of_other_client: false, ..SIGNED_OUT };
+const ALICE_GONE: Left = Left {
+    offline: false,
+    of_other_client: false,
+    ..SIGNED_OUT
+};
 
 /// Everything of `conf1` is over.
-const CLIENT_GONE: Left = Left { session: true, offline: false, of_other_user: false, ..SIGNED_OUT };
+const CLIENT_GONE: Left = Left {
+    session: true,
+    offline: false,
+    of_other_user: false,
+    ..SIGNED_OUT
+};
 
 /// Everything that `conf1` has of alice is over.
-const PAIR_GONE: Left = Left { of_other_user: true, ..CLIENT_GONE };
+const PAIR_GONE: Left = Left {
+    of_other_user: true,
+    ..CLIENT_GONE
+};
 
 /// `conf1` also gets tokens through the browser.
 fn document() -> Value {
     let mut document = offline::document();
     let conf1 = client(&mut document, "conf1");
     conf1["response_types"] = json!(["code", "id_token token"]);
-    conf1["grant_types"].as_array_mut().unwrap().push(json!("implicit"));
+    conf1["grant_types"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!("implicit"));
     conf1["allow_access_tokens_via_browser"] = json!(true);
     document
 }
@@ -82,10 +105,22 @@ fn scene_of(document: &Value) -> Scene {
     let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
     let offline = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let implicit = [("response_type", "id_token token"), ("prompt", "none")];
-    let through_browser = browser.get(&authorize_path("conf1", RP1, &implicit)).fragment()["access_token"].clone();
+    let through_browser = browser
+        .get(&authorize_path("conf1", RP1, &implicit))
+        .fragment()["access_token"]
+        .clone();
     let of_other_client = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let code = CONF1.code(&mut browser, &[]);
-    Scene { gatepost, browser, code, online, offline, through_browser, of_other_client, of_other_user }
+    Scene {
+        gatepost,
+        browser,
+        code,
+        online,
+        offline,
+        through_browser,
+        of_other_client,
+        of_other_user,
+    }
 }
 
 /// What `conf1` gets when bob signs in in a browser of his.
@@ -120,7 +155,10 @@ impl Scene {
     fn lives(&self, party: Party, tokens: &Value) -> bool {
         let told = userinfo(&self.gatepost, access(tokens)).status;
         let refreshed = party.refresh(&self.gatepost, refresh(tokens)).status;
-        assert!((told, refreshed) == (200, 200) || (told, refreshed) == (401, 400), "{told} {refreshed}");
+        assert!(
+            (told, refreshed) == (200, 200) || (told, refreshed) == (401, 400),
+            "{told} {refreshed}"
+        );
         told == 200
     }
 
@@ -134,12 +172,24 @@ impl Scene {
 
     fn events(&self, name: &str) -> i64 {
         let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-        self.gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+        self.gatepost
+            .database
+            .client()
+            .query_one(counted, &[&name])
+            .unwrap()
+            .get(0)
     }
 
     fn alice(&self) -> Subject {
         let found = "SELECT sub FROM users WHERE username = 'alice'";
-        Subject::new(self.gatepost.database.client().query_one(found, &[]).unwrap().get::<_, String>(0))
+        Subject::new(
+            self.gatepost
+                .database
+                .client()
+                .query_one(found, &[])
+                .unwrap()
+                .get::<_, String>(0),
+        )
     }
 
     fn list(&self, arguments: &[&str]) -> Vec<Value> {
@@ -157,7 +207,10 @@ fn signing_out_ends_the_session_and_all_but_offline_grants() {
     let mut scene = scene();
     let page = scene.browser.get("/logout");
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    scene.browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+    scene.browser.post(
+        "/logout",
+        &[("form_token", &token), ("decision", "sign_out")],
+    );
     assert_eq!(scene.left(), SIGNED_OUT);
 }
 
@@ -165,7 +218,10 @@ fn signing_out_ends_the_session_and_all_but_offline_grants() {
 fn ending_a_session_by_command_does_the_same() {
     let mut scene = scene();
     let sessions = scene.list(&["session", "list", "--user", "alice"]);
-    assert_eq!((sessions.len(), &sessions[0]["sub"]), (1, &json!(scene.alice().as_str())));
+    assert_eq!(
+        (sessions.len(), &sessions[0]["sub"]),
+        (1, &json!(scene.alice().as_str()))
+    );
     scene.command(&["session", "end", sessions[0]["sid"].as_str().unwrap()]);
     assert_eq!(scene.list(&["session", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.list(&["session", "list"]).len(), 1);
@@ -178,20 +234,33 @@ fn a_session_that_runs_out_leaves_what_it_gave() {
     let mut scene = scene();
     // A server tells the time to a few milliseconds.
     scene.run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
-    assert_eq!(scene.left(), Left { session: false, ..ALL });
+    assert_eq!(
+        scene.left(),
+        Left {
+            session: false,
+            ..ALL
+        }
+    );
 }
 
 #[test]
 fn another_password_ends_everything_of_the_user() {
     let mut scene = scene();
-    scene.gatepost.run_well(&["user", "password", "alice"], "quite another long password");
+    scene.gatepost.run_well(
+        &["user", "password", "alice"],
+        "quite another long password",
+    );
     assert_eq!(scene.left(), ALICE_GONE);
 }
 
 #[test]
 fn revoking_a_user_ends_everything_of_theirs_at_once() {
     let mut scene = scene();
-    assert!(scene.command(&["user", "revoke", "ALICE"]).contains("alice"));
+    assert!(
+        scene
+            .command(&["user", "revoke", "ALICE"])
+            .contains("alice")
+    );
     assert_eq!(scene.list(&["grant", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.events("user_revoked"), 1);
     assert_eq!(scene.left(), ALICE_GONE);
@@ -211,7 +280,8 @@ fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
 #[test]
 fn who_is_enabled_again_signs_in_at_once_and_what_they_get_can_be_revoked() {
     let scene = scene();
-    let disable_and_enable = || ["disable", "enable"].map(|verb| scene.command(&["user", verb, "bob"]));
+    let disable_and_enable =
+        || ["disable", "enable"].map(|verb| scene.command(&["user", verb, "bob"]));
     disable_and_enable();
     let tokens = tokens_of_bob(&scene.gatepost);
     assert!(scene.lives(CONF1, &tokens));
@@ -260,7 +330,10 @@ fn a_client_that_was_removed_gets_nothing_back_by_being_registered_again() {
 #[test]
 fn withdrawing_consent_ends_everything_between_the_two() {
     let mut scene = scene();
-    let event = AuditEvent { event: "consent_withdrawn", ..AuditEvent::default() };
+    let event = AuditEvent {
+        event: "consent_withdrawn",
+        ..AuditEvent::default()
+    };
     let store = scene.gatepost.database.store();
     consents::withdraw(&store, &scene.alice(), &ClientId::new("conf1"), &event).unwrap();
     assert_eq!(scene.left(), PAIR_GONE);
@@ -268,7 +341,16 @@ fn withdrawing_consent_ends_everything_between_the_two() {
 
 #[test]
 fn a_person_withdraws_consent_and_changes_the_password_themselves() {
-    for (decision, left) in [("withdraw", PAIR_GONE), ("change_password", Left { session: true, ..ALICE_GONE })] {
+    for (decision, left) in [
+        ("withdraw", PAIR_GONE),
+        (
+            "change_password",
+            Left {
+                session: true,
+                ..ALICE_GONE
+            },
+        ),
+    ] {
         let mut scene = scene();
         let page = scene.browser.get("/account");
         let token = page.attribute("name=\"form_token\"", "value").unwrap();
@@ -281,7 +363,14 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
             ("new_password", new),
             ("new_password_again", new),
         ];
-        assert!(scene.browser.post("/account", &form).text().contains("role=\"status\""), "{decision}");
+        assert!(
+            scene
+                .browser
+                .post("/account", &form)
+                .text()
+                .contains("role=\"status\""),
+            "{decision}"
+        );
         assert_eq!(scene.left(), left, "{decision}");
     }
 }
@@ -290,7 +379,13 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
 fn the_first_factor_ends_everything_but_its_own_session() {
     let mut scene = scene();
     add_app(&mut scene.browser, 0);
-    assert_eq!(scene.left(), Left { session: true, ..ALICE_GONE });
+    assert_eq!(
+        scene.left(),
+        Left {
+            session: true,
+            ..ALICE_GONE
+        }
+    );
 }
 
 #[test]
@@ -302,24 +397,56 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
     let mut browser = signed_in(&gatepost);
     let before = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let in_flight = CONF2.code(&mut browser, &[]);
-    let not_needed = CONF1.tokens_with(&gatepost, &mut browser, &[("scope", OFFLINE), ("prompt", "consent")]);
+    let not_needed = CONF1.tokens_with(
+        &gatepost,
+        &mut browser,
+        &[("scope", OFFLINE), ("prompt", "consent")],
+    );
     let before = CONF2.refresh(&gatepost, refresh(&before)).json();
     gatepost
         .database
         .run("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
-    assert_eq!(CONF2.refresh(&gatepost, refresh(&before)).json()["error"], "invalid_grant");
-    assert_eq!(CONF2.redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
-    assert_eq!(userinfo(&gatepost, access(&before)).status, 200, "until it expires");
-    assert_eq!(CONF1.refresh(&gatepost, refresh(&not_needed)).status, 200, "nobody need be asked for this client");
-    // What is allowed afterwards stands, remembered or not; what stood on the old consent does not come back with it.
-    let page = browser.visit(&authorize_path("conf2", CONF2.redirect_uri, &[("scope", OFFLINE)]));
-    let answer = decide(&mut browser, &page, "allow", &["profile", "offline_access"], false);
+    assert_eq!(
+        CONF2.refresh(&gatepost, refresh(&before)).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        CONF2.redeem(&gatepost, &in_flight).json()["error"],
+        "invalid_grant"
+    );
+    assert_eq!(
+        userinfo(&gatepost, access(&before)).status,
+        200,
+        "until it expires"
+    );
+    assert_eq!(
+        CONF1.refresh(&gatepost, refresh(&not_needed)).status,
+        200,
+        "nobody need be asked for this client"
+    );
+    // What is allowed afterwards stands, remembered or not; what stood on the old consent does not
+    // come back with it.
+    let page = browser.visit(&authorize_path(
+        "conf2",
+        CONF2.redirect_uri,
+        &[("scope", OFFLINE)],
+    ));
+    let answer = decide(
+        &mut browser,
+        &page,
+        "allow",
+        &["profile", "offline_access"],
+        false,
+    );
     let once = CONF2.redeem(&gatepost, &answer.query()["code"]).json();
     let once = CONF2.refresh(&gatepost, refresh(&once)).json();
     let anew = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&once)).status, 200);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&anew)).status, 200);
-    assert_eq!(CONF2.refresh(&gatepost, refresh(&before)).json()["error"], "invalid_grant");
+    assert_eq!(
+        CONF2.refresh(&gatepost, refresh(&before)).json()["error"],
+        "invalid_grant"
+    );
 }
 
 #[test]
@@ -344,7 +471,13 @@ fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() 
 fn an_id_token_sent_without_a_browser_ends_the_session_as_signing_out_does() {
     let mut scene = scene();
     let hint = member(&scene.online, "id_token");
-    assert_eq!(scene.gatepost.get(&format!("/connect/endsession?id_token_hint={hint}")).status, 200);
+    assert_eq!(
+        scene
+            .gatepost
+            .get(&format!("/connect/endsession?id_token_hint={hint}"))
+            .status,
+        200
+    );
     assert_eq!(scene.left(), SIGNED_OUT);
 }
 
@@ -361,18 +494,37 @@ fn a_code_that_comes_twice_ends_what_it_gave_and_no_more() {
 #[test]
 fn a_replayed_refresh_token_ends_its_grant_and_no_more() {
     let mut scene = scene();
-    let second = CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).json();
+    let second = CONF1
+        .refresh(&scene.gatepost, refresh(&scene.offline))
+        .json();
     CONF1.refresh(&scene.gatepost, refresh(&second));
-    assert_eq!(CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).status, 400);
+    assert_eq!(
+        CONF1
+            .refresh(&scene.gatepost, refresh(&scene.offline))
+            .status,
+        400
+    );
     assert!(!scene.lives(CONF1, &second));
-    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+    assert_eq!(
+        scene.left(),
+        Left {
+            offline: false,
+            ..ALL
+        }
+    );
 }
 
 #[test]
 fn revoking_a_refresh_token_ends_its_grant_and_no_more() {
     let mut scene = scene();
     CONF1.revoke(&scene.gatepost, refresh(&scene.offline));
-    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+    assert_eq!(
+        scene.left(),
+        Left {
+            offline: false,
+            ..ALL
+        }
+    );
 }
 
 #[test]
@@ -380,14 +532,23 @@ fn revoking_a_grant_by_command_ends_it_and_no_more() {
     let mut scene = scene();
     let grants = scene.list(&["grant", "list", "--user", "alice", "--client", "conf1"]);
     assert_eq!(grants.len(), 2);
-    let offline = grants.iter().find(|grant| grant["offline"] == true).unwrap();
+    let offline = grants
+        .iter()
+        .find(|grant| grant["offline"] == true)
+        .unwrap();
     assert_eq!(offline["scope"], OFFLINE);
     let name = offline["grant"].as_str().unwrap();
     scene.command(&["grant", "revoke", name]);
     let again = scene.gatepost.run(&["grant", "revoke", name], "");
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(scene.events("grant_revoked"), 1);
-    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+    assert_eq!(
+        scene.left(),
+        Left {
+            offline: false,
+            ..ALL
+        }
+    );
 }
 
 #[test]
@@ -395,25 +556,57 @@ fn revoking_an_access_token_ends_that_token_alone() {
     let mut scene = scene();
     CONF1.revoke(&scene.gatepost, access(&scene.online));
     CONF1.revoke(&scene.gatepost, access(&scene.offline));
-    assert_eq!(userinfo(&scene.gatepost, access(&scene.offline)).status, 401);
-    scene.offline = CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).json();
+    assert_eq!(
+        userinfo(&scene.gatepost, access(&scene.offline)).status,
+        401
+    );
+    scene.offline = CONF1
+        .refresh(&scene.gatepost, refresh(&scene.offline))
+        .json();
     CONF1.revoke(&scene.gatepost, &scene.through_browser);
-    assert_eq!(scene.left(), Left { grant: false, through_browser: false, ..ALL });
+    assert_eq!(
+        scene.left(),
+        Left {
+            grant: false,
+            through_browser: false,
+            ..ALL
+        }
+    );
 }
 
 #[test]
 fn revoking_everything_ends_everything() {
     let mut scene = scene();
     let form = [("grant_type", "client_credentials")];
-    let of_client = CONF1.post(&mut scene.gatepost.connect(), "/connect/token", &form).json();
+    let of_client = CONF1
+        .post(&mut scene.gatepost.connect(), "/connect/token", &form)
+        .json();
     let unsaid = scene.gatepost.run(&["revoke"], "");
     assert_eq!(unsaid.status.code(), Some(2));
-    assert_eq!(CONF1.introspect(&scene.gatepost, access(&of_client))["active"], true);
+    assert_eq!(
+        CONF1.introspect(&scene.gatepost, access(&of_client))["active"],
+        true
+    );
     scene.command(&["revoke", "--everything"]);
-    assert_eq!(CONF1.introspect(&scene.gatepost, access(&of_client))["active"], false);
-    assert_eq!((scene.list(&["grant", "list"]).len(), scene.list(&["session", "list"]).len()), (0, 0));
+    assert_eq!(
+        CONF1.introspect(&scene.gatepost, access(&of_client))["active"],
+        false
+    );
+    assert_eq!(
+        (
+            scene.list(&["grant", "list"]).len(),
+            scene.list(&["session", "list"]).len()
+        ),
+        (0, 0)
+    );
     assert_eq!(scene.events("everything_revoked"), 1);
-    assert_eq!(scene.left(), Left { of_other_user: false, ..ALICE_GONE });
+    assert_eq!(
+        scene.left(),
+        Left {
+            of_other_user: false,
+            ..ALICE_GONE
+        }
+    );
 }
 
 #[test]
@@ -421,26 +614,49 @@ fn commands_that_revoke_nothing_say_so() {
     let gatepost = Gatepost::prepare(&[]);
     let missing = "AABRKQAAAAAAAAAAAAAAAAAAAAA";
     for (arguments, code, said) in [
-        (&["user", "revoke", "nobody"][..], 1, "there is no user \"nobody\""),
-        (&["client", "revoke", "nobody"], 1, "there is no client \"nobody\""),
+        (
+            &["user", "revoke", "nobody"][..],
+            1,
+            "there is no user \"nobody\"",
+        ),
+        (
+            &["client", "revoke", "nobody"],
+            1,
+            "there is no client \"nobody\"",
+        ),
         (&["grant", "revoke", "x"], 2, "GRANT must be as"),
         (&["grant", "revoke", missing], 1, "there is no such grant"),
         (&["session", "end", "x"], 2, "SID must be as"),
         (&["session", "end", missing], 1, "there is no such session"),
-        (&["grant", "list", "--user", "nobody"], 1, "there is no user"),
+        (
+            &["grant", "list", "--user", "nobody"],
+            1,
+            "there is no user",
+        ),
         (&["revoke"], 2, "needs --everything"),
     ] {
         let answer = gatepost.run(arguments, "");
         let stderr = String::from_utf8_lossy(&answer.stderr).into_owned();
-        assert!(answer.status.code() == Some(code) && stderr.contains(said), "{arguments:?}: {stderr}");
+        assert!(
+            answer.status.code() == Some(code) && stderr.contains(said),
+            "{arguments:?}: {stderr}"
+        );
     }
-    for words in
-        [&["grant", "revoke"][..], &["session", "end"], &["user", "revoke"], &["client", "revoke"], &["revoke"]]
-    {
+    for words in [
+        &["grant", "revoke"][..],
+        &["session", "end"],
+        &["user", "revoke"],
+        &["client", "revoke"],
+        &["revoke"],
+    ] {
         let help = gatepost.run_well(&[words, &["--help"]].concat(), "");
         assert!(help.contains("Example:\n  gatepost "), "{help}");
     }
-    assert!(gatepost.run_well(&["grant", "list"], "").starts_with("GRANT  CLIENT_ID"));
+    assert!(
+        gatepost
+            .run_well(&["grant", "list"], "")
+            .starts_with("GRANT  CLIENT_ID")
+    );
 }
 
 #[test]
@@ -467,7 +683,10 @@ fn revocations_in_a_row_keep_nobody_waiting_and_end_what_there_is() {
         scene.command(&["revoke", "--everything"]);
     }
     let tokens = tokens_of_bob(&scene.gatepost);
-    assert!(scene.lives(CONF1, &tokens), "who signs in right after them gets what they came for");
+    assert!(
+        scene.lives(CONF1, &tokens),
+        "who signs in right after them gets what they came for"
+    );
     scene.command(&["user", "revoke", "bob"]);
     assert!(!scene.lives(CONF1, &tokens));
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::flow::{assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo};
+use crate::support::flow::{
+    assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo,
+};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Connection};
 use crate::support::proxy::Proxy;
@@ -37,22 +39,51 @@ fn assert_away(answer: &Answer, case: &str) {
     let retry_after: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&retry_after), "{case}");
     let text = answer.text().to_lowercase();
-    for inside in ["postgres", "127.0.0.1", "database", "sql", "connection", "panic", "src/"] {
+    for inside in [
+        "postgres",
+        "127.0.0.1",
+        "database",
+        "sql",
+        "connection",
+        "panic",
+        "src/",
+    ] {
         assert!(!text.contains(inside), "{case} tells of {inside}: {text}");
     }
 }
 
 fn own_token(gatepost: &Gatepost) -> Answer {
     let authorization = basic("conf1", CONF1_SECRET);
-    gatepost.post("/connect/token", &[("Authorization", &authorization)], &[("grant_type", "client_credentials")])
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &[("grant_type", "client_credentials")],
+    )
 }
 
 /// Status and text of `/readyz`, then the metrics `gatepost_ready` and `gatepost_degraded`.
 fn standing(admin: u16) -> (u16, String, [u8; 2]) {
-    let ask = |path: &str| Connection::open(admin).unwrap().try_send("GET", path, &[], b"").unwrap();
+    let ask = |path: &str| {
+        Connection::open(admin)
+            .unwrap()
+            .try_send("GET", path, &[], b"")
+            .unwrap()
+    };
     let (readyz, metrics) = (ask("/readyz"), ask("/metrics").text());
-    let gauge = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap();
-    (readyz.status, readyz.text(), [gauge("gatepost_ready "), gauge("gatepost_degraded ")])
+    let gauge = |name: &str| {
+        metrics
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    (
+        readyz.status,
+        readyz.text(),
+        [gauge("gatepost_ready "), gauge("gatepost_degraded ")],
+    )
 }
 
 #[test]
@@ -60,7 +91,9 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
     let proxy = Proxy::start();
     proxy.cut(true);
     let gatepost = behind(&proxy);
-    soon("the process is up", &gatepost, || gatepost.serves("/healthz"));
+    soon("the process is up", &gatepost, || {
+        gatepost.serves("/healthz")
+    });
     for path in [
         "/",
         "/.well-known/openid-configuration",
@@ -75,8 +108,19 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
         assert_away(&gatepost.get(path), path);
     }
     assert_away(&own_token(&gatepost), "token");
-    assert_refused(&own_token(&gatepost), 503, "temporarily_unavailable", "token");
-    assert_eq!((gatepost.get("/nowhere").status, gatepost.get("/connect/token").status), (404, 405));
+    assert_refused(
+        &own_token(&gatepost),
+        503,
+        "temporarily_unavailable",
+        "token",
+    );
+    assert_eq!(
+        (
+            gatepost.get("/nowhere").status,
+            gatepost.get("/connect/token").status
+        ),
+        (404, 405)
+    );
     assert_eq!(gatepost.get("/healthz").status, 200);
     proxy.cut(false);
     soon("it gets ready by itself", &gatepost, || gatepost.is_ready());
@@ -94,27 +138,56 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[]);
     let first = code(&mut browser, &path);
-    let access_token = redeem(&gatepost, &first).json()["access_token"].as_str().unwrap().to_owned();
+    let access_token = redeem(&gatepost, &first).json()["access_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let held = code(&mut browser, &path);
-    let documents = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/jwks"];
+    let documents = [
+        "/.well-known/openid-configuration",
+        "/.well-known/openid-configuration/jwks",
+    ];
     let before = documents.map(|path| gatepost.get(path).body);
 
     proxy.cut(true);
     assert_away(&userinfo(&gatepost, &access_token), "userinfo");
-    assert_refused(&userinfo(&gatepost, &access_token), 503, "temporarily_unavailable", "userinfo");
-    assert_eq!(userinfo(&gatepost, "garbage").status, 401, "what is no token needs no database");
+    assert_refused(
+        &userinfo(&gatepost, &access_token),
+        503,
+        "temporarily_unavailable",
+        "userinfo",
+    );
+    assert_eq!(
+        userinfo(&gatepost, "garbage").status,
+        401,
+        "what is no token needs no database"
+    );
     for attempt in 0..3 {
         assert_away(&redeem(&gatepost, &held), &format!("redemption {attempt}"));
     }
-    assert_refused(&redeem(&gatepost, "gpc_garbage"), 400, "invalid_grant", "no code needs no database");
+    assert_refused(
+        &redeem(&gatepost, "gpc_garbage"),
+        400,
+        "invalid_grant",
+        "no code needs no database",
+    );
     assert_away(&browser.get(&path), "authorize");
     let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
-    assert_eq!((silent.status, silent.query()["error"].as_str()), (303, "temporarily_unavailable"));
+    assert_eq!(
+        (silent.status, silent.query()["error"].as_str()),
+        (303, "temporarily_unavailable")
+    );
     assert_eq!(silent.query()["state"], "the-state");
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
     assert_eq!(gatepost.get("/healthz").status, 200);
-    let degraded = (200, String::from("degraded: the database does not answer\n"), [1, 1]);
-    soon("it says so to the operator", &gatepost, || standing() == degraded);
+    let degraded = (
+        200,
+        String::from("degraded: the database does not answer\n"),
+        [1, 1],
+    );
+    soon("it says so to the operator", &gatepost, || {
+        standing() == degraded
+    });
 
     // What was last heard of clients is believed for half a minute, and no longer.
     sleep(Duration::from_secs(31));
@@ -124,12 +197,19 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
 
     proxy.cut(false);
-    soon("it recovers by itself", &gatepost, || own_token(&gatepost).status == 200);
-    soon("it is ready again", &gatepost, || standing() == (200, String::from("ready\n"), [1, 0]));
+    soon("it recovers by itself", &gatepost, || {
+        own_token(&gatepost).status == 200
+    });
+    soon("it is ready again", &gatepost, || {
+        standing() == (200, String::from("ready\n"), [1, 0])
+    });
     assert_eq!(userinfo(&gatepost, &access_token).status, 200);
     // Issued 31 s ago and still good for as long; refused attempts did not spend it.
     let answer = redeem(&gatepost, &held);
-    assert_eq!((answer.status, &answer.json()["token_type"]), (200, &json!("Bearer")));
+    assert_eq!(
+        (answer.status, &answer.json()["token_type"]),
+        (200, &json!("Bearer"))
+    );
     assert_refused(&redeem(&gatepost, &held), 400, "invalid_grant", "once");
 }
 
@@ -146,8 +226,16 @@ fn connections_that_die_under_it_are_replaced_without_a_word() {
         ));
         let answer = redeem(&gatepost, &code);
         assert_eq!(answer.status, 200, "round {round}: {}", answer.text());
-        assert_eq!(userinfo(&gatepost, answer.json()["access_token"].as_str().unwrap()).status, 200);
-        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", "once, whatever broke");
+        assert_eq!(
+            userinfo(&gatepost, answer.json()["access_token"].as_str().unwrap()).status,
+            200
+        );
+        assert_refused(
+            &redeem(&gatepost, &code),
+            400,
+            "invalid_grant",
+            "once, whatever broke",
+        );
     }
     assert_eq!(gatepost.database.count("grants"), 5);
 }

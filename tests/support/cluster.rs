@@ -1,4 +1,5 @@
-//! A Postgres of a test's own that commits honestly, and what befalls it: killed, frozen, restarted.
+//! A Postgres of a test's own that commits honestly, and what befalls it: killed, frozen,
+//! restarted.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -29,20 +30,39 @@ impl Cluster {
     pub fn start() -> Cluster {
         let mut keeper = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/with-postgres"));
         keeper.args(["sh", "-c", "echo \"$TEST_DATABASE_URL\"; read gone"]);
-        keeper.env_remove("TEST_DATABASE_URL").env("GATEPOST_BENCH_FSYNC", "on");
-        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        keeper
+            .env_remove("TEST_DATABASE_URL")
+            .env("GATEPOST_BENCH_FSYNC", "on");
+        let mut keeper = keeper
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let leash = keeper.stdin.take();
         let mut url = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        BufReader::new(keeper.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
         let url = url.trim_end().to_owned();
         let mut client = Client::connect(&url, NoTls).unwrap();
-        let mut shown = |setting: &str| client.query_one(&format!("SHOW {setting}"), &[]).unwrap().get::<_, String>(0);
+        let mut shown = |setting: &str| {
+            client
+                .query_one(&format!("SHOW {setting}"), &[])
+                .unwrap()
+                .get::<_, String>(0)
+        };
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             assert_eq!(shown(setting), "on", "{setting}");
         }
         let data = PathBuf::from(shown("data_directory"));
         let program = fs::read_link(format!("/proc/{}/exe", postmaster_of(&data))).unwrap();
-        Cluster { url, data, binaries: program.parent().unwrap().to_owned(), keeper, leash }
+        Cluster {
+            url,
+            data,
+            binaries: program.parent().unwrap().to_owned(),
+            keeper,
+            leash,
+        }
     }
 
     /// Kills the postmaster and all its children at once.
@@ -57,13 +77,22 @@ impl Cluster {
             assert!(Instant::now() < deadline, "still there after kill -9");
             sleep(Duration::from_millis(5));
         }
-        // Whoever inherits orphans may be slow to bury them, and to Postgres a zombie still holds its lock files.
-        let sockets = fs::read_dir(self.data.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
-        let locks = sockets.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
-        locks.chain([self.data.join("postmaster.pid")]).for_each(|lock| fs::remove_file(lock).unwrap());
+        // Whoever inherits orphans may be slow to bury them, and to Postgres a zombie still holds
+        // its lock files.
+        let sockets = fs::read_dir(self.data.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let locks = sockets.filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "lock")
+        });
+        locks
+            .chain([self.data.join("postmaster.pid")])
+            .for_each(|lock| fs::remove_file(lock).unwrap());
     }
 
-    /// Starts it with the settings it had, after an orderly stop when it runs; returns when it takes connections.
+    /// Starts it with the settings it had, after an orderly stop when it runs; returns when it
+    /// takes connections.
     pub fn restart(&self) {
         let owner = fs::metadata(&self.data).unwrap();
         let mut control = Command::new(self.binaries.join("pg_ctl"));
@@ -74,8 +103,17 @@ impl Cluster {
             .arg(self.data.join("log"))
             .args(["-m", "fast", "-w", "-s", "restart"]);
         control.uid(owner.uid()).gid(owner.gid()).current_dir("/");
-        let status = control.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        assert!(status.success(), "{}", fs::read_to_string(self.data.join("log")).unwrap_or_default());
+        let status = control
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(
+            status.success(),
+            "{}",
+            fs::read_to_string(self.data.join("log")).unwrap_or_default()
+        );
     }
 
     /// Stops all its processes where they are, until the guard is dropped.
@@ -85,9 +123,20 @@ impl Cluster {
         let all: Vec<String> = self.processes().iter().map(u32::to_string).collect();
         // The shell thaws them also when this process is gone.
         let mut shell = Command::new("sh");
-        shell.args(["-c", "trap '' INT TERM; kill -STOP \"$@\"; echo frozen; read gone; kill -CONT \"$@\"", "sh"]);
-        let mut shell = shell.args(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        shell.args([
+            "-c",
+            "trap '' INT TERM; kill -STOP \"$@\"; echo frozen; read gone; kill -CONT \"$@\"",
+            "sh",
+        ]);
+        let mut shell = shell
+            .args(&all)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(shell.stdout.take().unwrap())
+            .read_line(&mut String::new())
+            .unwrap();
         let leash = shell.stdin.take();
         Frozen { shell, leash }
     }
@@ -96,19 +145,27 @@ impl Cluster {
     pub fn await_a_standby(&self, away: bool) {
         let name = if away { "away" } else { "" };
         let mut client = Client::connect(&self.url, NoTls).unwrap();
-        client.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'")).unwrap();
+        client
+            .batch_execute(&format!(
+                "ALTER SYSTEM SET synchronous_standby_names = '{name}'"
+            ))
+            .unwrap();
         client.batch_execute("SELECT pg_reload_conf()").unwrap();
-        await_that("commits wait as they shall", Duration::from_secs(20), || {
-            let mut committing = Client::connect(&self.url, NoTls).unwrap();
-            let cancel = committing.cancel_token();
-            let commit = "SELECT pg_logical_emit_message(true, 'test', '')";
-            let commit = std::thread::spawn(move || committing.batch_execute(commit));
-            sleep(Duration::from_millis(300));
-            let waits = !commit.is_finished();
-            cancel.cancel_query(NoTls).unwrap();
-            drop(commit.join());
-            waits == away
-        });
+        await_that(
+            "commits wait as they shall",
+            Duration::from_secs(20),
+            || {
+                let mut committing = Client::connect(&self.url, NoTls).unwrap();
+                let cancel = committing.cancel_token();
+                let commit = "SELECT pg_logical_emit_message(true, 'test', '')";
+                let commit = std::thread::spawn(move || committing.batch_execute(commit));
+                sleep(Duration::from_millis(300));
+                let waits = !commit.is_finished();
+                cancel.cancel_query(NoTls).unwrap();
+                drop(commit.join());
+                waits == away
+            },
+        );
     }
 
     /// A second one that follows it, in the same directory; started.
@@ -118,31 +175,66 @@ impl Cluster {
         let run = |program: &str, arguments: &[&str]| {
             let mut command = Command::new(self.binaries.join(program));
             let owner = fs::metadata(&self.data).unwrap();
-            command.args(arguments).uid(owner.uid()).gid(owner.gid()).current_dir("/");
-            let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+            command
+                .args(arguments)
+                .uid(owner.uid())
+                .gid(owner.gid())
+                .current_dir("/");
+            let status = command
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .unwrap();
             assert!(status.success(), "{program}");
         };
         let data_text = data.to_str().unwrap();
-        run("pg_basebackup", &["-d", &self.url, "-D", data_text, "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
+        run(
+            "pg_basebackup",
+            &[
+                "-d",
+                &self.url,
+                "-D",
+                data_text,
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "--no-sync",
+            ],
+        );
         let sockets = data.parent().unwrap().display();
-        let settings = format!("-c listen_addresses=127.0.0.1 -c max_connections=500 -p {port} -k {sockets}");
+        let settings =
+            format!("-c listen_addresses=127.0.0.1 -c max_connections=500 -p {port} -k {sockets}");
         let settings = format!("{settings} -c max_locks_per_transaction=512");
         let log = format!("{data_text}/log");
-        run("pg_ctl", &["-D", data_text, "-s", "-w", "-l", &log, "-o", &settings, "start"]);
+        run(
+            "pg_ctl",
+            &[
+                "-D", data_text, "-s", "-w", "-l", &log, "-o", &settings, "start",
+            ],
+        );
         Standby { port, data }
     }
 
     /// The directory of its Unix socket, and its port.
     pub fn socket(&self) -> (PathBuf, u16) {
         let config: postgres::Config = self.url.parse().unwrap();
-        (self.data.parent().unwrap().to_owned(), config.get_ports()[0])
+        (
+            self.data.parent().unwrap().to_owned(),
+            config.get_ports()[0],
+        )
     }
 
     /// Ends every connection but the one that asks for it.
     pub fn terminate_connections(&self) {
         let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-        Client::connect(&self.url, NoTls).unwrap().batch_execute(terminate).unwrap();
+        Client::connect(&self.url, NoTls)
+            .unwrap()
+            .batch_execute(terminate)
+            .unwrap();
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -161,7 +253,10 @@ impl Standby {
     /// Makes it take writes.
     pub fn promote(&self) {
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", self.port);
-        let promoted = Client::connect(&url, NoTls).unwrap().query_one("SELECT pg_promote()", &[]).unwrap();
+        let promoted = Client::connect(&url, NoTls)
+            .unwrap()
+            .query_one("SELECT pg_promote()", &[])
+            .unwrap();
         assert!(promoted.get::<_, bool>(0));
     }
 }
@@ -201,15 +296,26 @@ impl Drop for Frozen {
 pub fn signal(name: &str, processes: &[u32]) {
     let processes: Vec<String> = processes.iter().map(u32::to_string).collect();
     // Some may have ended by themselves.
-    let sent = Command::new("sh").args(["-c", "kill -\"$0\" \"$@\" 2>/dev/null", name]).args(processes).status();
+    let sent = Command::new("sh")
+        .args(["-c", "kill -\"$0\" \"$@\" 2>/dev/null", name])
+        .args(processes)
+        .status();
     sent.unwrap();
 }
 
 fn postmaster_of(data: &std::path::Path) -> u32 {
-    fs::read_to_string(data.join("postmaster.pid")).unwrap().lines().next().unwrap().parse().unwrap()
+    fs::read_to_string(data.join("postmaster.pid"))
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 fn is_alive(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
+    status
+        .lines()
+        .any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
 }

@@ -36,7 +36,11 @@ pub fn with_devices(further: &[(&str, Value)]) -> Value {
         "access_token_type": "reference"
     });
     let mut clients = vec![(TV, public.clone()), (BOX, changed(&confidential))];
-    clients.extend(further.iter().map(|(client_id, changes)| (*client_id, changed(changes))));
+    clients.extend(
+        further
+            .iter()
+            .map(|(client_id, changes)| (*client_id, changed(changes))),
+    );
     let mut document = with_clients(gatepost::document(), &clients);
     for client in document["clients"].as_array_mut().unwrap() {
         if client["token_endpoint_auth_method"] == "none" {
@@ -72,14 +76,29 @@ pub fn poll(gatepost: &Gatepost, client_id: &str, device: &Value) -> Answer {
 }
 
 /// A poll with changes.
-pub fn poll_with(gatepost: &Gatepost, client_id: &str, device: &Value, changes: &[(&str, &str)]) -> Answer {
-    let usual = [("grant_type", DEVICE_CODE), ("device_code", device["device_code"].as_str().unwrap())];
-    post(gatepost, "/connect/token", client_id, &changed(&usual, changes))
+pub fn poll_with(
+    gatepost: &Gatepost,
+    client_id: &str,
+    device: &Value,
+    changes: &[(&str, &str)],
+) -> Answer {
+    let usual = [
+        ("grant_type", DEVICE_CODE),
+        ("device_code", device["device_code"].as_str().unwrap()),
+    ];
+    post(
+        gatepost,
+        "/connect/token",
+        client_id,
+        &changed(&usual, changes),
+    )
 }
 
 /// Lets the interval of every device pass.
 pub fn pass_the_interval(gatepost: &Gatepost) {
-    gatepost.database.run("UPDATE device_authorizations SET polled_at = polled_at - interval '1 hour'");
+    gatepost
+        .database
+        .run("UPDATE device_authorizations SET polled_at = polled_at - interval '1 hour'");
 }
 
 /// The code a device shows.
@@ -96,7 +115,10 @@ pub fn enter(browser: &mut Browser, code: &str) -> Answer {
 /// Sends the page that asks for the code.
 pub fn send_code(browser: &mut Browser, page: &Answer, code: &str) -> Answer {
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("user_code", code)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("user_code", code)],
+    )
 }
 
 /// Types a code as alice, who signs in unless she is; the page that asks for the decision.
@@ -120,7 +142,16 @@ pub fn decide(browser: &mut Browser, page: &Answer, decision: &str, scopes: &[&s
 /// Everything the device asked for, allowed by alice.
 pub fn allow(browser: &mut Browser, device: &Value) {
     let page = reach_decision(browser, user_code(device));
-    let answer = decide(browser, &page, "allow", &SCOPE.split(' ').skip(1).collect::<Vec<_>>());
+    let answer = decide(
+        browser,
+        &page,
+        "allow",
+        &SCOPE.split(' ').skip(1).collect::<Vec<_>>(),
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(answer.text().contains("Your device is connected"), "{}", answer.text());
+    assert!(
+        answer.text().contains("Your device is connected"),
+        "{}",
+        answer.text()
+    );
 }

@@ -19,16 +19,24 @@ pub fn challenge() -> String {
 /// `Authorization: Basic`, both halves form-encoded first.
 pub fn basic(client_id: &str, client_secret: &str) -> String {
     let half = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    format!("Basic {}", STANDARD.encode(format!("{}:{}", half(client_id), half(client_secret))))
+    format!(
+        "Basic {}",
+        STANDARD.encode(format!("{}:{}", half(client_id), half(client_secret)))
+    )
 }
 
 /// The same in base64url but for its last character.
 pub fn damaged(encoded: &str) -> String {
     let last = encoded.chars().last().unwrap();
-    format!("{}{}", encoded.strip_suffix(last).unwrap(), if last == 'A' { 'Q' } else { 'A' })
+    format!(
+        "{}{}",
+        encoded.strip_suffix(last).unwrap(),
+        if last == 'A' { 'Q' } else { 'A' }
+    )
 }
 
-/// A request that is fine, with parameters added or replaced; one replaced by an empty text is left out.
+/// A request that is fine, with parameters added or replaced; one replaced by an empty text is left
+/// out.
 pub fn authorize_path(client_id: &str, redirect_uri: &str, changes: &[(&str, &str)]) -> String {
     let challenge = challenge();
     let usual = [
@@ -43,25 +51,50 @@ pub fn authorize_path(client_id: &str, redirect_uri: &str, changes: &[(&str, &st
     ];
     let changed = |name: &str| changes.iter().any(|(other, _)| *other == name);
     let kept = usual.into_iter().filter(|(name, _)| !changed(name));
-    let added = changes.iter().copied().filter(|(_, value)| !value.is_empty());
-    format!("/connect/authorize?{}", encode(&kept.chain(added).collect::<Vec<_>>()))
+    let added = changes
+        .iter()
+        .copied()
+        .filter(|(_, value)| !value.is_empty());
+    format!(
+        "/connect/authorize?{}",
+        encode(&kept.chain(added).collect::<Vec<_>>())
+    )
 }
 
 /// Fills in the sign-in page and sends it.
 pub fn sign_in(browser: &mut Browser, page: &Answer, username: &str, password: &str) -> Answer {
-    let action = page.attribute("<form", "action").or_else(|| page.attribute("form ", "action")).unwrap();
+    let action = page
+        .attribute("<form", "action")
+        .or_else(|| page.attribute("form ", "action"))
+        .unwrap();
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(&action, &[("form_token", &token), ("username", username), ("password", password)])
+    browser.post(
+        &action,
+        &[
+            ("form_token", &token),
+            ("username", username),
+            ("password", password),
+        ],
+    )
 }
 
 /// Presses the button of an identity provider on the sign-in page.
 pub fn choose(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(&page.action(), &[("form_token", &token), ("identity_provider", provider)])
+    browser.post(
+        &page.action(),
+        &[("form_token", &token), ("identity_provider", provider)],
+    )
 }
 
 /// Sends the consent page with a decision and all optional scopes of the request ticked.
-pub fn decide(browser: &mut Browser, page: &Answer, decision: &str, scopes: &[&str], remember: bool) -> Answer {
+pub fn decide(
+    browser: &mut Browser,
+    page: &Answer,
+    decision: &str,
+    scopes: &[&str],
+    remember: bool,
+) -> Answer {
     let action = page.attribute("form ", "action").unwrap();
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
     let mut form = vec![("form_token", token.as_str()), ("decision", decision)];
@@ -76,7 +109,12 @@ pub fn decide(browser: &mut Browser, page: &Answer, decision: &str, scopes: &[&s
 pub fn signed_in(gatepost: &Gatepost) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", super::gatepost::RP1, &[]));
-    let answer = sign_in(&mut browser, &page, "alice", super::gatepost::ALICE_PASSWORD);
+    let answer = sign_in(
+        &mut browser,
+        &page,
+        "alice",
+        super::gatepost::ALICE_PASSWORD,
+    );
     assert_eq!(answer.status, 303, "{}", answer.text());
     browser
 }
@@ -84,16 +122,29 @@ pub fn signed_in(gatepost: &Gatepost) -> Browser {
 /// A fresh code for a request of a signed-in browser that needs no page.
 pub fn code(browser: &mut Browser, path: &str) -> String {
     let answer = browser.get(path);
-    answer.query().remove("code").unwrap_or_else(|| panic!("no code in {}", answer.location()))
+    answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("no code in {}", answer.location()))
 }
 
 /// Redeems a code as `conf1`.
 pub fn redeem(gatepost: &Gatepost, code: &str) -> Answer {
-    redeem_as(gatepost, ("conf1", super::gatepost::CONF1_SECRET), super::gatepost::RP1, code)
+    redeem_as(
+        gatepost,
+        ("conf1", super::gatepost::CONF1_SECRET),
+        super::gatepost::RP1,
+        code,
+    )
 }
 
 /// Redeems a code as a confidential client.
-pub fn redeem_as(gatepost: &Gatepost, (client_id, secret): (&str, &str), redirect_uri: &str, code: &str) -> Answer {
+pub fn redeem_as(
+    gatepost: &Gatepost,
+    (client_id, secret): (&str, &str),
+    redirect_uri: &str,
+    code: &str,
+) -> Answer {
     gatepost.post(
         "/connect/token",
         &[("Authorization", &basic(client_id, secret))],
@@ -109,22 +160,36 @@ pub fn redeem_as(gatepost: &Gatepost, (client_id, secret): (&str, &str), redirec
 /// Asks userinfo with a token.
 pub fn userinfo(gatepost: &Gatepost, access_token: &str) -> Answer {
     let bearer = format!("Bearer {access_token}");
-    gatepost.connect().send("GET", "/connect/userinfo", &[("Authorization", &bearer)], b"")
+    gatepost.connect().send(
+        "GET",
+        "/connect/userinfo",
+        &[("Authorization", &bearer)],
+        b"",
+    )
 }
 
 /// Header and claims of a JWT, unverified.
 pub fn decode_jwt(jwt: &str) -> (Value, Value) {
     let part = |index: usize| {
-        let bytes = URL_SAFE_NO_PAD.decode(jwt.split('.').nth(index).unwrap()).unwrap();
+        let bytes = URL_SAFE_NO_PAD
+            .decode(jwt.split('.').nth(index).unwrap())
+            .unwrap();
         serde_json::from_slice(&bytes).unwrap()
     };
     (part(0), part(1))
 }
 
 /// Members of the request, with some changed, repeated, or [`LEFT_OUT`].
-pub fn changed<'a>(usual: &[(&'a str, &'a str)], changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    let kept = usual.iter().filter(|(name, _)| !changes.iter().any(|(other, _)| other == name));
-    kept.chain(changes.iter().filter(|(_, value)| *value != LEFT_OUT)).copied().collect()
+pub fn changed<'a>(
+    usual: &[(&'a str, &'a str)],
+    changes: &[(&'a str, &'a str)],
+) -> Vec<(&'a str, &'a str)> {
+    let kept = usual
+        .iter()
+        .filter(|(name, _)| !changes.iter().any(|(other, _)| other == name));
+    kept.chain(changes.iter().filter(|(_, value)| *value != LEFT_OUT))
+        .copied()
+        .collect()
 }
 
 /// A value that stands for a parameter that is not there.
@@ -132,17 +197,33 @@ pub const LEFT_OUT: &str = "<left out>";
 
 /// Asserts a JSON refusal, which nobody may keep and which says nothing of what was sent.
 pub fn assert_refused(answer: &Answer, status: u16, error: &str, case: &str) {
-    assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(error)), "{case}: {}", answer.text());
+    assert_eq!(
+        (answer.status, answer.json()["error"].as_str()),
+        (status, Some(error)),
+        "{case}: {}",
+        answer.text()
+    );
     assert_eq!(
         (answer.header("cache-control"), answer.header("pragma")),
         (Some("no-store"), Some("no-cache")),
         "{case}"
     );
-    let members = answer.json().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let members = answer
+        .json()
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect::<Vec<_>>();
     assert_eq!(members, ["error", "error_description"], "{case}");
-    let description = answer.json()["error_description"].as_str().unwrap().to_owned();
+    let description = answer.json()["error_description"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(
-        description.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'),
+        description
+            .bytes()
+            .all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'),
         "{description}"
     );
 }
@@ -161,8 +242,14 @@ pub fn with_clients(mut document: Value, clients: &[(&str, Value)]) -> Value {
     document
 }
 
-/// Redeems at `RP1` as a client with the secret of `conf1`, with changes to an otherwise right request.
-pub fn redeem_with(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[(&str, &str)]) -> Answer {
+/// Redeems at `RP1` as a client with the secret of `conf1`, with changes to an otherwise right
+/// request.
+pub fn redeem_with(
+    gatepost: &Gatepost,
+    client_id: &str,
+    code: &str,
+    changes: &[(&str, &str)],
+) -> Answer {
     let usual = [
         ("grant_type", "authorization_code"),
         ("code", code),
@@ -170,7 +257,11 @@ pub fn redeem_with(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[
         ("code_verifier", VERIFIER),
     ];
     let authorization = basic(client_id, super::gatepost::CONF1_SECRET);
-    gatepost.post("/connect/token", &[("Authorization", &authorization)], &changed(&usual, changes))
+    gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &changed(&usual, changes),
+    )
 }
 
 /// The response of a request that must have succeeded.
@@ -181,19 +272,29 @@ pub fn issued(answer: &Answer) -> Value {
 
 /// A member that must be a text.
 pub fn text<'a>(members: &'a Value, name: &str) -> &'a str {
-    members[name].as_str().unwrap_or_else(|| panic!("no {name} in {members}"))
+    members[name]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {name} in {members}"))
 }
 
 /// Names of members, sorted.
 pub fn names(members: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = members.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut names: Vec<&str> = members
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     names.sort_unstable();
     names
 }
 
 /// Tokens for alice, of a signed-in browser, through a client like `conf1`.
 pub fn tokens(gatepost: &Gatepost, browser: &mut Browser, client_id: &str, scope: &str) -> Value {
-    let code = code(browser, &authorize_path(client_id, super::gatepost::RP1, &[("scope", scope)]));
+    let code = code(
+        browser,
+        &authorize_path(client_id, super::gatepost::RP1, &[("scope", scope)]),
+    );
     issued(&redeem_with(gatepost, client_id, &code, &[]))
 }
 

@@ -1,4 +1,5 @@
-//! The real binary over a schema of its own: migrated, with a document applied, serving on a free port.
+//! The real binary over a schema of its own: migrated, with a document applied, serving on a free
+//! port.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -93,8 +94,12 @@ impl Gatepost {
         let asked = "SELECT registry_version FROM installation";
         let wanted: i64 = self.database.client().query_one(asked, &[]).unwrap().get(0);
         self.await_log(&format!("version {wanted} of the registry"), |log| {
-            let versions = log.lines().filter_map(|line| line.split_once("registry version ")?.1.split(' ').next());
-            versions.filter_map(|version| version.parse().ok()).any(|version: i64| version >= wanted)
+            let versions = log
+                .lines()
+                .filter_map(|line| line.split_once("registry version ")?.1.split(' ').next());
+            versions
+                .filter_map(|version| version.parse().ok())
+                .any(|version: i64| version >= wanted)
         });
     }
 
@@ -118,22 +123,37 @@ impl Gatepost {
     /// Settings over a database that nobody has migrated.
     pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let given = settings.iter().find(|(name, _)| *name == "GATEPOST_BASE_URL").map(|(_, value)| *value);
-        let base_url = given.unwrap_or("http://localhost:PORT").replace("PORT", &port.to_string());
+        let given = settings
+            .iter()
+            .find(|(name, _)| *name == "GATEPOST_BASE_URL")
+            .map(|(_, value)| *value);
+        let base_url = given
+            .unwrap_or("http://localhost:PORT")
+            .replace("PORT", &port.to_string());
         Gatepost::configured(Arc::new(database), port, base_url, settings)
     }
 
-    /// Another Gatepost of the same issuer over the same database, on a port of its own; not serving.
+    /// Another Gatepost of the same issuer over the same database, on a port of its own; not
+    /// serving.
     pub fn beside(&self) -> Gatepost {
         let port = free_port();
-        let mut other = Gatepost::configured(Arc::clone(&self.database), port, self.base_url.clone(), &[]);
-        let kept = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "GATEPOST_LISTEN"));
+        let mut other =
+            Gatepost::configured(Arc::clone(&self.database), port, self.base_url.clone(), &[]);
+        let kept = self
+            .settings
+            .iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "GATEPOST_LISTEN"));
         let listen = (String::from("GATEPOST_LISTEN"), format!("127.0.0.1:{port}"));
         other.settings = kept.cloned().chain([listen]).collect();
         other
     }
 
-    fn configured(database: Arc<TestDatabase>, port: u16, base_url: String, settings: &[(&str, &str)]) -> Gatepost {
+    fn configured(
+        database: Arc<TestDatabase>,
+        port: u16,
+        base_url: String,
+        settings: &[(&str, &str)],
+    ) -> Gatepost {
         let directory = std::env::temp_dir().join(format!("gatepost-{}-{port}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
@@ -151,13 +171,26 @@ impl Gatepost {
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
-        let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
+        let given: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string())))
+            .collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
-        let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
+        let kept = own
+            .into_iter()
+            .filter(|(name, _)| !overridden(name))
+            .map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
         let binary = PathBuf::from(env!("CARGO_BIN_EXE_gatepost"));
-        Gatepost { database, base_url, port, binary, directory, settings, serving: None }
+        Gatepost {
+            database,
+            base_url,
+            port,
+            binary,
+            directory,
+            settings,
+            serving: None,
+        }
     }
 
     /// Changes a setting. A running server goes on with the old one.
@@ -181,14 +214,24 @@ impl Gatepost {
     /// Runs a command; its exit code and output.
     pub fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut command = self.command();
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A command that does not read its input closes it.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
-        let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (printed, said) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
         secrets::assert_none_in(&said, &format!("gatepost {arguments:?}"));
-        record::write(&format!("gatepost {arguments:?}"), &format!("{}\n{printed}\n{said}", output.status));
+        record::write(
+            &format!("gatepost {arguments:?}"),
+            &format!("{}\n{printed}\n{said}", output.status),
+        );
         output
     }
 
@@ -212,7 +255,9 @@ impl Gatepost {
     /// The binary with this installation's settings.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
-        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -227,10 +272,18 @@ impl Gatepost {
     pub fn launch(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
-        shell.arg(&self.binary).env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        shell
+            .arg("-c")
+            .arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
+        shell
+            .arg(&self.binary)
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         shell.envs(self.settings.iter().map(|(name, value)| (name, value)));
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log);
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
@@ -240,15 +293,25 @@ impl Gatepost {
     pub fn await_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !record::without(|| self.is_ready()) {
-            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the server does not get ready:\n{}",
+                self.log()
+            );
             sleep(Duration::from_millis(20));
         }
     }
 
     /// The path of the issuer; empty when it has none.
     pub fn base_path(&self) -> &str {
-        let authority = self.base_url.split_once("://").map_or("", |(_, authority)| authority);
-        authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
+        let authority = self
+            .base_url
+            .split_once("://")
+            .map_or("", |(_, authority)| authority);
+        authority
+            .find('/')
+            .and_then(|start| authority.get(start..))
+            .unwrap_or_default()
     }
 
     /// Scheme, host and port of the issuer.
@@ -258,7 +321,10 @@ impl Gatepost {
 
     /// Whether it has loaded what it needs.
     pub fn is_ready(&self) -> bool {
-        self.serves(&format!("{}/.well-known/openid-configuration", self.base_path()))
+        self.serves(&format!(
+            "{}/.well-known/openid-configuration",
+            self.base_path()
+        ))
     }
 
     /// Whether somebody listens and answers 200 there.
@@ -293,8 +359,15 @@ impl Gatepost {
     /// What the server has logged so far, all of it: the threads that write have come to rest.
     pub fn log(&self) -> String {
         let shell = self.serving.iter().map(|serving| serving.shell.id());
-        let all = || shell.clone().flat_map(children_of).flat_map(|pid| [vec![pid], children_of(pid)].concat());
-        await_that("log lines are written", SOON, || !all().any(writes_log_lines));
+        let all = || {
+            shell
+                .clone()
+                .flat_map(children_of)
+                .flat_map(|pid| [vec![pid], children_of(pid)].concat())
+        };
+        await_that("log lines are written", SOON, || {
+            !all().any(writes_log_lines)
+        });
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
@@ -331,23 +404,42 @@ impl Drop for Gatepost {
 
 /// Children are listed by the thread that started them.
 pub fn children_of(parent: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let mut children: Vec<u32> =
-        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let lists =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let mut children: Vec<u32> = lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect();
     children.sort_unstable();
     children
 }
 
 fn writes_log_lines(process: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let stats =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
     stats.into_iter().any(|stat| stat.contains(" (log) R "))
 }
 
 fn write_private(path: &std::path::Path, text: &str) {
     use std::os::unix::fs::OpenOptionsExt;
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 

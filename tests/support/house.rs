@@ -30,7 +30,12 @@ impl House {
 
     /// The same by a clock that can be set forward.
     pub fn start_with_a_clock_of_its_own() -> House {
-        House::start_over(TestDatabase::with_a_clock_of_its_own(), document(), &json!({}), &[])
+        House::start_over(
+            TestDatabase::with_a_clock_of_its_own(),
+            document(),
+            &json!({}),
+            &[],
+        )
     }
 
     /// Over a given empty database.
@@ -40,8 +45,14 @@ impl House {
         changes: &Value,
         settings: &[(&str, &str)],
     ) -> House {
-        let (up, other) = (Upstream::start_with(Signer::es256("first")), Upstream::start_with(Signer::es256("first")));
-        let mut providers = document["identity_providers"].as_array().cloned().unwrap_or_default();
+        let (up, other) = (
+            Upstream::start_with(Signer::es256("first")),
+            Upstream::start_with(Signer::es256("first")),
+        );
+        let mut providers = document["identity_providers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         providers.push(up.registration("up", changes.clone()));
         providers.push(other.registration("other", json!({"provision": false})));
         document["identity_providers"] = Value::from(providers);
@@ -49,7 +60,11 @@ impl House {
         let mut gatepost = Gatepost::prepare_over(database, &[&allowed, settings].concat());
         gatepost.apply(&document);
         gatepost.serve();
-        House { up, other, gatepost }
+        House {
+            up,
+            other,
+            gatepost,
+        }
     }
 
     pub fn address(&self, path: &str) -> String {
@@ -65,7 +80,12 @@ impl House {
         let mut person = Traveller::new();
         let page = person.visit(&self.address("/account"));
         let answer = sign_in(self.browser(&mut person), &page, username, password);
-        assert_eq!((answer.status, answer.location()), (303, "/account"), "{}", answer.text());
+        assert_eq!(
+            (answer.status, answer.location()),
+            (303, "/account"),
+            "{}",
+            answer.text()
+        );
         person
     }
 
@@ -77,7 +97,10 @@ impl House {
     pub fn post(&self, person: &mut Traveller, form: &[(&str, &str)]) -> Answer {
         let page = person.get(&self.address("/account"));
         let token = page.attribute("name=\"form_token\"", "value").unwrap();
-        self.browser(person).post("/account", &[&[("form_token", token.as_str())], form].concat())
+        self.browser(person).post(
+            "/account",
+            &[&[("form_token", token.as_str())], form].concat(),
+        )
     }
 
     /// Asks to link, and goes as far as upstream, which has said yes: the callback's address.
@@ -85,7 +108,10 @@ impl House {
         let answer = self.post(person, &[("decision", "link"), ("provider", provider)]);
         assert_eq!(answer.status, 303, "{}", answer.text());
         let site = self.gatepost.base_url.clone();
-        person.follow_until(&site, answer, |next| next.contains("/external/")).location().to_owned()
+        person
+            .follow_until(&site, answer, |next| next.contains("/external/"))
+            .location()
+            .to_owned()
     }
 
     /// All the way: the account there is one's own from then on.
@@ -93,15 +119,20 @@ impl House {
         let callback = self.at_the_gate(person, provider);
         let question = person.get(&callback);
         let answer = self.confirm(person, &question);
-        assert!(answer.text().contains("role=\"status\""), "{}", answer.text());
+        assert!(
+            answer.text().contains("role=\"status\""),
+            "{}",
+            answer.text()
+        );
     }
 
     /// What a form of the account page calls the account at the provider with that display name.
     pub fn identity(&self, person: &mut Traveller, display_name: &str) -> String {
         let page = person.get(&self.address("/account")).text();
-        let item = page
-            .split("<li>")
-            .find(|item| item.contains("value=\"unlink\"") && item.contains(&format!("<bdi>{display_name}</bdi>")));
+        let item = page.split("<li>").find(|item| {
+            item.contains("value=\"unlink\"")
+                && item.contains(&format!("<bdi>{display_name}</bdi>"))
+        });
         let item = item.unwrap_or_else(|| panic!("{display_name} is not linked: {page}"));
         let (_, rest) = item.split_once("name=\"identity\" value=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()
@@ -116,8 +147,15 @@ impl House {
     /// Details of the audit log's events of that name, in the order in which they were written.
     pub fn events(&self, name: &str) -> Vec<Value> {
         let sql = "SELECT detail::text FROM audit_events WHERE event = $1 ORDER BY at, seq";
-        let rows = self.gatepost.database.client().query(sql, &[&name]).unwrap();
-        rows.iter().map(|row| serde_json::from_str(row.get(0)).unwrap()).collect()
+        let rows = self
+            .gatepost
+            .database
+            .client()
+            .query(sql, &[&name])
+            .unwrap();
+        rows.iter()
+            .map(|row| serde_json::from_str(row.get(0)).unwrap())
+            .collect()
     }
 
     /// Tokens for a signed-in browser, through `conf1`.
@@ -129,14 +167,19 @@ impl House {
     /// The question, answered with yes.
     pub fn confirm(&self, person: &mut Traveller, question: &Answer) -> Answer {
         let fields = question.fields();
-        let form = [("form_token", &*fields["form_token"]), ("offer", &*fields["offer"]), ("decision", "confirm_link")];
+        let form = [
+            ("form_token", &*fields["form_token"]),
+            ("offer", &*fields["offer"]),
+            ("decision", "confirm_link"),
+        ];
         self.browser(person).post("/account", &form)
     }
 
     /// Claims of an ID token after a sign-in through a provider.
     pub fn through(&self, person: &mut Traveller, provider: &str) -> Option<Value> {
         let idp = format!("idp:{provider}");
-        let answer = person.visit(&self.address(&authorize_path("conf1", RP1, &[("acr_values", &idp)])));
+        let answer =
+            person.visit(&self.address(&authorize_path("conf1", RP1, &[("acr_values", &idp)])));
         answer.header("location")?;
         let tokens = issued(&redeem(&self.gatepost, &answer.query()["code"]));
         Some(verified(&self.gatepost, text(&tokens, "id_token")).1)
@@ -144,7 +187,12 @@ impl House {
 
     pub fn sub(&self, username: &str) -> String {
         let sql = "SELECT sub FROM users WHERE username = $1";
-        self.gatepost.database.client().query_one(sql, &[&username]).unwrap().get(0)
+        self.gatepost
+            .database
+            .client()
+            .query_one(sql, &[&username])
+            .unwrap()
+            .get(0)
     }
 
     pub fn links(&self) -> i64 {
@@ -154,27 +202,50 @@ impl House {
     pub fn is_signed_in(&self, person: &mut Traveller) -> bool {
         let path = authorize_path("conf1", RP1, &[("prompt", "none")]);
         let answer = person.get(&self.address(&path)).query();
-        assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+        assert!(
+            answer.contains_key("code") || answer["error"] == "login_required",
+            "{answer:?}"
+        );
         answer.contains_key("code")
     }
 }
 
-/// A Gatepost and a server that is all of its providers: each of a name, and with what differs in its registration.
-pub fn start_with_one_server(mut document: Value, providers: &[(&str, Value)]) -> (Upstream, Gatepost) {
+/// A Gatepost and a server that is all of its providers: each of a name, and with what differs in
+/// its registration.
+pub fn start_with_one_server(
+    mut document: Value,
+    providers: &[(&str, Value)],
+) -> (Upstream, Gatepost) {
     let upstream = Upstream::start_with(Signer::es256("first"));
-    let registered = providers.iter().map(|(name, changes)| upstream.registration(name, changes.clone()));
+    let registered = providers
+        .iter()
+        .map(|(name, changes)| upstream.registration(name, changes.clone()));
     document["identity_providers"] = registered.collect();
-    let gatepost = Gatepost::start_with(&document, &[("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128")]);
+    let gatepost = Gatepost::start_with(
+        &document,
+        &[("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128")],
+    );
     (upstream, gatepost)
 }
 
-/// Goes with an authorization request as far as upstream, which has said yes: the callback's address, which nobody has been at
-/// yet.
-pub fn as_far_as_upstream(gatepost: &Gatepost, person: &mut Traveller, parameters: &[(&str, &str)]) -> String {
-    let request = format!("{}{}", gatepost.base_url, authorize_path("conf1", RP1, parameters));
+/// Goes with an authorization request as far as upstream, which has said yes: the callback's
+/// address, which nobody has been at yet.
+pub fn as_far_as_upstream(
+    gatepost: &Gatepost,
+    person: &mut Traveller,
+    parameters: &[(&str, &str)],
+) -> String {
+    let request = format!(
+        "{}{}",
+        gatepost.base_url,
+        authorize_path("conf1", RP1, parameters)
+    );
     let answer = person.get(&request);
     let answer = person.follow_until(&request, answer, |next| next.contains("/external/"));
     let callback = answer.location().to_owned();
-    assert!(callback.starts_with(&format!("{}/external/", gatepost.base_url)), "{callback}");
+    assert!(
+        callback.starts_with(&format!("{}/external/", gatepost.base_url)),
+        "{callback}"
+    );
     callback
 }

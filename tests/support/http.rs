@@ -1,4 +1,5 @@
-//! A plain HTTP/1.1 client that keeps to the bytes, a browser that keeps cookies, and the headers that every answer owes.
+//! A plain HTTP/1.1 client that keeps to the bytes, a browser that keeps cookies, and the headers
+//! that every answer owes.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -28,7 +29,11 @@ impl Answer {
     }
 
     pub fn headers_named(&self, name: &str) -> Vec<&str> {
-        self.headers.iter().filter(|(field, _)| field == name).map(|(_, value)| value.as_str()).collect()
+        self.headers
+            .iter()
+            .filter(|(field, _)| field == name)
+            .map(|(_, value)| value.as_str())
+            .collect()
     }
 
     pub fn text(&self) -> String {
@@ -36,12 +41,18 @@ impl Answer {
     }
 
     pub fn json(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/json"),
+            "{}",
+            self.text()
+        );
         serde_json::from_slice(&self.body).unwrap()
     }
 
     pub fn location(&self) -> &str {
-        self.header("location").unwrap_or_else(|| panic!("no Location in {} {}", self.status, self.text()))
+        self.header("location")
+            .unwrap_or_else(|| panic!("no Location in {} {}", self.status, self.text()))
     }
 
     /// Parameters in the query of `Location`, decoded; repeated ones are a failure.
@@ -54,7 +65,11 @@ impl Answer {
     /// Parameters in the fragment of `Location`, decoded.
     pub fn fragment(&self) -> BTreeMap<String, String> {
         let location = self.location();
-        decode(location.split_once('#').map_or("", |(_, fragment)| fragment))
+        decode(
+            location
+                .split_once('#')
+                .map_or("", |(_, fragment)| fragment),
+        )
     }
 
     /// The value of an attribute in the first tag that contains `marker`, entities undone.
@@ -66,17 +81,24 @@ impl Answer {
         Some(unescape(rest.split_once('"')?.0))
     }
 
-    /// The hidden fields of the page's forms, entities undone; two values of one name are a failure.
+    /// The hidden fields of the page's forms, entities undone; two values of one name are a
+    /// failure.
     pub fn fields(&self) -> BTreeMap<String, String> {
         let mut fields = BTreeMap::new();
         let text = self.text();
-        for tag in text.split('<').filter(|tag| tag.starts_with("input type=\"hidden\"")) {
+        for tag in text
+            .split('<')
+            .filter(|tag| tag.starts_with("input type=\"hidden\""))
+        {
             let value = |attribute: &str| {
                 let (_, rest) = tag.split_once(&format!(" {attribute}=\"")).unwrap();
                 unescape(rest.split_once('"').unwrap().0)
             };
             let before = fields.insert(value("name"), value("value"));
-            assert!(before.is_none_or(|before| before == value("value")), "{tag}");
+            assert!(
+                before.is_none_or(|before| before == value("value")),
+                "{tag}"
+            );
         }
         fields
     }
@@ -84,24 +106,33 @@ impl Answer {
     /// Its text without the challenge for passkeys, which is another at each look.
     pub fn without_challenge(&self) -> String {
         let text = self.text();
-        let Some((before, rest)) = text.split_once("data-passkey=\"") else { return text };
+        let Some((before, rest)) = text.split_once("data-passkey=\"") else {
+            return text;
+        };
         format!("{before}{}", rest.split_once('"').unwrap().1)
     }
 
     /// Where the page's form goes.
     pub fn action(&self) -> String {
-        self.attribute("form method=\"post\"", "action").unwrap_or_else(|| panic!("no form in {}", self.text()))
+        self.attribute("form method=\"post\"", "action")
+            .unwrap_or_else(|| panic!("no form in {}", self.text()))
     }
 
-    /// How an authorization response travels to `redirect_uri` (a `response_mode`), and what it says: in that place, and
-    /// in no other.
+    /// How an authorization response travels to `redirect_uri` (a `response_mode`), and what it
+    /// says: in that place, and in no other.
     pub fn response_to(&self, redirect_uri: &str) -> (&'static str, BTreeMap<String, String>) {
         if self.status == 200 {
-            assert_eq!((self.header("location"), self.action().as_str()), (None, redirect_uri));
+            assert_eq!(
+                (self.header("location"), self.action().as_str()),
+                (None, redirect_uri)
+            );
             return ("form_post", self.fields());
         }
         assert_eq!((self.status, self.body.len()), (303, 0), "{}", self.text());
-        let encoded = self.location().strip_prefix(redirect_uri).unwrap_or_else(|| panic!("to {}", self.location()));
+        let encoded = self
+            .location()
+            .strip_prefix(redirect_uri)
+            .unwrap_or_else(|| panic!("to {}", self.location()));
         let (mark, encoded) = encoded.split_at(1);
         assert!(!encoded.contains(['?', '#']), "{encoded}");
         match mark {
@@ -114,40 +145,86 @@ impl Answer {
     /// Asserts an error page with that reason code: nothing redirects, nothing posts.
     pub fn assert_error_page(&self, status: u16, reason_code: &str, what: &str) {
         let text = self.text();
-        assert_eq!((self.status, self.header("location")), (status, None), "{what}: {text}");
-        assert_eq!(self.header("content-type"), Some("text/html; charset=utf-8"), "{what}");
+        assert_eq!(
+            (self.status, self.header("location")),
+            (status, None),
+            "{what}: {text}"
+        );
+        assert_eq!(
+            self.header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{what}"
+        );
         assert!(text.contains(reason_code), "{what}: {text}");
-        assert!(!text.contains("<form") && !text.contains("http-equiv"), "{what}: {text}");
+        assert!(
+            !text.contains("<form") && !text.contains("http-equiv"),
+            "{what}: {text}"
+        );
     }
 
     /// What every answer owes, whatever it is.
     fn assert_headers(&self, path: &str) {
-        assert_eq!(self.header("x-content-type-options"), Some("nosniff"), "{path}");
-        assert!(self.header("date").is_some() && self.header("x-request-id").is_some(), "{path}");
+        assert_eq!(
+            self.header("x-content-type-options"),
+            Some("nosniff"),
+            "{path}"
+        );
+        assert!(
+            self.header("date").is_some() && self.header("x-request-id").is_some(),
+            "{path}"
+        );
         assert_eq!(self.header("server"), None, "{path}");
         let content_type = self.header("content-type").unwrap_or_default().to_owned();
         let cache = self.header("cache-control").unwrap_or_default();
         if content_type.starts_with("text/html") {
-            let policy = self.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
-            assert!(policy.contains("default-src 'none'") && policy.contains("base-uri 'none'"), "{path}: {policy}");
+            let policy = self
+                .header("content-security-policy")
+                .unwrap_or_else(|| panic!("{path}: no policy"));
+            assert!(
+                policy.contains("default-src 'none'") && policy.contains("base-uri 'none'"),
+                "{path}: {policy}"
+            );
             assert!(!policy.contains("unsafe"), "{path}: {policy}");
             assert!(policy.contains("frame-ancestors"), "{path}: {policy}");
-            assert!(matches!(self.header("referrer-policy"), Some("same-origin" | "no-referrer")), "{path}");
+            assert!(
+                matches!(
+                    self.header("referrer-policy"),
+                    Some("same-origin" | "no-referrer")
+                ),
+                "{path}"
+            );
             assert_eq!(cache, "no-store", "{path}");
         }
         if (300..400).contains(&self.status) {
             assert_eq!(self.status, 303, "{path}");
-            assert_eq!(self.header("referrer-policy"), Some("no-referrer"), "{path}");
-            assert_eq!((cache, self.header("pragma")), ("no-store", Some("no-cache")), "{path}");
+            assert_eq!(
+                self.header("referrer-policy"),
+                Some("no-referrer"),
+                "{path}"
+            );
+            assert_eq!(
+                (cache, self.header("pragma")),
+                ("no-store", Some("no-cache")),
+                "{path}"
+            );
         }
         if path.starts_with("/connect/") && self.status != 204 {
             assert_eq!(cache, "no-store", "{path}");
         }
         for cookie in self.headers_named("set-cookie") {
             // The browser's state alone is for scripts, and for every site.
-            let own = if cookie.contains("gatepost-state-") { "; Secure; SameSite=None" } else { "; HttpOnly" };
+            let own = if cookie.contains("gatepost-state-") {
+                "; Secure; SameSite=None"
+            } else {
+                "; HttpOnly"
+            };
             let attributes = [own, "; SameSite=", "; Path=/"];
-            assert!(attributes.iter().all(|attribute| cookie.contains(attribute)), "{cookie}");
+            assert!(
+                attributes
+                    .iter()
+                    .all(|attribute| cookie.contains(attribute)),
+                "{cookie}"
+            );
         }
     }
 }
@@ -156,18 +233,27 @@ fn decode(encoded: &str) -> BTreeMap<String, String> {
     assert!(!encoded.contains('+'), "a space must be %20: {encoded}");
     let mut decoded = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(encoded.as_bytes()).into_owned() {
-        assert!(decoded.insert(name.clone(), value).is_none(), "{name} twice in {encoded}");
+        assert!(
+            decoded.insert(name.clone(), value).is_none(),
+            "{name} twice in {encoded}"
+        );
     }
     decoded
 }
 
 fn unescape(text: &str) -> String {
-    text.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }
 
 /// Name and value pairs as a form body or query.
 pub fn encode(pairs: &[(&str, &str)]) -> String {
-    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
 }
 
 /// One kept-alive connection.
@@ -181,18 +267,33 @@ impl Connection {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream: BufReader::new(stream), host: format!("localhost:{port}") })
+        Ok(Connection {
+            stream: BufReader::new(stream),
+            host: format!("localhost:{port}"),
+        })
     }
 
     /// Sends a request and reads its answer, whose headers must be in order.
-    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
         let answer = self.try_send(method, path, headers, body).unwrap();
         answer.assert_headers(path.split('?').next().unwrap());
         answer
     }
 
     /// The same, without looking at the headers.
-    pub fn try_send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
+    pub fn try_send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Answer> {
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
@@ -201,11 +302,20 @@ impl Connection {
             request.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
         request.push_str("\r\n");
-        self.stream.get_mut().write_all(&[request.as_bytes(), body].concat())?;
+        self.stream
+            .get_mut()
+            .write_all(&[request.as_bytes(), body].concat())?;
         let answer = self.read(method)?;
-        let fields: String = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let fields: String = answer
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
         let body = String::from_utf8_lossy(&answer.body);
-        record::write(&format!("{method} {path}"), &format!("{}\n{fields}\n{body}", answer.status));
+        record::write(
+            &format!("{method} {path}"),
+            &format!("{}\n{fields}\n{body}", answer.status),
+        );
         Ok(answer)
     }
 
@@ -223,7 +333,10 @@ impl Connection {
     fn read(&mut self, method: &str) -> io::Result<Answer> {
         let broken = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let status_line = self.line()?;
-        let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status_line
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status: u16 = status.ok_or_else(|| broken("status line"))?;
         let mut headers = Vec::new();
         loop {
@@ -234,12 +347,22 @@ impl Connection {
             let (name, value) = line.split_once(':').ok_or_else(|| broken("header line"))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let length =
-            headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
-        let length: usize = if method == "HEAD" || status == 204 || status == 304 { 0 } else { length.unwrap_or(0) };
+        let length = headers
+            .iter()
+            .find(|(name, _)| name == "content-length")
+            .and_then(|(_, value)| value.parse().ok());
+        let length: usize = if method == "HEAD" || status == 204 || status == 304 {
+            0
+        } else {
+            length.unwrap_or(0)
+        };
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        let answer = Answer { status, headers, body };
+        let answer = Answer {
+            status,
+            headers,
+            body,
+        };
         secrets::learn_from_answer(&answer);
         Ok(answer)
     }
@@ -265,7 +388,12 @@ pub struct Browser {
 
 impl Browser {
     pub fn new(port: u16, origin: &str) -> Browser {
-        Browser { port, origin: origin.to_owned(), cookies: BTreeMap::new(), headers: Vec::new() }
+        Browser {
+            port,
+            origin: origin.to_owned(),
+            cookies: BTreeMap::new(),
+            headers: Vec::new(),
+        }
     }
 
     pub fn get(&mut self, address: &str) -> Answer {
@@ -292,16 +420,28 @@ impl Browser {
     }
 
     /// Posts a form from somewhere else, with headers of one's own choosing.
-    pub fn post_from(&mut self, address: &str, headers: &[(&str, &str)], form: &[(&str, &str)]) -> Answer {
+    pub fn post_from(
+        &mut self,
+        address: &str,
+        headers: &[(&str, &str)],
+        form: &[(&str, &str)],
+    ) -> Answer {
         let path = self.path(address);
-        self.send("POST", &path, &[headers, &[FORM]].concat(), encode(form).as_bytes())
+        self.send(
+            "POST",
+            &path,
+            &[headers, &[FORM]].concat(),
+            encode(form).as_bytes(),
+        )
     }
 
     /// Follows `Location` while it stays here.
     pub fn follow(&mut self, mut answer: Answer) -> Answer {
         for _ in 0..10 {
             match answer.header("location").map(str::to_owned) {
-                Some(location) if location.starts_with('/') || location.starts_with(&self.origin) => {
+                Some(location)
+                    if location.starts_with('/') || location.starts_with(&self.origin) =>
+                {
                     answer = self.get(&location)
                 }
                 Some(_) | None => return answer,
@@ -317,18 +457,31 @@ impl Browser {
     }
 
     fn path(&self, address: &str) -> String {
-        address.strip_prefix(&self.origin).unwrap_or(address).to_owned()
+        address
+            .strip_prefix(&self.origin)
+            .unwrap_or(address)
+            .to_owned()
     }
 
     fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = self
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let cookies = cookies.join("; ");
-        let own: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let own: Vec<(&str, &str)> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let mut all = [headers, &own].concat();
         if !cookies.is_empty() {
             all.push(("Cookie", &cookies));
         }
-        let answer = Connection::open(self.port).unwrap().send(method, path, &all, body);
+        let answer = Connection::open(self.port)
+            .unwrap()
+            .send(method, path, &all, body);
         for cookie in answer.headers_named("set-cookie") {
             let (pair, attributes) = cookie.split_once(';').unwrap();
             let (name, value) = pair.split_once('=').unwrap();
@@ -344,14 +497,16 @@ impl Browser {
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
-/// A port of 127.0.0.1 that nobody listens on, and nobody else gets: none of those that the system itself hands out, or
-/// somebody had it before its server is up.
+/// A port of 127.0.0.1 that nobody listens on, and nobody else gets: none of those that the system
+/// itself hands out, or somebody had it before its server is up.
 pub fn free_port() -> u16 {
     const PORTS: std::ops::Range<u32> = 10_000..20_000;
     static DRAWN: AtomicU32 = AtomicU32::new(0);
     let nth = |n: u32| PORTS.start + (std::process::id() * 701 + n) % (PORTS.end - PORTS.start);
     let mut drawn = (0..PORTS.end).map(|_| nth(DRAWN.fetch_add(1, Ordering::Relaxed)) as u16);
-    drawn.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    drawn
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 /// The same as an address.
@@ -359,10 +514,15 @@ pub fn free_address() -> String {
     format!("127.0.0.1:{}", free_port())
 }
 
-/// Head and body of the answer to one request, as to the admin listener: the header set of pages is not asked for.
+/// Head and body of the answer to one request, as to the admin listener: the header set of pages is
+/// not asked for.
 pub fn ask_alone(address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -1,7 +1,8 @@
 //! JWTs as a relying party reads them: with the published keys, and by code of its own.
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,18 +14,30 @@ use super::gatepost::Gatepost;
 
 /// The published key set.
 pub fn published_keys(gatepost: &Gatepost) -> Vec<Value> {
-    let path = format!("{}/.well-known/openid-configuration/jwks", gatepost.base_path());
-    gatepost.get(&path).json()["keys"].as_array().unwrap().clone()
+    let path = format!(
+        "{}/.well-known/openid-configuration/jwks",
+        gatepost.base_path()
+    );
+    gatepost.get(&path).json()["keys"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 /// Header and claims; the signature must verify with the published key that `kid` names.
 pub fn verified(gatepost: &Gatepost, jwt: &str) -> (Value, Value) {
     let (header, claims) = decode_jwt(jwt);
     let keys = published_keys(gatepost);
-    let named: Vec<&Value> = keys.iter().filter(|key| key["kid"] == header["kid"]).collect();
+    let named: Vec<&Value> = keys
+        .iter()
+        .filter(|key| key["kid"] == header["kid"])
+        .collect();
     assert_eq!(named.len(), 1, "keys named {}", header["kid"]);
     assert_eq!(named[0]["alg"], header["alg"]);
-    assert!(verifies(named[0], jwt), "the signature of {jwt} does not verify");
+    assert!(
+        verifies(named[0], jwt),
+        "the signature of {jwt} does not verify"
+    );
     (header, claims)
 }
 
@@ -34,22 +47,34 @@ fn verifies(key: &Value, jwt: &str) -> bool {
     let (input, signature) = (input.as_bytes(), base64url(signature));
     match key["alg"].as_str().unwrap() {
         "RS256" => {
-            let key = RsaPublicKeyComponents { n: member("n"), e: member("e") };
-            key.verify(&RSA_PKCS1_2048_8192_SHA256, input, &signature).is_ok()
+            let key = RsaPublicKeyComponents {
+                n: member("n"),
+                e: member("e"),
+            };
+            key.verify(&RSA_PKCS1_2048_8192_SHA256, input, &signature)
+                .is_ok()
         }
         "ES256" => {
             let point = [vec![4], member("x"), member("y")].concat();
-            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(input, &signature).is_ok()
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                .verify(input, &signature)
+                .is_ok()
         }
-        "EdDSA" => UnparsedPublicKey::new(&ED25519, member("x")).verify(input, &signature).is_ok(),
+        "EdDSA" => UnparsedPublicKey::new(&ED25519, member("x"))
+            .verify(input, &signature)
+            .is_ok(),
         other => panic!("{other}"),
     }
 }
 
-/// `at_hash` (OpenID Connect Core §3.1.3.6): the left half of the hash that belongs to the algorithm.
+/// `at_hash` (OpenID Connect Core §3.1.3.6): the left half of the hash that belongs to the
+/// algorithm.
 pub fn half_hash(alg: &str, text: &str) -> String {
-    let hash =
-        if matches!(alg, "EdDSA" | "Ed25519") { Sha512::digest(text).to_vec() } else { Sha256::digest(text).to_vec() };
+    let hash = if matches!(alg, "EdDSA" | "Ed25519") {
+        Sha512::digest(text).to_vec()
+    } else {
+        Sha256::digest(text).to_vec()
+    };
     URL_SAFE_NO_PAD.encode(&hash[..hash.len() / 2])
 }
 

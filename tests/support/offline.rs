@@ -19,15 +19,35 @@ pub struct Party {
 }
 
 /// Confidential, JWT access tokens.
-pub const CONF1: Party = Party { client_id: "conf1", secret: Some(CONF1_SECRET), redirect_uri: RP1 };
+pub const CONF1: Party = Party {
+    client_id: "conf1",
+    secret: Some(CONF1_SECRET),
+    redirect_uri: RP1,
+};
 /// Confidential, reference access tokens, asks for consent.
-pub const CONF2: Party = Party { client_id: "conf2", secret: Some(CONF2_SECRET), redirect_uri: RP2 };
+pub const CONF2: Party = Party {
+    client_id: "conf2",
+    secret: Some(CONF2_SECRET),
+    redirect_uri: RP2,
+};
 /// Public, JWT access tokens.
-pub const PUB1: Party = Party { client_id: "pub1", secret: None, redirect_uri: RPS };
+pub const PUB1: Party = Party {
+    client_id: "pub1",
+    secret: None,
+    redirect_uri: RPS,
+};
 /// Confidential, reference access tokens, refresh tokens that stay.
-pub const REUSE: Party = Party { client_id: "reuse", secret: Some(CONF1_SECRET), redirect_uri: RP1 };
+pub const REUSE: Party = Party {
+    client_id: "reuse",
+    secret: Some(CONF1_SECRET),
+    redirect_uri: RP1,
+};
 /// Confidential, without refresh tokens.
-pub const PLAIN: Party = Party { client_id: "plain", secret: Some(CONF1_SECRET), redirect_uri: RP1 };
+pub const PLAIN: Party = Party {
+    client_id: "plain",
+    secret: Some(CONF1_SECRET),
+    redirect_uri: RP1,
+};
 
 /// The usual document, with refresh tokens and with secrets of the resources.
 pub fn document() -> Value {
@@ -37,11 +57,21 @@ pub fn document() -> Value {
         {"name": STOCK.0, "secrets": [{"value": STOCK.1}], "claims": ["email"]}
     ]);
     let clients = document["clients"].as_array_mut().unwrap();
-    for client in clients.iter_mut().filter(|client| ["conf1", "conf2", "pub1"].contains(&text(client, "client_id"))) {
-        client["grant_types"].as_array_mut().unwrap().push(json!("refresh_token"));
-        client["scope"] = json!(format!("{} offline_access orders.read stock.read", text(client, "scope")));
+    for client in clients
+        .iter_mut()
+        .filter(|client| ["conf1", "conf2", "pub1"].contains(&text(client, "client_id")))
+    {
+        client["grant_types"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("refresh_token"));
+        client["scope"] = json!(format!(
+            "{} offline_access orders.read stock.read",
+            text(client, "scope")
+        ));
     }
-    clients[0]["scope"] = json!("openid profile email roles orders.read orders.write stock.read offline_access");
+    clients[0]["scope"] =
+        json!("openid profile email roles orders.read orders.write stock.read offline_access");
     let further = |client_id: &str, grant_types: Value| {
         json!({
             "client_id": client_id, "redirect_uris": [RP1], "grant_types": grant_types, "response_types": ["code"],
@@ -65,25 +95,42 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 /// The client of that name in a document, to be changed.
 pub fn client<'a>(document: &'a mut Value, client_id: &str) -> &'a mut Value {
     let clients = document["clients"].as_array_mut().unwrap();
-    clients.iter_mut().find(|client| client["client_id"] == client_id).unwrap()
+    clients
+        .iter_mut()
+        .find(|client| client["client_id"] == client_id)
+        .unwrap()
 }
 
 impl Party {
     /// Posts a form as this client.
     pub fn post(&self, connection: &mut Connection, path: &str, form: &[(&str, &str)]) -> Answer {
         match self.secret {
-            Some(secret) => connection.post(path, &[("Authorization", &basic(self.client_id, secret))], form),
-            None => connection.post(path, &[], &[form, &[("client_id", self.client_id)]].concat()),
+            Some(secret) => connection.post(
+                path,
+                &[("Authorization", &basic(self.client_id, secret))],
+                form,
+            ),
+            None => connection.post(
+                path,
+                &[],
+                &[form, &[("client_id", self.client_id)]].concat(),
+            ),
         }
     }
 
-    /// Gets tokens by the code flow for a browser that is signed in; consent is given where it is asked for.
+    /// Gets tokens by the code flow for a browser that is signed in; consent is given where it is
+    /// asked for.
     pub fn tokens(&self, gatepost: &Gatepost, browser: &mut Browser, scope: &str) -> Value {
         self.tokens_with(gatepost, browser, &[("scope", scope)])
     }
 
     /// The same with further changes to the request.
-    pub fn tokens_with(&self, gatepost: &Gatepost, browser: &mut Browser, changes: &[(&str, &str)]) -> Value {
+    pub fn tokens_with(
+        &self,
+        gatepost: &Gatepost,
+        browser: &mut Browser,
+        changes: &[(&str, &str)],
+    ) -> Value {
         let code = self.code(browser, changes);
         let answer = self.redeem(gatepost, &code);
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -92,13 +139,19 @@ impl Party {
 
     /// A code for this client.
     pub fn code(&self, browser: &mut Browser, changes: &[(&str, &str)]) -> String {
-        let scope = changes.iter().find(|(name, _)| *name == "scope").map_or("openid profile", |(_, scope)| scope);
+        let scope = changes
+            .iter()
+            .find(|(name, _)| *name == "scope")
+            .map_or("openid profile", |(_, scope)| scope);
         let mut answer = browser.visit(&authorize_path(self.client_id, self.redirect_uri, changes));
         if answer.status == 200 {
             let optional: Vec<&str> = scope.split(' ').filter(|name| *name != "openid").collect();
             answer = decide(browser, &answer, "allow", &optional, true);
         }
-        answer.query().remove("code").unwrap_or_else(|| panic!("no code in {}", answer.location()))
+        answer
+            .query()
+            .remove("code")
+            .unwrap_or_else(|| panic!("no code in {}", answer.location()))
     }
 
     /// Redeems a code.
@@ -118,20 +171,45 @@ impl Party {
     }
 
     /// Refreshes with further parameters.
-    pub fn refresh_with(&self, gatepost: &Gatepost, refresh_token: &str, further: &[(&str, &str)]) -> Answer {
-        let form = [&[("grant_type", "refresh_token"), ("refresh_token", refresh_token)], further].concat();
+    pub fn refresh_with(
+        &self,
+        gatepost: &Gatepost,
+        refresh_token: &str,
+        further: &[(&str, &str)],
+    ) -> Answer {
+        let form = [
+            &[
+                ("grant_type", "refresh_token"),
+                ("refresh_token", refresh_token),
+            ],
+            further,
+        ]
+        .concat();
         self.post(&mut gatepost.connect(), "/connect/token", &form)
     }
 
     /// Revokes a token, which must be acknowledged.
     pub fn revoke(&self, gatepost: &Gatepost, token: &str) {
-        let answer = self.post(&mut gatepost.connect(), "/connect/revocation", &[("token", token)]);
-        assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
+        let answer = self.post(
+            &mut gatepost.connect(),
+            "/connect/revocation",
+            &[("token", token)],
+        );
+        assert_eq!(
+            (answer.status, answer.body.len()),
+            (200, 0),
+            "{}",
+            answer.text()
+        );
     }
 
     /// Introspects a token.
     pub fn introspect(&self, gatepost: &Gatepost, token: &str) -> Value {
-        let answer = self.post(&mut gatepost.connect(), "/connect/introspect", &[("token", token)]);
+        let answer = self.post(
+            &mut gatepost.connect(),
+            "/connect/introspect",
+            &[("token", token)],
+        );
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }
@@ -139,14 +217,20 @@ impl Party {
 
 /// What a resource is told about a token.
 pub fn introspect_as(gatepost: &Gatepost, (name, secret): (&str, &str), token: &str) -> Value {
-    let answer = gatepost.post("/connect/introspect", &[("Authorization", &basic(name, secret))], &[("token", token)]);
+    let answer = gatepost.post(
+        "/connect/introspect",
+        &[("Authorization", &basic(name, secret))],
+        &[("token", token)],
+    );
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
 
 /// A member that is a text.
 pub fn member<'a>(tokens: &'a Value, name: &str) -> &'a str {
-    tokens[name].as_str().unwrap_or_else(|| panic!("no {name} in {tokens}"))
+    tokens[name]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {name} in {tokens}"))
 }
 
 /// The access token of a token response.
@@ -162,5 +246,10 @@ pub fn refresh(tokens: &Value) -> &str {
 /// That an answer is an error of that name.
 pub fn assert_error(answer: &Answer, status: u16, error: &str) {
     let named = answer.json()["error"].clone();
-    assert_eq!((answer.status, named.as_str()), (status, Some(error)), "{}", answer.text());
+    assert_eq!(
+        (answer.status, named.as_str()),
+        (status, Some(error)),
+        "{}",
+        answer.text()
+    );
 }

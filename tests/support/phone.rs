@@ -18,8 +18,16 @@ impl Phone {
     /// From the key that a page shows in groups of four.
     pub fn from_page(page: &Answer, ahead: u64) -> Phone {
         let text = page.text();
-        let (_, rest) = text.split_once("<code class=\"key\">").unwrap_or_else(|| panic!("no key: {text}"));
-        let key: String = rest.split_once('<').unwrap().0.chars().filter(|letter| *letter != ' ').collect();
+        let (_, rest) = text
+            .split_once("<code class=\"key\">")
+            .unwrap_or_else(|| panic!("no key: {text}"));
+        let key: String = rest
+            .split_once('<')
+            .unwrap()
+            .0
+            .chars()
+            .filter(|letter| *letter != ' ')
+            .collect();
         Phone::with_key(key, ahead)
     }
 
@@ -30,14 +38,24 @@ impl Phone {
             let index = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(letter).unwrap();
             bits.push_str(&format!("{index:05b}"));
         }
-        let bytes =
-            bits.as_bytes().chunks(8).map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap());
-        Phone { secret: bytes.collect(), key, ahead }
+        let bytes = bits
+            .as_bytes()
+            .chunks(8)
+            .map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap());
+        Phone {
+            secret: bytes.collect(),
+            key,
+            ahead,
+        }
     }
 
     /// The code of the step so many away from the present one.
     pub fn code(&self, steps: i64) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + self.ahead;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs()
+            + self.ahead;
         let step = i64::try_from(now / 30).unwrap() + steps;
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.secret);
         let tag = hmac::sign(&key, &step.to_be_bytes());
@@ -47,45 +65,77 @@ impl Phone {
     }
 }
 
-/// Sends the form of a page with further fields: the form that has the button of the `decision` among them, else the first.
+/// Sends the form of a page with further fields: the form that has the button of the `decision`
+/// among them, else the first.
 pub fn send(browser: &mut Browser, page: &Answer, fields: &[(&str, &str)]) -> Answer {
-    let decision = fields.iter().find(|(name, _)| *name == "decision").map_or("", |(_, decision)| decision);
+    let decision = fields
+        .iter()
+        .find(|(name, _)| *name == "decision")
+        .map_or("", |(_, decision)| decision);
     let form = form_of(page, decision);
-    let hidden = |name| form.attribute(&format!("name=\"{name}\""), "value").unwrap_or_default();
+    let hidden = |name| {
+        form.attribute(&format!("name=\"{name}\""), "value")
+            .unwrap_or_default()
+    };
     let (token, app) = (hidden("form_token"), hidden("app"));
     let usual = [("form_token", token.as_str()), ("app", app.as_str())];
     browser.post(
         &page.action(),
-        &usual.into_iter().filter(|(_, value)| !value.is_empty()).chain(fields.iter().copied()).collect::<Vec<_>>(),
+        &usual
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .chain(fields.iter().copied())
+            .collect::<Vec<_>>(),
     )
 }
 
-/// The page, cut down to the form that has the button of that decision; all of it where there is none.
+/// The page, cut down to the form that has the button of that decision; all of it where there is
+/// none.
 fn form_of(page: &Answer, decision: &str) -> Answer {
     let button = format!("name=\"decision\" value=\"{decision}\"");
     let text = page.text();
-    let mut forms = text.split("<form").filter_map(|form| form.split("</form>").next());
+    let mut forms = text
+        .split("<form")
+        .filter_map(|form| form.split("</form>").next());
     let form = forms.find(|form| form.contains(&button)).unwrap_or(&text);
-    Answer { body: form.as_bytes().to_vec(), ..page.clone() }
+    Answer {
+        body: form.as_bytes().to_vec(),
+        ..page.clone()
+    }
 }
 
 /// The recovery codes that a page shows.
 pub fn recovery_codes(page: &Answer) -> Vec<String> {
     let text = page.text();
-    assert!(text.contains("Keep your recovery codes"), "{} {text}", page.status);
-    let codes: Vec<String> =
-        text.split("<li><code>").skip(1).map(|rest| rest.split_once('<').unwrap().0.to_owned()).collect();
+    assert!(
+        text.contains("Keep your recovery codes"),
+        "{} {text}",
+        page.status
+    );
+    let codes: Vec<String> = text
+        .split("<li><code>")
+        .skip(1)
+        .map(|rest| rest.split_once('<').unwrap().0.to_owned())
+        .collect();
     assert_eq!(codes.len(), 10, "{text}");
     codes
 }
 
-/// Adds an app on the account page of a browser that signed in just now. With the recovery codes, unless there was one before.
+/// Adds an app on the account page of a browser that signed in just now. With the recovery codes,
+/// unless there was one before.
 pub fn add_app(browser: &mut Browser, ahead: u64) -> (Phone, Vec<String>) {
     let account = browser.visit("/account");
     let page = send(browser, &account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, ahead);
-    let done = send(browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let done = send(
+        browser,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     let codes = recovery_codes(&done);
-    assert_eq!(send(browser, &done, &[("decision", "continue")]).status, 303);
+    assert_eq!(
+        send(browser, &done, &[("decision", "continue")]).status,
+        303
+    );
     (phone, codes)
 }

@@ -1,4 +1,5 @@
-//! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names. Without one a test fails.
+//! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names. Without one a
+//! test fails.
 
 use std::time::Duration;
 
@@ -37,18 +38,32 @@ impl TestDatabase {
 
     /// An empty schema in the cluster of that URL.
     pub fn empty_in(cluster: String) -> TestDatabase {
-        let random: String = random::bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+        let random: String = random::bytes::<8>()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let schema = format!("test_{random}");
-        connect(&cluster).batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+        connect(&cluster)
+            .batch_execute(&format!("CREATE SCHEMA {schema}"))
+            .unwrap();
         let url = with_options(&cluster, &schema, "");
-        TestDatabase { schema, url, cluster }
+        TestDatabase {
+            schema,
+            url,
+            cluster,
+        }
     }
 
-    /// An empty schema whose clock [`TestDatabase::travel`] sets forward, for everything made in it later.
+    /// An empty schema whose clock [`TestDatabase::travel`] sets forward, for everything made in it
+    /// later.
     pub fn with_a_clock_of_its_own() -> TestDatabase {
         let mut database = TestDatabase::empty();
         // Functions of a schema named before pg_catalog are found first.
-        database.url = with_options(&database.cluster, &format!("{},pg_catalog", database.schema), "");
+        database.url = with_options(
+            &database.cluster,
+            &format!("{},pg_catalog", database.schema),
+            "",
+        );
         database.run(
             "CREATE TABLE travelled (seconds int NOT NULL); INSERT INTO travelled VALUES (0);
              CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
@@ -59,7 +74,9 @@ impl TestDatabase {
 
     /// Sets the clock of its own forward.
     pub fn travel(&self, seconds: u32) {
-        self.run(&format!("UPDATE travelled SET seconds = seconds + {seconds}"));
+        self.run(&format!(
+            "UPDATE travelled SET seconds = seconds + {seconds}"
+        ));
     }
 
     /// Migrated, with its installation and partitions.
@@ -91,9 +108,14 @@ impl TestDatabase {
     pub fn url_through(&self, host: &str, port: u16, options: &str) -> String {
         let config: postgres::Config = self.cluster.parse().unwrap();
         let user = config.get_user().unwrap();
-        let password = config.get_password().map(|password| format!(":{}", String::from_utf8_lossy(password)));
+        let password = config
+            .get_password()
+            .map(|password| format!(":{}", String::from_utf8_lossy(password)));
         let database = config.get_dbname().unwrap_or("postgres");
-        let url = format!("postgres://{user}{}@{host}:{port}/{database}", password.unwrap_or_default());
+        let url = format!(
+            "postgres://{user}{}@{host}:{port}/{database}",
+            password.unwrap_or_default()
+        );
         with_options(&url, &self.schema, options)
     }
 
@@ -109,7 +131,10 @@ impl TestDatabase {
 
     /// Rows in a table.
     pub fn count(&self, table: &str) -> i64 {
-        self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+        self.client()
+            .query_one(&format!("SELECT count(*) FROM {table}"), &[])
+            .unwrap()
+            .get(0)
     }
 
     /// Runs a statement: what an operator, or time, does to the database.
@@ -121,7 +146,8 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         if let Ok(mut client) = postgres::Client::connect(&self.cluster, NoTls) {
-            let gone = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
+            let gone =
+                client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
             drop(gone);
         }
     }
@@ -142,8 +168,9 @@ pub fn settings(url: &str) -> DatabaseSettings {
 
 /// The cluster's own URL.
 pub fn cluster() -> String {
-    std::env::var("TEST_DATABASE_URL")
-        .unwrap_or_else(|_| panic!("TEST_DATABASE_URL is not set: run make test, or tests/with-postgres cargo test"))
+    std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
+        panic!("TEST_DATABASE_URL is not set: run make test, or tests/with-postgres cargo test")
+    })
 }
 
 fn connect(url: &str) -> Client {
@@ -151,7 +178,10 @@ fn connect(url: &str) -> Client {
 }
 
 fn with_options(url: &str, schema: &str, options: &str) -> String {
-    let options = format!("-c search_path={schema} {options}").trim_end().replace(' ', "%20").replace('=', "%3D");
+    let options = format!("-c search_path={schema} {options}")
+        .trim_end()
+        .replace(' ', "%20")
+        .replace('=', "%3D");
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}application_name={schema}&options={options}")
 }

@@ -1,4 +1,5 @@
-//! Stands between Gatepost and its database, and can be cut, frozen, far away, or a pooler that drops settings.
+//! Stands between Gatepost and its database, and can be cut, frozen, far away, or a pooler that
+//! drops settings.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -46,13 +47,16 @@ impl Proxy {
                 if shared.cut.load(Ordering::SeqCst) {
                     continue;
                 }
-                let Ok(far) = TcpStream::connect((target.0.as_str(), target.1)) else { continue };
+                let Ok(far) = TcpStream::connect((target.0.as_str(), target.1)) else {
+                    continue;
+                };
                 let number = shared.accepted.fetch_add(1, Ordering::SeqCst);
                 let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
-                for (from, to, is_there) in
-                    [(near.try_clone().unwrap(), far.try_clone().unwrap(), true), (far, near, false)]
-                {
+                for (from, to, is_there) in [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap(), true),
+                    (far, near, false),
+                ] {
                     let shared = Arc::clone(&shared);
                     spawn(move || pass_on(from, to, is_there, number, &shared));
                 }
@@ -65,8 +69,13 @@ impl Proxy {
     pub fn cut(&self, cut: bool) {
         self.state.cut.store(cut, Ordering::SeqCst);
         if cut {
-            let mut open = self.state.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.drain(..).for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+            let mut open = self
+                .state
+                .open
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            open.drain(..)
+                .for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
         }
     }
 
@@ -75,16 +84,23 @@ impl Proxy {
         self.state.frozen.store(frozen, Ordering::SeqCst);
     }
 
-    /// Leads new connections to a database that lives; those that there are stay frozen. Or thaws them at last.
+    /// Leads new connections to a database that lives; those that there are stay frozen. Or thaws
+    /// them at last.
     pub fn fail_over(&self, is_over: bool) {
-        let left_behind = if is_over { 0 } else { self.state.accepted.load(Ordering::SeqCst) };
+        let left_behind = if is_over {
+            0
+        } else {
+            self.state.accepted.load(Ordering::SeqCst)
+        };
         self.state.left_behind.store(left_behind, Ordering::SeqCst);
         self.freeze(false);
     }
 
     /// Holds what it passes on for so long, each way.
     pub fn set_distance(&self, each_way: Duration) {
-        self.state.distance.store(each_way.as_millis() as u64, Ordering::SeqCst);
+        self.state
+            .distance
+            .store(each_way.as_millis() as u64, Ordering::SeqCst);
     }
 
     /// Replaces a text on its way to the database by one of the same length.
@@ -98,11 +114,17 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, number: u64, 
     let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         if let Some((text, by)) = state.replaced.lock().unwrap().filter(|_| is_there) {
-            let found = buffer[..count].windows(text.len()).position(|window| window == text.as_bytes());
-            found.into_iter().for_each(|at| buffer[at..at + text.len()].copy_from_slice(by.as_bytes()));
+            let found = buffer[..count]
+                .windows(text.len())
+                .position(|window| window == text.as_bytes());
+            found
+                .into_iter()
+                .for_each(|at| buffer[at..at + text.len()].copy_from_slice(by.as_bytes()));
         }
         sleep(Duration::from_millis(state.distance.load(Ordering::SeqCst)));
-        while state.frozen.load(Ordering::SeqCst) || number < state.left_behind.load(Ordering::SeqCst) {
+        while state.frozen.load(Ordering::SeqCst)
+            || number < state.left_behind.load(Ordering::SeqCst)
+        {
             sleep(Duration::from_millis(10));
         }
         if to.write_all(&buffer[..count]).is_err() {

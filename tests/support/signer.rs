@@ -1,4 +1,5 @@
-//! Somebody else with a key pair, made and used without any code of the product; and a web server of theirs.
+//! Somebody else with a key pair, made and used without any code of the product; and a web server
+//! of theirs.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RsaKeyPair,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,7 +24,10 @@ use super::jwt::forge;
 
 /// Seconds since the epoch.
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
 }
 
 /// A key pair under a name.
@@ -41,21 +46,36 @@ enum Pair {
 impl Signer {
     pub fn rs256(kid: &str) -> Signer {
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        Signer { kid: kid.to_owned(), alg: "RS256", pair: Pair::Rsa(pair) }
+        Signer {
+            kid: kid.to_owned(),
+            alg: "RS256",
+            pair: Pair::Rsa(pair),
+        }
     }
 
     pub fn es256(kid: &str) -> Signer {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
-        Signer { kid: kid.to_owned(), alg: "ES256", pair: Pair::P256(pair) }
+        Signer {
+            kid: kid.to_owned(),
+            alg: "ES256",
+            pair: Pair::P256(pair),
+        }
     }
 
     pub fn ed25519(kid: &str) -> Signer {
-        Signer { kid: kid.to_owned(), alg: "EdDSA", pair: Pair::Ed25519(Ed25519KeyPair::generate().unwrap()) }
+        Signer {
+            kid: kid.to_owned(),
+            alg: "EdDSA",
+            pair: Pair::Ed25519(Ed25519KeyPair::generate().unwrap()),
+        }
     }
 
     /// The same kind of key, under the name that RFC 9864 gives its algorithm.
     pub fn ed25519_by_its_newer_name(kid: &str) -> Signer {
-        Signer { alg: "Ed25519", ..Signer::ed25519(kid) }
+        Signer {
+            alg: "Ed25519",
+            ..Signer::ed25519(kid)
+        }
     }
 
     pub fn jwk(&self) -> Value {
@@ -63,7 +83,10 @@ impl Signer {
         match &self.pair {
             Pair::Rsa(pair) => {
                 let public = RsaPublicKey::from_pkcs1_der(pair.public_key().as_ref()).unwrap();
-                let (n, e) = (public.n().to_be_bytes_trimmed_vartime(), public.e().to_be_bytes_trimmed_vartime());
+                let (n, e) = (
+                    public.n().to_be_bytes_trimmed_vartime(),
+                    public.e().to_be_bytes_trimmed_vartime(),
+                );
                 json!({"kty": "RSA", "kid": self.kid, "n": text(&n), "e": text(&e)})
             }
             Pair::P256(pair) => {
@@ -78,7 +101,10 @@ impl Signer {
 
     /// A JWT with the usual header.
     pub fn sign(&self, claims: &Value) -> String {
-        self.sign_under(&json!({"alg": self.alg, "kid": self.kid, "typ": "JWT"}), claims)
+        self.sign_under(
+            &json!({"alg": self.alg, "kid": self.kid, "typ": "JWT"}),
+            claims,
+        )
     }
 
     /// A JWT with a header of one's own; the signature is this key's, whatever the header says.
@@ -86,10 +112,20 @@ impl Signer {
         forge(header, claims, |input| match &self.pair {
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input, &mut signature).unwrap();
+                pair.sign(
+                    &RSA_PKCS1_SHA256,
+                    &SystemRandom::new(),
+                    input,
+                    &mut signature,
+                )
+                .unwrap();
                 signature
             }
-            Pair::P256(pair) => pair.sign(&SystemRandom::new(), input).unwrap().as_ref().to_vec(),
+            Pair::P256(pair) => pair
+                .sign(&SystemRandom::new(), input)
+                .unwrap()
+                .as_ref()
+                .to_vec(),
             Pair::Ed25519(pair) => pair.sign(input).as_ref().to_vec(),
         })
     }
@@ -126,7 +162,11 @@ impl WebServer {
     pub fn start(behaviour: Behaviour) -> WebServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = WebServer { port, behaviour: Arc::new(Mutex::new(behaviour)), requests: Arc::default() };
+        let server = WebServer {
+            port,
+            behaviour: Arc::new(Mutex::new(behaviour)),
+            requests: Arc::default(),
+        };
         let (behaviour, requests) = (Arc::clone(&server.behaviour), Arc::clone(&server.requests));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -179,15 +219,23 @@ fn behave(stream: &mut TcpStream, behaviour: Behaviour) -> std::io::Result<()> {
             )
         }
         Behaviour::Redirect(status, location) => {
-            write!(stream, "HTTP/1.1 {status} X\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+            )
         }
-        Behaviour::Status(status) => write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"),
+        Behaviour::Status(status) => {
+            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")
+        }
         Behaviour::Silent(time) => {
             thread::sleep(time);
             Ok(())
         }
         Behaviour::Endless => {
-            write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{{\"keys\":[")?;
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{{\"keys\":["
+            )?;
             loop {
                 stream.write_all(&[b' '; 65_536])?;
             }

@@ -1,5 +1,5 @@
-//! Somebody else's OpenID provider, on loopback: it signs everybody in at once, remembers what it was asked, and
-//! misbehaves as a test tells it. Written without any code of the product.
+//! Somebody else's OpenID provider, on loopback: it signs everybody in at once, remembers what it
+//! was asked, and misbehaves as a test tells it. Written without any code of the product.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +19,8 @@ use super::jwt::{forge, half_hash};
 use super::secrets;
 use super::signer::{Signer, key_set, now};
 
-/// What a Gatepost is registered as there; the secret has every character that form encoding changes.
+/// What a Gatepost is registered as there; the secret has every character that form encoding
+/// changes.
 pub const CLIENT_ID: &str = "gatepost:here";
 pub const CLIENT_SECRET: &str = "upstream secret +%&=/?:~ of some length";
 /// Who signs in there, unless a test says otherwise.
@@ -99,7 +100,8 @@ pub enum Signature {
     Damaged,
 }
 
-/// What it says and does. Members named in the `Value`s replace the right ones; `null` takes them away.
+/// What it says and does. Members named in the `Value`s replace the right ones; `null` takes them
+/// away.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub subject: String,
@@ -117,7 +119,8 @@ pub struct Plan {
     pub callback: Value,
     /// Client authentication that it takes, as in its metadata.
     pub authentication: &'static [&'static str],
-    /// Whether it knows nothing of OpenID: no ID token, and a form from the token endpoint unless JSON is asked for.
+    /// Whether it knows nothing of OpenID: no ID token, and a form from the token endpoint unless
+    /// JSON is asked for.
     pub oauth_only: bool,
     /// Whether a code is good as often as it comes.
     pub takes_codes_again: bool,
@@ -189,10 +192,20 @@ impl Upstream {
     pub fn start_with(signer: Signer) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = State { signers: vec![Arc::new(signer)], ..State::default() };
+        let state = State {
+            signers: vec![Arc::new(signer)],
+            ..State::default()
+        };
         let issuer = format!("http://127.0.0.1:{port}");
-        let shared = Arc::new(Shared { issuer, state: Mutex::new(state), let_go: Condvar::new() });
-        let upstream = Upstream { port, shared: Arc::clone(&shared) };
+        let shared = Arc::new(Shared {
+            issuer,
+            state: Mutex::new(state),
+            let_go: Condvar::new(),
+        });
+        let upstream = Upstream {
+            port,
+            shared: Arc::clone(&shared),
+        };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&shared);
@@ -260,7 +273,11 @@ impl Upstream {
     pub fn await_held(&self, wanted: usize) {
         let deadline = Instant::now() + Duration::from_secs(10);
         while self.state().waiting < wanted {
-            assert!(Instant::now() < deadline, "{} of {wanted} requests came", self.state().waiting);
+            assert!(
+                Instant::now() < deadline,
+                "{} of {wanted} requests came",
+                self.state().waiting
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -277,7 +294,12 @@ impl Upstream {
 
     /// The requests so far at one place.
     pub fn received(&self, place: Place) -> Vec<Received> {
-        self.state().received.iter().filter(|received| received.place == Some(place)).cloned().collect()
+        self.state()
+            .received
+            .iter()
+            .filter(|received| received.place == Some(place))
+            .cloned()
+            .collect()
     }
 
     /// How many requests came, wherever.
@@ -287,7 +309,10 @@ impl Upstream {
 
     /// The parameters of the last authorization request.
     pub fn asked(&self) -> BTreeMap<String, String> {
-        self.received(Place::Authorize).pop().unwrap_or_else(|| panic!("nobody came to authorize")).parameters
+        self.received(Place::Authorize)
+            .pop()
+            .unwrap_or_else(|| panic!("nobody came to authorize"))
+            .parameters
     }
 
     /// What it refused, and why: a relying party that does as it must leaves this empty.
@@ -338,21 +363,41 @@ struct Reply {
 
 impl Reply {
     fn json(value: &Value) -> Reply {
-        Reply { status: 200, content_type: "application/json", location: None, body: value.to_string() }
+        Reply {
+            status: 200,
+            content_type: "application/json",
+            location: None,
+            body: value.to_string(),
+        }
     }
 
     fn error(status: u16, error: &str) -> Reply {
-        let body = json!({"error": error, "error_description": "<b>as upstream puts it</b>"}).to_string();
-        Reply { status, content_type: "application/json", location: None, body }
+        let body =
+            json!({"error": error, "error_description": "<b>as upstream puts it</b>"}).to_string();
+        Reply {
+            status,
+            content_type: "application/json",
+            location: None,
+            body,
+        }
     }
 
     fn redirect(status: u16, location: String) -> Reply {
-        Reply { status, content_type: "text/plain", location: Some(location), body: String::new() }
+        Reply {
+            status,
+            content_type: "text/plain",
+            location: Some(location),
+            body: String::new(),
+        }
     }
 
     /// With the headers that this house's test browser asks of everybody.
     fn text(&self) -> String {
-        let location = self.location.iter().map(|location| format!("Location: {location}\r\n")).collect::<String>();
+        let location = self
+            .location
+            .iter()
+            .map(|location| format!("Location: {location}\r\n"))
+            .collect::<String>();
         format!(
             "HTTP/1.1 {} X\r\nContent-Type: {}\r\nContent-Length: {}\r\n{location}Connection: close\r\n\
              Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nCache-Control: no-store\r\nPragma: no-cache\r\n\
@@ -367,7 +412,9 @@ impl Reply {
 
 impl Shared {
     fn serve(&self, mut stream: TcpStream) {
-        let Some(received) = read(&stream) else { return };
+        let Some(received) = read(&stream) else {
+            return;
+        };
         let place = received.place;
         let fault = {
             let mut state = self.state.lock().unwrap();
@@ -381,11 +428,21 @@ impl Shared {
         };
     }
 
-    fn misbehave(&self, stream: &mut TcpStream, received: &Received, fault: Fault) -> std::io::Result<()> {
+    fn misbehave(
+        &self,
+        stream: &mut TcpStream,
+        received: &Received,
+        fault: Fault,
+    ) -> std::io::Result<()> {
         let reply = match fault {
             Fault::Status(status) => Reply::error(status, "server_error"),
             Fault::Redirect(status, location) => Reply::redirect(status, location),
-            Fault::Body(content_type, body) => Reply { status: 200, content_type, location: None, body },
+            Fault::Body(content_type, body) => Reply {
+                status: 200,
+                content_type,
+                location: None,
+                body,
+            },
             Fault::Slow(time) => {
                 thread::sleep(time);
                 self.answer(received)
@@ -402,7 +459,10 @@ impl Shared {
                 return Ok(());
             }
             Fault::Endless => {
-                write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{{")?;
+                write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{{"
+                )?;
                 loop {
                     stream.write_all(&[b' '; 65_536])?;
                 }
@@ -421,7 +481,8 @@ impl Shared {
     fn hold(&self, place: Option<Place>) {
         let mut state = self.state.lock().unwrap();
         state.waiting += 1;
-        while place.is_some_and(|place| matches!(state.plan.faults.get(&place), Some(Fault::Held))) {
+        while place.is_some_and(|place| matches!(state.plan.faults.get(&place), Some(Fault::Held)))
+        {
             state = self.let_go.wait(state).unwrap();
         }
         state.waiting -= 1;
@@ -432,14 +493,18 @@ impl Shared {
             Some(Place::Discovery) => self.discovery(),
             Some(Place::Jwks) => {
                 let state = self.state.lock().unwrap();
-                Reply::json(&key_set(&state.signers.iter().map(Arc::as_ref).collect::<Vec<_>>()))
+                Reply::json(&key_set(
+                    &state.signers.iter().map(Arc::as_ref).collect::<Vec<_>>(),
+                ))
             }
             Some(Place::Authorize) => self.authorize(received),
             Some(Place::Token) => self.token(received),
             Some(Place::UserInfo) => self.userinfo(received),
             Some(Place::Emails) => self.emails(received),
             Some(Place::EndSession) => match received.parameters.get("post_logout_redirect_uri") {
-                Some(address) => Reply::redirect(303, with_parameters(address, &state_of(received))),
+                Some(address) => {
+                    Reply::redirect(303, with_parameters(address, &state_of(received)))
+                }
                 None => Reply::error(400, "invalid_request"),
             },
             None => Reply::error(404, "not_found"),
@@ -473,29 +538,56 @@ impl Shared {
         let code = self.number("an-upstream-authorization-code");
         let mut state = self.state.lock().unwrap();
         for name in ["state", "nonce"] {
-            asked.get(name).into_iter().for_each(|value| secrets::learn(value));
+            asked
+                .get(name)
+                .into_iter()
+                .for_each(|value| secrets::learn(value));
         }
-        let expected = [("client_id", CLIENT_ID), ("response_type", "code"), ("code_challenge_method", "S256")];
-        let wrong = expected.iter().find(|(name, value)| asked.get(*name).map(String::as_str) != Some(*value));
+        let expected = [
+            ("client_id", CLIENT_ID),
+            ("response_type", "code"),
+            ("code_challenge_method", "S256"),
+        ];
+        let wrong = expected
+            .iter()
+            .find(|(name, value)| asked.get(*name).map(String::as_str) != Some(*value));
         if let Some((name, _)) = wrong {
-            state.complaints.push(format!("{name} at authorize: {asked:?}"));
+            state
+                .complaints
+                .push(format!("{name} at authorize: {asked:?}"));
         }
-        let Some(redirect_uri) = asked.get("redirect_uri") else { return Reply::error(400, "invalid_request") };
+        let Some(redirect_uri) = asked.get("redirect_uri") else {
+            return Reply::error(400, "invalid_request");
+        };
         let mut back = json!({"code": code});
-        if state.plan.discovery.get("authorization_response_iss_parameter_supported").is_none() {
+        if state
+            .plan
+            .discovery
+            .get("authorization_response_iss_parameter_supported")
+            .is_none()
+        {
             back["iss"] = Value::from(self.issuer.as_str());
         }
-        asked.get("state").into_iter().for_each(|value| back["state"] = Value::from(value.as_str()));
+        asked
+            .get("state")
+            .into_iter()
+            .for_each(|value| back["state"] = Value::from(value.as_str()));
         change(&mut back, &state.plan.callback);
         state.codes.insert(code, asked.clone());
-        Reply::redirect(303, with_parameters(redirect_uri, back.as_object().unwrap()))
+        Reply::redirect(
+            303,
+            with_parameters(redirect_uri, back.as_object().unwrap()),
+        )
     }
 
     fn token(&self, received: &Received) -> Reply {
         let given = |name: &str| received.parameters.get(name).map(String::as_str);
         let mut state = self.state.lock().unwrap();
         if !authenticated(received, state.plan.authentication) {
-            state.complaints.push(format!("client authentication: {:?}", received.headers.get("authorization")));
+            state.complaints.push(format!(
+                "client authentication: {:?}",
+                received.headers.get("authorization")
+            ));
             return Reply::error(401, "invalid_client");
         }
         let asked = given("code").and_then(|code| state.codes.remove_entry(code));
@@ -506,42 +598,66 @@ impl Shared {
             state.complaints.push(format!("code: {:?}", given("code")));
             return Reply::error(400, "invalid_grant");
         };
-        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(given("code_verifier").unwrap_or_default()));
+        let challenge =
+            URL_SAFE_NO_PAD.encode(Sha256::digest(given("code_verifier").unwrap_or_default()));
         let fits = given("grant_type") == Some("authorization_code")
             && given("redirect_uri") == asked.get("redirect_uri").map(String::as_str)
             && asked.get("code_challenge") == Some(&challenge);
         if !fits {
-            state.complaints.push(format!("token request: {:?} for {asked:?}", received.parameters));
+            state.complaints.push(format!(
+                "token request: {:?} for {asked:?}",
+                received.parameters
+            ));
             return Reply::error(400, "invalid_grant");
         }
         state.numbered += 1;
         let access_token = format!("an-upstream-access-token-{:016}", state.numbered);
         secrets::learn(&access_token);
-        let mut answer = json!({"access_token": access_token, "token_type": "Bearer", "expires_in": 60});
+        let mut answer =
+            json!({"access_token": access_token, "token_type": "Bearer", "expires_in": 60});
         if !state.plan.oauth_only {
             let id_token = self.id_token(&state, &asked, &access_token);
             secrets::learn(&id_token);
             answer["id_token"] = Value::from(id_token);
         }
         change(&mut answer, &state.plan.token);
-        let wants_json = received.headers.get("accept").is_some_and(|accept| accept.contains("application/json"));
+        let wants_json = received
+            .headers
+            .get("accept")
+            .is_some_and(|accept| accept.contains("application/json"));
         if state.plan.oauth_only && !wants_json {
             let body = form_urlencoded::Serializer::new(String::new());
-            let body = answer.as_object().unwrap().iter().fold(body, |mut body, (name, value)| {
-                body.append_pair(name, value.as_str().unwrap_or_default());
-                body
-            });
-            return Reply { body: { body }.finish(), content_type: FORM, ..Reply::json(&answer) };
+            let body = answer
+                .as_object()
+                .unwrap()
+                .iter()
+                .fold(body, |mut body, (name, value)| {
+                    body.append_pair(name, value.as_str().unwrap_or_default());
+                    body
+                });
+            return Reply {
+                body: { body }.finish(),
+                content_type: FORM,
+                ..Reply::json(&answer)
+            };
         }
         Reply::json(&answer)
     }
 
-    fn id_token(&self, state: &State, asked: &BTreeMap<String, String>, access_token: &str) -> String {
+    fn id_token(
+        &self,
+        state: &State,
+        asked: &BTreeMap<String, String>,
+        access_token: &str,
+    ) -> String {
         let mut claims = json!({
             "iss": self.issuer, "sub": state.plan.subject, "aud": CLIENT_ID, "iat": now(), "exp": now() + 300,
             "auth_time": now(), "at_hash": half_hash(state.signers[0].alg, access_token)
         });
-        asked.get("nonce").into_iter().for_each(|nonce| claims["nonce"] = Value::from(nonce.as_str()));
+        asked
+            .get("nonce")
+            .into_iter()
+            .for_each(|nonce| claims["nonce"] = Value::from(nonce.as_str()));
         change(&mut claims, &state.plan.id_token);
         self.sign(state, &state.plan.header, &claims)
     }
@@ -562,8 +678,11 @@ impl Shared {
             Signature::PublicKeyAsSecret => {
                 let public = signer.jwk();
                 let public = public["n"].as_str().or(public["x"].as_str()).unwrap();
-                let key = hmac::Key::new(hmac::HMAC_SHA256, &URL_SAFE_NO_PAD.decode(public).unwrap());
-                forge(&header, claims, |input| hmac::sign(&key, input).as_ref().to_vec())
+                let key =
+                    hmac::Key::new(hmac::HMAC_SHA256, &URL_SAFE_NO_PAD.decode(public).unwrap());
+                forge(&header, claims, |input| {
+                    hmac::sign(&key, input).as_ref().to_vec()
+                })
             }
             Signature::Stranger => Signer::es256(&signer.kid).sign_under(&header, claims),
             Signature::Damaged => {
@@ -578,10 +697,18 @@ impl Shared {
 
     /// Whether an access token came along; complains where none did.
     fn has_token(&self, received: &Received) -> bool {
-        let bearer = received.headers.get("authorization").map(String::as_str).unwrap_or_default();
+        let bearer = received
+            .headers
+            .get("authorization")
+            .map(String::as_str)
+            .unwrap_or_default();
         let has_token = bearer.starts_with("Bearer an-upstream-access-token-");
         if !has_token {
-            self.state.lock().unwrap().complaints.push(format!("{} with {bearer}", received.target));
+            self.state
+                .lock()
+                .unwrap()
+                .complaints
+                .push(format!("{} with {bearer}", received.target));
         }
         has_token
     }
@@ -598,7 +725,11 @@ impl Shared {
             return Reply::error(401, "invalid_token");
         }
         let state = self.state.lock().unwrap();
-        let mut claims = if state.plan.oauth_only { json!({}) } else { json!({"sub": state.plan.subject}) };
+        let mut claims = if state.plan.oauth_only {
+            json!({})
+        } else {
+            json!({"sub": state.plan.subject})
+        };
         change(&mut claims, &state.plan.userinfo);
         Reply::json(&claims)
     }
@@ -624,26 +755,45 @@ fn read(stream: &TcpStream) -> Option<Received> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let given = if method == "POST" { body } else { query.as_bytes().to_vec() };
+    let given = if method == "POST" {
+        body
+    } else {
+        query.as_bytes().to_vec()
+    };
     let place = Place::ALL.into_iter().find(|place| place.path() == path);
     let parameters = form_urlencoded::parse(&given).into_owned().collect();
-    Some(Received { place, method, headers, parameters, target })
+    Some(Received {
+        place,
+        method,
+        headers,
+        parameters,
+        target,
+    })
 }
 
 /// By exactly one of the ways that it takes.
 fn authenticated(received: &Received, ways: &[&str]) -> bool {
     let given = |name: &str| received.parameters.get(name).map(String::as_str);
-    let basic = received.headers.get("authorization").and_then(|header| header.strip_prefix("Basic "));
+    let basic = received
+        .headers
+        .get("authorization")
+        .and_then(|header| header.strip_prefix("Basic "));
     match (basic, given("client_secret")) {
         (Some(basic), None) => {
-            let half = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let half =
+                |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let expected = STANDARD.encode(format!("{}:{}", half(CLIENT_ID), half(CLIENT_SECRET)));
             ways.contains(&"client_secret_basic") && basic == expected
         }
@@ -657,13 +807,19 @@ fn authenticated(received: &Received, ways: &[&str]) -> bool {
 }
 
 fn state_of(received: &Received) -> Map<String, Value> {
-    let state = received.parameters.get("state").map(|state| (String::from("state"), Value::from(state.as_str())));
+    let state = received
+        .parameters
+        .get("state")
+        .map(|state| (String::from("state"), Value::from(state.as_str())));
     state.into_iter().collect()
 }
 
 /// An address with parameters, spaces as `%20`.
 fn with_parameters(address: &str, parameters: &Map<String, Value>) -> String {
-    let pairs: Vec<(&str, &str)> = parameters.iter().map(|(name, value)| (&**name, value.as_str().unwrap())).collect();
+    let pairs: Vec<(&str, &str)> = parameters
+        .iter()
+        .map(|(name, value)| (&**name, value.as_str().unwrap()))
+        .collect();
     let separator = if address.contains('?') { '&' } else { '?' };
     format!("{address}{separator}{}", encode(&pairs).replace('+', "%20"))
 }

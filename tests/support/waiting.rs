@@ -18,7 +18,8 @@ pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() ->
     }
 }
 
-/// The first answer that is none of a server too busy to ask: 503 acknowledges nothing, and any client comes again.
+/// The first answer that is none of a server too busy to ask: 503 acknowledges nothing, and any
+/// client comes again.
 pub fn until_served(mut ask: impl FnMut() -> Answer) -> Answer {
     let mut answer = record::without(&mut ask);
     while answer.status == 503 {

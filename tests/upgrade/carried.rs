@@ -1,4 +1,5 @@
-//! What is on its way during an upgrade: each is begun at the build before, and goes on at the new one.
+//! What is on its way during an upgrade: each is begun at the build before, and goes on at the new
+//! one.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,12 +8,16 @@ use serde_json::{Value, json};
 use super::World;
 use super::passkeys::{Key, attested, data, object};
 use super::support::device::{self, SCOPE, TV, user_code};
-use super::support::flow::{authorize_path, basic, decide, decode_jwt, issued, redeem, sign_in, text, userinfo};
+use super::support::flow::{
+    authorize_path, basic, decide, decode_jwt, issued, redeem, sign_in, text, userinfo,
+};
 use super::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, RP1, RP2};
 use super::support::house::as_far_as_upstream;
 use super::support::http::{Answer, Browser};
 use super::support::jwt::verified;
-use super::support::offline::{CONF1, CONF2, ORDERS, access, assert_error, introspect_as, member, refresh};
+use super::support::offline::{
+    CONF1, CONF2, ORDERS, access, assert_error, introspect_as, member, refresh,
+};
 use super::support::phone::{Phone, add_app, recovery_codes, send};
 use super::support::traveller::Traveller;
 
@@ -28,7 +33,10 @@ pub(crate) const ALL: [(&str, Begin); 27] = [
     ("sign-in page", sign_in_page),
     ("sign-in page after a wrong password", sign_in_page_again),
     ("second-factor page", second_factor_page),
-    ("second-factor page and recovery code", second_factor_page_and_recovery_code),
+    (
+        "second-factor page and recovery code",
+        second_factor_page_and_recovery_code,
+    ),
     ("app on the account page", app_on_the_account_page),
     ("app in a sign-in", app_in_a_sign_in),
     ("page of recovery codes", page_of_recovery_codes),
@@ -41,7 +49,10 @@ pub(crate) const ALL: [(&str, Begin); 27] = [
     ("opened link", opened_link),
     ("code", code),
     ("tokens", tokens),
-    ("refresh whose answer was lost", refresh_whose_answer_was_lost),
+    (
+        "refresh whose answer was lost",
+        refresh_whose_answer_was_lost,
+    ),
     ("reference token and consent", reference_token_and_consent),
     ("consent page", consent_page),
     ("offline grant", offline_grant),
@@ -80,14 +91,22 @@ pub(crate) fn access_token(world: &World, user: &str) -> String {
 /// The way is at its end: `conf1` gets tokens. Claims of its ID token.
 fn claims(world: &World, answer: &Answer) -> Value {
     assert_eq!(answer.status, 303, "{}", answer.text());
-    let code = answer.query().remove("code").unwrap_or_else(|| panic!("no code in {}", answer.location()));
+    let code = answer
+        .query()
+        .remove("code")
+        .unwrap_or_else(|| panic!("no code in {}", answer.location()));
     let tokens = issued(&redeem(&world.gatepost, &code));
     verified(&world.gatepost, text(&tokens, "id_token")).1
 }
 
 fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
-    assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+    let answer = browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .query();
+    assert!(
+        answer.contains_key("code") || answer["error"] == "login_required",
+        "{answer:?}"
+    );
     answer.contains_key("code")
 }
 
@@ -102,19 +121,32 @@ fn session(world: &World, user: &str) -> Carried {
     let name = json!("session");
     Box::new(move |world| {
         assert!(is_signed_in(&mut browser));
-        let token = access(&CONF1.tokens(&world.gatepost, &mut browser, "openid profile")).to_owned();
+        let token =
+            access(&CONF1.tokens(&world.gatepost, &mut browser, "openid profile")).to_owned();
         assert_eq!(userinfo(&world.gatepost, &token).json()["name"], name);
-        assert!(browser.get("/account").text().contains("<h1>Your account</h1>"));
+        assert!(
+            browser
+                .get("/account")
+                .text()
+                .contains("<h1>Your account</h1>")
+        );
     })
 }
 
 fn remembered_session(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
-    let fields = [("username", user), ("password", ALICE_PASSWORD), ("remember", "true")];
+    let fields = [
+        ("username", user),
+        ("password", ALICE_PASSWORD),
+        ("remember", "true"),
+    ];
     let answer = send(&mut browser, &page, &fields);
     assert!(
-        answer.headers_named("set-cookie").iter().any(|cookie| cookie.contains("Max-Age=")),
+        answer
+            .headers_named("set-cookie")
+            .iter()
+            .any(|cookie| cookie.contains("Max-Age=")),
         "{:?}",
         answer.headers
     );
@@ -146,7 +178,11 @@ fn before_the_second_factor(world: &World, user: &str) -> (Browser, Answer, Phon
     let (phone, codes) = add_app(&mut signed_in(world, user), 0);
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &request());
-    assert!(page.text().contains("Confirm that it is you"), "{}", page.text());
+    assert!(
+        page.text().contains("Confirm that it is you"),
+        "{}",
+        page.text()
+    );
     (browser, page, phone, codes)
 }
 
@@ -154,7 +190,11 @@ fn second_factor_page(world: &World, user: &str) -> Carried {
     let (mut browser, page, phone, _) = before_the_second_factor(world, user);
     Box::new(move |world| {
         let wrong = send(&mut browser, &page, &[("code", "000000")]);
-        assert!(wrong.text().contains("That code is not right"), "{}", wrong.text());
+        assert!(
+            wrong.text().contains("That code is not right"),
+            "{}",
+            wrong.text()
+        );
         let answer = send(&mut browser, &page, &[("code", &phone.code(0))]);
         assert_eq!(claims(world, &answer)["amr"], json!(["pwd", "otp", "mfa"]));
     })
@@ -163,9 +203,15 @@ fn second_factor_page(world: &World, user: &str) -> Carried {
 fn second_factor_page_and_recovery_code(world: &World, user: &str) -> Carried {
     let (mut browser, page, _, codes) = before_the_second_factor(world, user);
     Box::new(move |world| {
-        assert_eq!(claims(world, &send(&mut browser, &page, &[("code", &codes[7])]))["acr"], "2");
+        assert_eq!(
+            claims(world, &send(&mut browser, &page, &[("code", &codes[7])]))["acr"],
+            "2"
+        );
         let again = send(&mut browser, &page, &[("code", &codes[7])]);
-        assert!(!again.text().contains("code="), "a recovery code counts once");
+        assert!(
+            !again.text().contains("code="),
+            "a recovery code counts once"
+        );
     })
 }
 
@@ -175,22 +221,42 @@ fn app_on_the_account_page(world: &World, user: &str) -> Carried {
     let page = send(&mut browser, &account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, 0);
     Box::new(move |world| {
-        let done = send(&mut browser, &page, &[("decision", "add_app"), ("code", &phone.code(0))]);
+        let done = send(
+            &mut browser,
+            &page,
+            &[("decision", "add_app"), ("code", &phone.code(0))],
+        );
         recovery_codes(&done);
-        assert_eq!(claims(world, &browser.get(&request()))["acr"], "2", "the session goes on, and is stronger");
+        assert_eq!(
+            claims(world, &browser.get(&request()))["acr"],
+            "2",
+            "the session goes on, and is stronger"
+        );
     })
 }
 
 fn app_in_a_sign_in(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &authorize_path("strong", RP1, &[]));
-    assert!(page.text().contains("A second factor is needed here"), "{}", page.text());
+    assert!(
+        page.text().contains("A second factor is needed here"),
+        "{}",
+        page.text()
+    );
     let phone = Phone::from_page(&page, 0);
     Box::new(move |_| {
-        let done = send(&mut browser, &page, &[("decision", "add_app"), ("code", &phone.code(0))]);
+        let done = send(
+            &mut browser,
+            &page,
+            &[("decision", "add_app"), ("code", &phone.code(0))],
+        );
         recovery_codes(&done);
         let answer = send(&mut browser, &done, &[("decision", "continue")]);
-        assert!(answer.location().starts_with(&format!("{RP1}?code=")), "{}", answer.location());
+        assert!(
+            answer.location().starts_with(&format!("{RP1}?code=")),
+            "{}",
+            answer.location()
+        );
     })
 }
 
@@ -198,11 +264,19 @@ fn page_of_recovery_codes(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &authorize_path("strong", RP1, &[]));
     let phone = Phone::from_page(&page, 0);
-    let done = send(&mut browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let done = send(
+        &mut browser,
+        &page,
+        &[("decision", "add_app"), ("code", &phone.code(-1))],
+    );
     recovery_codes(&done);
     Box::new(move |_| {
         let answer = send(&mut browser, &done, &[("decision", "continue")]);
-        assert!(answer.location().starts_with(&format!("{RP1}?code=")), "{}", answer.location());
+        assert!(
+            answer.location().starts_with(&format!("{RP1}?code=")),
+            "{}",
+            answer.location()
+        );
     })
 }
 
@@ -212,12 +286,15 @@ fn encoded(bytes: &[u8]) -> String {
 
 fn options(page: &Answer) -> Value {
     let options = page.attribute("data-passkey=", "data-passkey");
-    serde_json::from_str(&options.unwrap_or_else(|| panic!("no passkey in {}", page.text()))).unwrap()
+    serde_json::from_str(&options.unwrap_or_else(|| panic!("no passkey in {}", page.text())))
+        .unwrap()
 }
 
 fn client_data(world: &World, page: &Answer, kind: &str) -> Vec<u8> {
     let challenge = options(page)["challenge"].clone();
-    json!({"type": kind, "challenge": challenge, "origin": world.gatepost.origin()}).to_string().into_bytes()
+    json!({"type": kind, "challenge": challenge, "origin": world.gatepost.origin()})
+        .to_string()
+        .into_bytes()
 }
 
 fn page_for_a_passkey(browser: &mut Browser) -> Answer {
@@ -229,8 +306,16 @@ fn add_passkey(world: &World, browser: &mut Browser, page: &Answer, key: &Key, i
     let client_data = encoded(&client_data(world, page, "webauthn.create"));
     let attested = attested(id.as_bytes(), &key.cose());
     let object = encoded(&object(&data("localhost", 0x45, 0, &attested)));
-    let fields = [("client_data", client_data.as_str()), ("attestation_object", &object), ("name", "Mine")];
-    let done = send(browser, page, &[&[("decision", "add_passkey")], &fields[..]].concat());
+    let fields = [
+        ("client_data", client_data.as_str()),
+        ("attestation_object", &object),
+        ("name", "Mine"),
+    ];
+    let done = send(
+        browser,
+        page,
+        &[&[("decision", "add_passkey")], &fields[..]].concat(),
+    );
     recovery_codes(&done);
 }
 
@@ -250,7 +335,10 @@ fn sign_in_by_passkey(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
     Box::new(move |world| {
-        let (client_data, shown) = (client_data(world, &page, "webauthn.get"), data("localhost", 0x05, 0, b""));
+        let (client_data, shown) = (
+            client_data(world, &page, "webauthn.get"),
+            data("localhost", 0x05, 0, b""),
+        );
         let signature = encoded(&key.sign(&shown, &client_data));
         let token = page.fields().remove("form_token").unwrap();
         let fields = [
@@ -271,11 +359,25 @@ fn account_page(world: &World, user: &str) -> Carried {
     let (mut browser, user) = (signed_in(world, user), user.to_owned());
     let page = browser.visit("/account");
     Box::new(move |world| {
-        let fields = [("present_password", ALICE_PASSWORD), ("new_password", NEW_PASSWORD)];
-        let more = [("decision", "change_password"), ("new_password_again", NEW_PASSWORD)];
+        let fields = [
+            ("present_password", ALICE_PASSWORD),
+            ("new_password", NEW_PASSWORD),
+        ];
+        let more = [
+            ("decision", "change_password"),
+            ("new_password_again", NEW_PASSWORD),
+        ];
         let token = page.fields().remove("form_token").unwrap();
-        let answer = browser.post("/account", &[&[("form_token", token.as_str())], &fields[..], &more].concat());
-        assert!(answer.text().contains("role=\"status\""), "{} {}", answer.status, answer.text());
+        let answer = browser.post(
+            "/account",
+            &[&[("form_token", token.as_str())], &fields[..], &more].concat(),
+        );
+        assert!(
+            answer.text().contains("role=\"status\""),
+            "{} {}",
+            answer.status,
+            answer.text()
+        );
         assert!(signs_in(world, &user, NEW_PASSWORD) && !signs_in(world, &user, ALICE_PASSWORD));
         assert!(is_signed_in(&mut browser), "this session goes on");
     })
@@ -287,7 +389,12 @@ fn sign_out_page(world: &World, user: &str) -> Carried {
     let cookies = browser.cookies.clone();
     Box::new(move |_| {
         let answer = send(&mut browser, &page, &[("decision", "sign_out")]);
-        assert!(answer.text().contains("signed out"), "{} {}", answer.status, answer.text());
+        assert!(
+            answer.text().contains("signed out"),
+            "{} {}",
+            answer.status,
+            answer.text()
+        );
         browser.cookies = cookies;
         assert!(!is_signed_in(&mut browser), "the session itself is over");
     })
@@ -298,24 +405,49 @@ fn sign_out_by_a_hint(world: &World, user: &str) -> Carried {
     let tokens = CONF1.tokens(&world.gatepost, &mut browser, "openid");
     let cookies = browser.cookies.clone();
     Box::new(move |world| {
-        browser.visit(&format!("/connect/endsession?id_token_hint={}", member(&tokens, "id_token")));
+        browser.visit(&format!(
+            "/connect/endsession?id_token_hint={}",
+            member(&tokens, "id_token")
+        ));
         browser.cookies = cookies;
         assert!(!is_signed_in(&mut browser));
-        assert_eq!(CONF1.introspect(&world.gatepost, access(&tokens))["active"], false);
+        assert_eq!(
+            CONF1.introspect(&world.gatepost, access(&tokens))["active"],
+            false
+        );
     })
 }
 
 fn link_for(world: &World, user: &str) -> String {
-    world.gatepost.run_well(&["user", "reset", user], "").trim().to_owned()
+    world
+        .gatepost
+        .run_well(&["user", "reset", user], "")
+        .trim()
+        .to_owned()
 }
 
 /// The page of a link goes on: the password is the new one, and the link is used.
 fn set_password(world: &World, browser: &mut Browser, page: &Answer, link: &str, user: &str) {
-    assert!(page.text().contains("Choose your password"), "{}", page.text());
-    let answer = send(browser, page, &[("new_password", NEW_PASSWORD), ("new_password_again", NEW_PASSWORD)]);
+    assert!(
+        page.text().contains("Choose your password"),
+        "{}",
+        page.text()
+    );
+    let answer = send(
+        browser,
+        page,
+        &[
+            ("new_password", NEW_PASSWORD),
+            ("new_password_again", NEW_PASSWORD),
+        ],
+    );
     assert_eq!(answer.status, 303, "{}", answer.text());
     assert!(signs_in(world, user, NEW_PASSWORD));
-    world.gatepost.browser().get(link).assert_error_page(400, "GP1810", "used");
+    world
+        .gatepost
+        .browser()
+        .get(link)
+        .assert_error_page(400, "GP1810", "used");
 }
 
 fn link(world: &World, user: &str) -> Carried {
@@ -341,11 +473,18 @@ fn code(world: &World, user: &str) -> Carried {
     let given = issued(&CONF1.redeem(&world.gatepost, &spent));
     Box::new(move |world| {
         let tokens = issued(&CONF1.redeem(&world.gatepost, &code));
-        assert_eq!(verified(&world.gatepost, member(&tokens, "id_token")).1["nonce"], "the-nonce");
+        assert_eq!(
+            verified(&world.gatepost, member(&tokens, "id_token")).1["nonce"],
+            "the-nonce"
+        );
         assert_eq!(userinfo(&world.gatepost, access(&tokens)).status, 200);
         issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
         assert_error(&CONF1.redeem(&world.gatepost, &spent), 400, "invalid_grant");
-        assert_error(&CONF1.refresh(&world.gatepost, refresh(&given)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(&world.gatepost, refresh(&given)),
+            400,
+            "invalid_grant",
+        );
     })
 }
 
@@ -362,7 +501,11 @@ fn tokens(world: &World, user: &str) -> Carried {
         assert_eq!(userinfo(gatepost, access(&tokens)).status, 200);
         let next = issued(&CONF1.refresh(gatepost, refresh(&tokens)));
         assert_eq!(CONF1.introspect(gatepost, access(&next))["active"], true);
-        assert_error(&CONF1.refresh(gatepost, refresh(&revoked)), 400, "invalid_grant");
+        assert_error(
+            &CONF1.refresh(gatepost, refresh(&revoked)),
+            400,
+            "invalid_grant",
+        );
         assert_eq!(userinfo(gatepost, access(&revoked)).status, 401);
     })
 }
@@ -373,7 +516,10 @@ fn refresh_whose_answer_was_lost(world: &World, user: &str) -> Carried {
     Box::new(move |world| {
         let again = issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
         issued(&CONF1.refresh(&world.gatepost, refresh(&again)));
-        assert_eq!(CONF1.introspect(&world.gatepost, access(&lost))["active"], true);
+        assert_eq!(
+            CONF1.introspect(&world.gatepost, access(&lost))["active"],
+            true
+        );
     })
 }
 
@@ -382,12 +528,29 @@ fn reference_token_and_consent(world: &World, user: &str) -> Carried {
     let tokens = CONF2.tokens(&world.gatepost, &mut browser, "openid profile orders.read");
     Box::new(move |world| {
         let gatepost = &world.gatepost;
-        assert_eq!(introspect_as(gatepost, ORDERS, access(&tokens))["active"], true);
-        assert_eq!(userinfo(gatepost, access(&tokens)).json()["name"], "reference token and consent");
-        let silent = browser.get(&authorize_path("conf2", RP2, &[("scope", "openid profile orders.read")]));
-        assert!(silent.query().contains_key("code"), "the consent is remembered: {}", silent.location());
+        assert_eq!(
+            introspect_as(gatepost, ORDERS, access(&tokens))["active"],
+            true
+        );
+        assert_eq!(
+            userinfo(gatepost, access(&tokens)).json()["name"],
+            "reference token and consent"
+        );
+        let silent = browser.get(&authorize_path(
+            "conf2",
+            RP2,
+            &[("scope", "openid profile orders.read")],
+        ));
+        assert!(
+            silent.query().contains_key("code"),
+            "the consent is remembered: {}",
+            silent.location()
+        );
         CONF2.revoke(gatepost, access(&tokens));
-        assert_eq!(introspect_as(gatepost, ORDERS, access(&tokens))["active"], false);
+        assert_eq!(
+            introspect_as(gatepost, ORDERS, access(&tokens))["active"],
+            false
+        );
     })
 }
 
@@ -397,9 +560,15 @@ fn consent_page(world: &World, user: &str) -> Carried {
     assert!(page.text().contains("asks for access"), "{}", page.text());
     Box::new(move |world| {
         let answer = decide(&mut browser, &page, "allow", &["profile"], true);
-        let code = answer.query().remove("code").unwrap_or_else(|| panic!("{}", answer.location()));
+        let code = answer
+            .query()
+            .remove("code")
+            .unwrap_or_else(|| panic!("{}", answer.location()));
         let tokens = issued(&CONF2.redeem(&world.gatepost, &code));
-        assert_eq!(decode_jwt(member(&tokens, "id_token")).1["nonce"], "the-nonce");
+        assert_eq!(
+            decode_jwt(member(&tokens, "id_token")).1["nonce"],
+            "the-nonce"
+        );
     })
 }
 
@@ -411,18 +580,31 @@ fn offline_grant(world: &World, user: &str) -> Carried {
     send(&mut browser, &page, &[("decision", "sign_out")]);
     browser.cookies = cookies;
     Box::new(move |world| {
-        assert!(!is_signed_in(&mut browser), "signed out at the build before");
+        assert!(
+            !is_signed_in(&mut browser),
+            "signed out at the build before"
+        );
         issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
     })
 }
 
 fn clients_own_token(world: &World, _: &str) -> Carried {
-    let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
     let authorization = basic("service", CONF1_SECRET);
-    let tokens = issued(&world.gatepost.post("/connect/token", &[("Authorization", &authorization)], &form));
+    let tokens = issued(&world.gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    ));
     Box::new(move |world| {
         let told = introspect_as(&world.gatepost, ORDERS, access(&tokens));
-        assert_eq!((&told["active"], &told["client_id"]), (&json!(true), &json!("service")));
+        assert_eq!(
+            (&told["active"], &told["client_id"]),
+            (&json!(true), &json!("service"))
+        );
     })
 }
 
@@ -434,13 +616,20 @@ fn started(world: &World) -> Value {
 fn is_connected(world: &World, device: &Value) {
     device::pass_the_interval(&world.gatepost);
     let tokens = issued(&device::poll(&world.gatepost, TV, device));
-    let form = [("grant_type", "refresh_token"), ("refresh_token", refresh(&tokens))];
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh(&tokens)),
+    ];
     issued(&device::post(&world.gatepost, "/connect/token", TV, &form));
 }
 
 fn device_that_waits(world: &World, user: &str) -> Carried {
     let (mut browser, device) = (signed_in(world, user), started(world));
-    assert_error(&device::poll(&world.gatepost, TV, &device), 400, "authorization_pending");
+    assert_error(
+        &device::poll(&world.gatepost, TV, &device),
+        400,
+        "authorization_pending",
+    );
     Box::new(move |world| {
         device::allow(&mut browser, &device);
         is_connected(world, &device);
@@ -451,8 +640,17 @@ fn device_page(world: &World, user: &str) -> Carried {
     let (mut browser, device) = (signed_in(world, user), started(world));
     let page = device::reach_decision(&mut browser, user_code(&device));
     Box::new(move |world| {
-        let answer = device::decide(&mut browser, &page, "allow", &SCOPE.split(' ').skip(1).collect::<Vec<_>>());
-        assert!(answer.text().contains("Your device is connected"), "{}", answer.text());
+        let answer = device::decide(
+            &mut browser,
+            &page,
+            "allow",
+            &SCOPE.split(' ').skip(1).collect::<Vec<_>>(),
+        );
+        assert!(
+            answer.text().contains("Your device is connected"),
+            "{}",
+            answer.text()
+        );
         is_connected(world, &device);
     })
 }

@@ -1,5 +1,6 @@
-//! An upgrade, shown: an installation of the build before is filled and upgraded while it is in use; then everything that was
-//! on its way goes on at this build. `make upgrade` builds the one before, and runs this.
+//! An upgrade, shown: an installation of the build before is filled and upgraded while it is in
+//! use; then everything that was on its way goes on at this build. `make upgrade` builds the one
+//! before, and runs this.
 
 #![allow(
     clippy::unwrap_used,
@@ -63,8 +64,14 @@ fn document(upstream: &Upstream) -> Value {
         "client_name": "Television", "grant_types": [DEVICE_CODE, "refresh_token"], "response_types": [],
         "redirect_uris": [], "scope": SCOPE, "token_endpoint_auth_method": "none"
     });
-    let mut document = with_clients(offline::document(), &[("strong", json!({"minimum_acr": "2"})), (TV, device)]);
-    offline::client(&mut document, TV).as_object_mut().unwrap().remove("secrets");
+    let mut document = with_clients(
+        offline::document(),
+        &[("strong", json!({"minimum_acr": "2"})), (TV, device)],
+    );
+    offline::client(&mut document, TV)
+        .as_object_mut()
+        .unwrap()
+        .remove("secrets");
     // An upgrade takes longer than the window of today.
     offline::client(&mut document, "conf1")["refresh_token_retry_window"] = json!(600);
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
@@ -80,9 +87,13 @@ fn document(upstream: &Upstream) -> Value {
 impl World {
     /// Served by the build before.
     fn before() -> World {
-        let before = std::env::var_os("UPGRADE_FROM").expect("`make upgrade` builds what this begins with");
+        let before =
+            std::env::var_os("UPGRADE_FROM").expect("`make upgrade` builds what this begins with");
         let upstream = Upstream::start_with(Signer::es256("first"));
-        let settings = [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"), ("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000")];
+        let settings = [
+            ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"),
+            ("GATEPOST_REMEMBER_SESSION_LIFETIME", "2592000"),
+        ];
         let mut gatepost = Gatepost::unprepared(TestDatabase::empty(), &settings);
         let installed = gatepost.private_file("gatepost", "");
         std::fs::copy(before, &installed).unwrap();
@@ -90,19 +101,30 @@ impl World {
         gatepost.run_well(&["migrate"], "");
         gatepost.apply(&document(&upstream));
         gatepost.serve();
-        World { gatepost, upstream, installed }
+        World {
+            gatepost,
+            upstream,
+            installed,
+        }
     }
 
     /// Begins everything, each for a user of its own.
     fn begin(&self, round: &'static str) -> Vec<(String, Carried)> {
-        let begun = ALL.iter().map(|(name, begin)| (format!("{name} ({round})"), begin(self, &user(name, round))));
+        let begun = ALL
+            .iter()
+            .map(|(name, begin)| (format!("{name} ({round})"), begin(self, &user(name, round))));
         begun.collect()
     }
 
     /// The level that the database stands at.
     fn level(&self) -> i32 {
         let newest = "SELECT max(level) FROM schema_migrations";
-        self.gatepost.database.client().query_one(newest, &[]).unwrap().get(0)
+        self.gatepost
+            .database
+            .client()
+            .query_one(newest, &[])
+            .unwrap()
+            .get(0)
     }
 
     /// The new binary, still lying beside the old one, looks at the database and migrates it.
@@ -126,8 +148,16 @@ impl World {
         std::fs::copy(env!("CARGO_BIN_EXE_gatepost"), &beside).unwrap();
         std::fs::rename(&beside, &self.installed).unwrap();
         self.gatepost.binary.clone_from(&self.installed);
-        assert!(Command::new("kill").args(["-HUP", &supervisor.to_string()]).status().unwrap().success());
-        let runs_new = |process: &u32| is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.installed);
+        assert!(
+            Command::new("kill")
+                .args(["-HUP", &supervisor.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let runs_new = |process: &u32| {
+            is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.installed)
+        };
         await_that("the new build alone serves", SOON, || {
             let now = self.gatepost.server_processes();
             now.len() == 1 && !old.contains(&now[0]) && runs_new(&now[0])
@@ -135,8 +165,8 @@ impl World {
         assert_eq!(self.gatepost.supervisor(), supervisor);
     }
 
-    /// Does something while somebody asks for a user's claims all the time. One connection may be cut: the last that a
-    /// process takes.
+    /// Does something while somebody asks for a user's claims all the time. One connection may be
+    /// cut: the last that a process takes.
     fn while_in_use(&mut self, what: &str, work: impl FnOnce(&mut World)) {
         let (is_over, asked, cut) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
         let token = carried::access_token(self, &user(ALL[0].0, ROUNDS[0]));
@@ -146,7 +176,12 @@ impl World {
                 while !is_over.load(Ordering::Relaxed) || asked.load(Ordering::Relaxed) < 20 {
                     asked.fetch_add(1, Ordering::Relaxed);
                     let answer = Connection::open(port).and_then(|mut connection| {
-                        connection.try_send("GET", "/connect/userinfo", &[("Authorization", &bearer)], b"")
+                        connection.try_send(
+                            "GET",
+                            "/connect/userinfo",
+                            &[("Authorization", &bearer)],
+                            b"",
+                        )
                     });
                     match answer {
                         Ok(answer) => assert_eq!(answer.status, 200, "{what}: {}", answer.text()),
@@ -172,20 +207,28 @@ impl World {
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let id = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let id = |path: &Path| {
+        std::fs::metadata(path)
+            .map(|file| (file.dev(), file.ino()))
+            .ok()
+    };
     id(one).is_some_and(|own| Some(own) == id(other))
 }
 
 #[test]
 fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     let mut world = World::before();
-    assert!(!is_same_file(&world.installed, Path::new(env!("CARGO_BIN_EXE_gatepost"))));
+    assert!(!is_same_file(
+        &world.installed,
+        Path::new(env!("CARGO_BIN_EXE_gatepost"))
+    ));
     let registered = world.gatepost.run_well(&["export"], "");
     let mut begun = world.begin(ROUNDS[0]);
     println!("before: {} things are on their way", begun.len());
 
     world.while_in_use("check and migrate", World::migrate);
-    // Whoever signs in, refreshes and types codes now does so at the build before, over the new schema.
+    // Whoever signs in, refreshes and types codes now does so at the build before, over the new
+    // schema.
     begun.extend(world.begin(ROUNDS[1]));
     println!("migrated: {} things are on their way", begun.len());
 
@@ -193,7 +236,11 @@ fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     world.while_in_use("reload", World::reload);
     let planned = world.gatepost.run(&["plan", "-"], &registered);
     let changes = String::from_utf8_lossy(&planned.stdout);
-    assert_eq!(planned.status.code(), Some(0), "the new build reads the registration otherwise: {changes}");
+    assert_eq!(
+        planned.status.code(),
+        Some(0),
+        "the new build reads the registration otherwise: {changes}"
+    );
     let mut failed = Vec::new();
     let number = begun.len();
     for (name, goes_on) in begun {
@@ -202,11 +249,16 @@ fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
         }
     }
     println!("reloaded: {} of {number} went on", number - failed.len());
-    assert!(failed.is_empty(), "what did not go on at the new build: {failed:#?}");
+    assert!(
+        failed.is_empty(),
+        "what did not go on at the new build: {failed:#?}"
+    );
 
     assert!(world.audit_events() > before);
     let log = world.gatepost.log();
-    let verified = world.gatepost.run(&["audit", "verify", "--heads", "-"], &log);
+    let verified = world
+        .gatepost
+        .run(&["audit", "verify", "--heads", "-"], &log);
     let said = String::from_utf8([verified.stdout, verified.stderr].concat()).unwrap();
     assert!(verified.status.success(), "{said}");
     print!("{said}");

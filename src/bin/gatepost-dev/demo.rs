@@ -1,5 +1,6 @@
-//! The demo application: a tiny relying party, part of `gatepost-dev` only. It uses nothing of the provider's own code
-//! and has no way in that another client would not have: what it shows is what any client sees.
+//! The demo application: a tiny relying party, part of `gatepost-dev` only. It uses nothing of the
+//! provider's own code and has no way in that another client would not have: what it shows is what
+//! any client sees.
 
 mod authorization;
 mod back_channel;
@@ -60,7 +61,10 @@ struct Setback {
 
 impl Setback {
     fn new(heading: &str, detail: impl Into<String>) -> Setback {
-        Setback { heading: heading.to_owned(), detail: detail.into() }
+        Setback {
+            heading: heading.to_owned(),
+            detail: detail.into(),
+        }
     }
 }
 
@@ -73,14 +77,19 @@ struct Demo {
 
 /// In threads that end with the process.
 pub(super) fn start(listener: TcpListener, relying_party: RelyingParty) -> Result<(), Trouble> {
-    let failed = |error: &dyn std::fmt::Display| Trouble::new(format!("the demo application cannot start: {error}"));
-    let server = tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
+    let failed = |error: &dyn std::fmt::Display| {
+        Trouble::new(format!("the demo application cannot start: {error}"))
+    };
+    let server =
+        tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
     let server = Arc::new(server);
     let demo = Arc::new(Demo::new(relying_party));
     for number in 0..WORKERS {
         let (server, demo) = (Arc::clone(&server), Arc::clone(&demo));
         let worker = thread::Builder::new().name(format!("demo-{number}"));
-        worker.spawn(move || demo.work(&server)).map_err(|error: io::Error| failed(&error))?;
+        worker
+            .spawn(move || demo.work(&server))
+            .map_err(|error: io::Error| failed(&error))?;
     }
     Ok(())
 }
@@ -93,18 +102,32 @@ impl Demo {
             .max_redirects(0)
             .build()
             .new_agent();
-        Demo { relying_party, agent, visitors: Mutex::new(Visitors::default()) }
+        Demo {
+            relying_party,
+            agent,
+            visitors: Mutex::new(Visitors::default()),
+        }
     }
 
     fn work(&self, server: &tiny_http::Server) {
         while let Ok(request) = server.recv() {
-            web::answer(request, &self.relying_party.issuer, &self.cookie_name(), |incoming| self.route(incoming));
+            web::answer(
+                request,
+                &self.relying_party.issuer,
+                &self.cookie_name(),
+                |incoming| self.route(incoming),
+            );
         }
     }
 
     /// Cookies know no ports: two demos on one machine must not take each other's.
     fn cookie_name(&self) -> String {
-        let port = self.relying_party.base_url.rsplit(':').next().unwrap_or_default();
+        let port = self
+            .relying_party
+            .base_url
+            .rsplit(':')
+            .next()
+            .unwrap_or_default();
         format!("gatepost_demo_{port}")
     }
 
@@ -118,14 +141,20 @@ impl Demo {
             (Method::Post, "/back-channel-logout") => self.back_channel_logout(incoming),
             (Method::Get, "/demo.css") => Outgoing::stylesheet(STYLESHEET),
             (Method::Get | Method::Post | Method::Other, _) => {
-                let setback = Setback::new("There is no such page", "The demo application has one page: the first.");
+                let setback = Setback::new(
+                    "There is no such page",
+                    "The demo application has one page: the first.",
+                );
                 page(404, views::setback(&setback))
             }
         }
     }
 
     fn home(&self, incoming: &Incoming) -> Outgoing {
-        let signed_in = incoming.cookie.as_deref().and_then(|handle| self.visitors().signed_in(handle));
+        let signed_in = incoming
+            .cookie
+            .as_deref()
+            .and_then(|handle| self.visitors().signed_in(handle));
         match signed_in {
             Some(signed_in) => page(200, views::signed_in(&signed_in)),
             None => page(200, views::welcome(&self.relying_party)),
@@ -137,9 +166,15 @@ impl Demo {
             let metadata = self.metadata()?;
             let attempt = Attempt::new(random)?;
             let request = SignInRequest::from_query(&incoming.query);
-            let location =
-                authorization::url(&metadata.authorization_endpoint, &self.relying_party, &attempt, &request);
-            let handle = self.visitors().remember(incoming.cookie.as_deref(), attempt, random()?);
+            let location = authorization::url(
+                &metadata.authorization_endpoint,
+                &self.relying_party,
+                &attempt,
+                &request,
+            );
+            let handle = self
+                .visitors()
+                .remember(incoming.cookie.as_deref(), attempt, random()?);
             Ok(Outgoing::redirect(&location).with_cookie(&self.cookie_name(), &handle))
         };
         begun().unwrap_or_else(|setback| page(502, views::setback(&setback)))
@@ -153,7 +188,8 @@ impl Demo {
         }
     }
 
-    /// The whole way from the answer in the browser to a signed-in visitor; answers the visitor's new handle.
+    /// The whole way from the answer in the browser to a signed-in visitor; answers the visitor's
+    /// new handle.
     fn complete(&self, incoming: &Incoming) -> Result<String, Setback> {
         let answer = match incoming.method {
             Method::Post => incoming.body.as_str(),
@@ -161,13 +197,25 @@ impl Demo {
         };
         let answer = authorization::Answer::parse(answer);
         let handle = incoming.cookie.as_deref().unwrap_or_default();
-        let attempt = self.visitors().take_attempt(handle, &answer.state).ok_or_else(unknown_attempt)?;
+        let attempt = self
+            .visitors()
+            .take_attempt(handle, &answer.state)
+            .ok_or_else(unknown_attempt)?;
         let code = answer.code(&self.relying_party.issuer)?;
 
         let metadata = self.metadata()?;
-        let tokens = back_channel::redeem(&self.agent, &metadata, &self.relying_party, &code, &attempt.code_verifier)?;
+        let tokens = back_channel::redeem(
+            &self.agent,
+            &metadata,
+            &self.relying_party,
+            &code,
+            &attempt.code_verifier,
+        )?;
         let keys = back_channel::keys(&self.agent, &metadata)?;
-        let expected = Expected { nonce: &attempt.nonce, access_token: &tokens.access_token };
+        let expected = Expected {
+            nonce: &attempt.nonce,
+            access_token: &tokens.access_token,
+        };
         let id_token_claims = id_token::verify(&tokens.id_token, &keys, &self.parties(), &expected)
             .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))?;
         let claims = back_channel::userinfo(&self.agent, &metadata, &tokens.access_token)?;
@@ -178,12 +226,20 @@ impl Demo {
             ));
         }
         let signed_in = SignedIn::new(claims, &tokens);
-        self.visitors().sign_in(handle, signed_in, random()?).ok_or_else(unknown_attempt)
+        self.visitors()
+            .sign_in(handle, signed_in, random()?)
+            .ok_or_else(unknown_attempt)
     }
 
     fn parties(&self) -> Parties<'_> {
-        let RelyingParty { issuer, client_id, .. } = &self.relying_party;
-        Parties { issuer, client_id, now: seconds_now() }
+        let RelyingParty {
+            issuer, client_id, ..
+        } = &self.relying_party;
+        Parties {
+            issuer,
+            client_id,
+            now: seconds_now(),
+        }
     }
 
     fn sign_out(&self, incoming: &Incoming) -> Outgoing {
@@ -195,13 +251,22 @@ impl Demo {
 
     /// Signs the visitor out here, and sends them to the provider for the rest.
     fn sign_out_everywhere(&self, incoming: &Incoming) -> Outgoing {
-        let signed_in = incoming.cookie.as_deref().and_then(|handle| self.visitors().signed_in(handle));
+        let signed_in = incoming
+            .cookie
+            .as_deref()
+            .and_then(|handle| self.visitors().signed_in(handle));
         let done = self.sign_out(incoming);
-        let Some(signed_in) = signed_in else { return done };
+        let Some(signed_in) = signed_in else {
+            return done;
+        };
         match self.metadata() {
             Ok(metadata) => {
                 let endpoint = &metadata.end_session_endpoint;
-                let location = authorization::end_session_url(endpoint, &self.relying_party, &signed_in.id_token_hint);
+                let location = authorization::end_session_url(
+                    endpoint,
+                    &self.relying_party,
+                    &signed_in.id_token_hint,
+                );
                 Outgoing::redirect(&location).without_cookie(&self.cookie_name())
             }
             Err(setback) => page(502, views::setback(&setback)),
@@ -210,9 +275,16 @@ impl Demo {
 
     fn back_channel_logout(&self, incoming: &Incoming) -> Outgoing {
         let mut form = form_urlencoded::parse(incoming.body.as_bytes());
-        let token = form.find(|(name, _)| name == "logout_token").map(|(_, value)| value).unwrap_or_default();
-        let keys = self.metadata().and_then(|metadata| back_channel::keys(&self.agent, &metadata));
-        let Ok(keys) = keys else { return Outgoing::empty(503) };
+        let token = form
+            .find(|(name, _)| name == "logout_token")
+            .map(|(_, value)| value)
+            .unwrap_or_default();
+        let keys = self
+            .metadata()
+            .and_then(|metadata| back_channel::keys(&self.agent, &metadata));
+        let Ok(keys) = keys else {
+            return Outgoing::empty(503);
+        };
         match id_token::verify_logout(&token, &keys, &self.parties()) {
             Ok(sid) => {
                 self.visitors().forget_session(&sid);
@@ -245,12 +317,16 @@ fn unknown_attempt() -> Setback {
 /// 256 random bits in base64url: 43 characters, as RFC 7636 §4.1 wants of a code verifier.
 fn random() -> Result<String, Setback> {
     let mut bytes = [0; 32];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Setback::new("No randomness", "The system gave no random bytes."))?;
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|_| Setback::new("No randomness", "The system gave no random bytes."))?;
     Ok(json_web_token::base64url(&bytes))
 }
 
 fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
 }
 
 #[cfg(test)]

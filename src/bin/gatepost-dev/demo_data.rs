@@ -1,5 +1,6 @@
-//! What `gatepost-dev` registers: the document embedded from `demo.json`, in the form `apply` takes. Names and passwords
-//! are read from it alone, so that what is printed, what is registered and what the demo application uses agree.
+//! What `gatepost-dev` registers: the document embedded from `demo.json`, in the form `apply`
+//! takes. Names and passwords are read from it alone, so that what is printed, what is registered
+//! and what the demo application uses agree.
 
 use serde::Deserialize;
 
@@ -53,13 +54,24 @@ struct Registered {
 impl DemoData {
     pub(super) fn following(demo_base_url: &str) -> Result<DemoData, Trouble> {
         let document = DOCUMENT.replace(DOCUMENTED_DEMO, demo_base_url);
-        let registered: Registered =
-            serde_json::from_str(&document).map_err(|error| Trouble::new(format!("demo.json: {error}")))?;
-        Ok(DemoData { document, users: registered.users, clients: registered.clients })
+        let registered: Registered = serde_json::from_str(&document)
+            .map_err(|error| Trouble::new(format!("demo.json: {error}")))?;
+        Ok(DemoData {
+            document,
+            users: registered.users,
+            clients: registered.clients,
+        })
     }
 
-    pub(super) fn relying_party(&self, issuer: &str, demo_base_url: &str) -> Result<RelyingParty, Trouble> {
-        let client = self.clients.iter().find(|client| client.client_id == DEMO_CLIENT);
+    pub(super) fn relying_party(
+        &self,
+        issuer: &str,
+        demo_base_url: &str,
+    ) -> Result<RelyingParty, Trouble> {
+        let client = self
+            .clients
+            .iter()
+            .find(|client| client.client_id == DEMO_CLIENT);
         let secret = client.and_then(|client| client.secrets.first());
         let (Some(client), Some(secret)) = (client, secret) else {
             return Err(Trouble::new("demo.json has no client `demo` with a secret"));
@@ -76,10 +88,20 @@ impl DemoData {
 
 impl DemoClient {
     pub(super) fn summary(&self) -> String {
-        let secret = self.secrets.first().map_or("no secret", |secret| secret.value.as_str());
+        let secret = self
+            .secrets
+            .first()
+            .map_or("no secret", |secret| secret.value.as_str());
         let redirects = self.redirect_uris.join(" ");
-        let uses = if redirects.is_empty() { self.grant_types.join(" ") } else { format!("returns to {redirects}") };
-        format!("{} / {secret} ({}, {uses})", self.client_id, self.client_name)
+        let uses = if redirects.is_empty() {
+            self.grant_types.join(" ")
+        } else {
+            format!("returns to {redirects}")
+        };
+        format!(
+            "{} / {secret} ({}, {uses})",
+            self.client_id, self.client_name
+        )
     }
 }
 
@@ -119,7 +141,10 @@ mod tests {
     #[test]
     fn the_redirect_uri_follows_the_demo_applications_port() {
         let data = DemoData::following("http://localhost:41999").unwrap();
-        assert!(data.document.contains("\"http://localhost:41999/callback\""));
+        assert!(
+            data.document
+                .contains("\"http://localhost:41999/callback\"")
+        );
         assert!(!data.document.contains(":8081"));
     }
 
@@ -144,7 +169,9 @@ mod tests {
     #[test]
     fn the_demo_application_knows_its_registration() {
         let data = DemoData::following("http://localhost:8081").unwrap();
-        let relying_party = data.relying_party("http://localhost:8080", "http://localhost:8081").unwrap();
+        let relying_party = data
+            .relying_party("http://localhost:8080", "http://localhost:8081")
+            .unwrap();
         assert_eq!(relying_party.client_id, "demo");
         assert!(relying_party.scope.split(' ').any(|scope| scope == "roles"));
     }

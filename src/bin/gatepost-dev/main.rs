@@ -1,6 +1,7 @@
-//! `gatepost-dev`: everything needed to see a sign-in, from one command. It keeps a private Postgres and a master secret
-//! under `.gatepost/`, then runs the `gatepost` that was built beside it as an operator would (`migrate`, `apply`, `serve`)
-//! and a small demo application. Whatever it started ends with it. For trying out and for the tests: nobody installs it.
+//! `gatepost-dev`: everything needed to see a sign-in, from one command. It keeps a private
+//! Postgres and a master secret under `.gatepost/`, then runs the `gatepost` that was built beside
+//! it as an operator would (`migrate`, `apply`, `serve`) and a small demo application. Whatever it
+//! started ends with it. For trying out and for the tests: nobody installs it.
 
 mod demo;
 mod demo_data;
@@ -33,7 +34,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why the command ended before it was asked to: one sentence for the person who typed it, with what to do about it.
+/// Why the command ended before it was asked to: one sentence for the person who typed it, with
+/// what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Trouble(String);
 
@@ -49,8 +51,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Runs until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when asked to, 1 something could not be started or broke,
-/// 2 usage.
+/// Runs until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when asked to, 1 something could not
+/// be started or broke, 2 usage.
 fn main() -> ExitCode {
     let options = match options::parse(std::env::args_os().skip(1)) {
         Ok(Command::Start(options)) => options,
@@ -72,10 +74,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts everything in the order in which one stands on the other; leaving this function, by whichever way, ends it in
-/// the reverse order.
+/// Starts everything in the order in which one stands on the other; leaving this function, by
+/// whichever way, ends it in the reverse order.
 fn play(options: &Options) -> Result<(), Trouble> {
-    let settings = Source::from_environment(None, &[]).map_err(|error| Trouble::new(error.to_string()))?;
+    let settings =
+        Source::from_environment(None, &[]).map_err(|error| Trouble::new(error.to_string()))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))
@@ -84,8 +87,15 @@ fn play(options: &Options) -> Result<(), Trouble> {
     let project = Project::open()?;
     provider::end_left_over(&project)?;
     // Those that somebody asked for come first: nobody else takes them then.
-    let said = |address: Option<SocketAddr>, flag| address.map(|address| Listening::bind(address, flag)).transpose();
-    let (provider_said, demo_said) = (said(options.listen, "--listen")?, said(options.demo_listen, "--demo-listen")?);
+    let said = |address: Option<SocketAddr>, flag| {
+        address
+            .map(|address| Listening::bind(address, flag))
+            .transpose()
+    };
+    let (provider_said, demo_said) = (
+        said(options.listen, "--listen")?,
+        said(options.demo_listen, "--demo-listen")?,
+    );
     let provider_socket = provider_said.map_or_else(|| Listening::bind_near(8080), Ok)?;
     let demo_socket = demo_said.map_or_else(|| Listening::bind_near(8081), Ok)?;
     let data = DemoData::following(&demo_socket.base_url)?;
@@ -96,11 +106,19 @@ fn play(options: &Options) -> Result<(), Trouble> {
     provider.apply(&data.document)?;
     let mut serving = provider.serve(&project, &provider_socket)?;
     serving.wait_until_ready(&provider_socket.base_url, &interrupted)?;
-    demo::start(demo_socket.listener, data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?)?;
+    demo::start(
+        demo_socket.listener,
+        data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?,
+    )?;
 
     if !interrupted.load(Ordering::Relaxed) {
         let env_file = provider.write_env_file(&project)?;
-        say(&what_to_try(&provider_socket.base_url, &demo_socket.base_url, &data, &env_file));
+        say(&what_to_try(
+            &provider_socket.base_url,
+            &demo_socket.base_url,
+            &data,
+            &env_file,
+        ));
     }
     watch(&mut serving, database.as_mut(), &interrupted)?;
     say("\nStopping.");
@@ -118,14 +136,18 @@ fn private_database(
         return Ok(None);
     }
     let mut postgres = PrivatePostgres::start(project)?;
-    // The issuer is frozen in a database; another port is another issuer, so it gets a database of its own.
+    // The issuer is frozen in a database; another port is another issuer, so it gets a database of
+    // its own.
     postgres.ensure_database(&format!("gatepost_{}", provider_socket.address.port()))?;
     Ok(Some(postgres))
 }
 
-/// Whether the environment has one of these settings, or the credential: then it is used, and none is made here.
+/// Whether the environment has one of these settings, or the credential: then it is used, and none
+/// is made here.
 fn is_provided(settings: &Source, names: &[&str], credential: &str) -> bool {
-    names.iter().any(|name| settings.given(name).is_some_and(|text| !text.is_empty()))
+    names
+        .iter()
+        .any(|name| settings.given(name).is_some_and(|text| !text.is_empty()))
         || settings.credential(credential).is_some()
 }
 
@@ -150,12 +172,18 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> 
          Discovery        {provider}/.well-known/openid-configuration\n"
     );
     for user in &data.users {
-        text.push_str(&format!("  User             {} / {}\n", user.username, user.password));
+        text.push_str(&format!(
+            "  User             {} / {}\n",
+            user.username, user.password
+        ));
     }
     for client in &data.clients {
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
-    text.push_str(&format!("  Other commands   gatepost user list --env-file {}\n", env_file.display()));
+    text.push_str(&format!(
+        "  Other commands   gatepost user list --env-file {}\n",
+        env_file.display()
+    ));
     text.push_str(&format!(
         "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
          curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \

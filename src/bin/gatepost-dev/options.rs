@@ -39,15 +39,21 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     while let Some(argument) = parser.next().map_err(usage)? {
         match argument {
             lexopt::Arg::Long("listen") => options.listen = Some(address(&mut parser, "--listen")?),
-            lexopt::Arg::Long("demo-listen") => options.demo_listen = Some(address(&mut parser, "--demo-listen")?),
+            lexopt::Arg::Long("demo-listen") => {
+                options.demo_listen = Some(address(&mut parser, "--demo-listen")?)
+            }
             lexopt::Arg::Long("help") | lexopt::Arg::Short('h') => return Ok(Command::Help),
             other @ (lexopt::Arg::Short(_) | lexopt::Arg::Long(_) | lexopt::Arg::Value(_)) => {
                 return Err(usage(other.unexpected()));
             }
         }
     }
-    if options.listen == options.demo_listen && options.listen.is_some_and(|address| address.port() != 0) {
-        return Err(Trouble::new("--listen and --demo-listen name the same address"));
+    if options.listen == options.demo_listen
+        && options.listen.is_some_and(|address| address.port() != 0)
+    {
+        return Err(Trouble::new(
+            "--listen and --demo-listen name the same address",
+        ));
     }
     Ok(Command::Start(options))
 }
@@ -59,14 +65,19 @@ pub(super) fn loopback(port: u16) -> SocketAddr {
 fn address(parser: &mut lexopt::Parser, flag: &str) -> Result<SocketAddr, Trouble> {
     let value = parser.value().map_err(usage)?;
     let text = value.to_string_lossy();
-    let parsed = text.parse::<u16>().map(loopback).or_else(|_| text.parse::<SocketAddr>());
+    let parsed = text
+        .parse::<u16>()
+        .map(loopback)
+        .or_else(|_| text.parse::<SocketAddr>());
     match parsed {
         // The demo passwords are public and nothing here is encrypted.
-        Ok(address) if !address.ip().is_loopback() => {
-            Err(Trouble::new(format!("{flag} must be on the loopback interface, as 127.0.0.1:8080")))
-        }
+        Ok(address) if !address.ip().is_loopback() => Err(Trouble::new(format!(
+            "{flag} must be on the loopback interface, as 127.0.0.1:8080"
+        ))),
         Ok(address) => Ok(address),
-        Err(_) => Err(Trouble::new(format!("{flag} takes IP:PORT or PORT, as 127.0.0.1:8080"))),
+        Err(_) => Err(Trouble::new(format!(
+            "{flag} takes IP:PORT or PORT, as 127.0.0.1:8080"
+        ))),
     }
 }
 
@@ -84,13 +95,25 @@ mod tests {
 
     #[test]
     fn without_arguments_nothing_is_said() {
-        assert_eq!(parsed(&[]), Ok(Command::Start(Options { listen: None, demo_listen: None })));
+        assert_eq!(
+            parsed(&[]),
+            Ok(Command::Start(Options {
+                listen: None,
+                demo_listen: None
+            }))
+        );
     }
 
     #[test]
     fn a_bare_port_means_loopback() {
-        let expected = Options { listen: Some(loopback(9000)), demo_listen: "[::1]:0".parse().ok() };
-        assert_eq!(parsed(&["--listen=9000", "--demo-listen", "[::1]:0"]), Ok(Command::Start(expected)));
+        let expected = Options {
+            listen: Some(loopback(9000)),
+            demo_listen: "[::1]:0".parse().ok(),
+        };
+        assert_eq!(
+            parsed(&["--listen=9000", "--demo-listen", "[::1]:0"]),
+            Ok(Command::Start(expected))
+        );
     }
 
     #[test]

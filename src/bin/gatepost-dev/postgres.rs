@@ -1,5 +1,5 @@
-//! The private Postgres: found, initialised, started without a TCP port, and stopped with the command. Also after a
-//! crash: what an earlier run left running is stopped first.
+//! The private Postgres: found, initialised, started without a TCP port, and stopped with the
+//! command. Also after a crash: what an earlier run left running is stopped first.
 
 mod cluster;
 mod programs;
@@ -21,7 +21,8 @@ use super::{Trouble, say};
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The database role; the socket lies in a directory that only its owner and we can enter, so it needs no password.
+/// The database role; the socket lies in a directory that only its owner and we can enter, so it
+/// needs no password.
 const ROLE: &str = "gatepost";
 
 /// Dropping it stops it.
@@ -39,21 +40,33 @@ impl PrivatePostgres {
         let programs = Programs::find(cluster.major_version().as_deref())?;
         cluster.stop_left_over(&programs)?;
         if cluster.major_version().is_none() {
-            say(&format!("Making a private Postgres in {}.", cluster.home.display()));
+            say(&format!(
+                "Making a private Postgres in {}.",
+                cluster.home.display()
+            ));
             cluster.initialise(&programs)?;
         }
         let server = spawn(&cluster, &programs)?;
-        let mut postgres = PrivatePostgres { cluster, programs, server, database: String::from("postgres") };
+        let mut postgres = PrivatePostgres {
+            cluster,
+            programs,
+            server,
+            database: String::from("postgres"),
+        };
         postgres.wait_until_ready()?;
         Ok(postgres)
     }
 
-    /// Makes the database unless it exists, and directs [`PrivatePostgres::connection_string`] to it. `name` must be
-    /// plain lower-case letters, digits and underscores.
+    /// Makes the database unless it exists, and directs [`PrivatePostgres::connection_string`] to
+    /// it. `name` must be plain lower-case letters, digits and underscores.
     pub(super) fn ensure_database(&mut self, name: &str) -> Result<(), Trouble> {
-        let mut client = connect(&self.connection_string()).map_err(|error| failed("connect", &error))?;
+        let mut client =
+            connect(&self.connection_string()).map_err(|error| failed("connect", &error))?;
         let found = client.query_opt("SELECT 1 FROM pg_database WHERE datname = $1", &[&name]);
-        if found.map_err(|error| failed("look for the database", &error))?.is_none() {
+        if found
+            .map_err(|error| failed("look for the database", &error))?
+            .is_none()
+        {
             client
                 .batch_execute(&format!("CREATE DATABASE {name}"))
                 .map_err(|error| failed("make a database", &error))?;
@@ -71,7 +84,9 @@ impl PrivatePostgres {
     pub(super) fn still_running(&mut self) -> Result<(), Trouble> {
         match self.server.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(_)) | Err(_) => Err(self.cluster.told_by_log("the private Postgres ended by itself")),
+            Ok(Some(_)) | Err(_) => Err(self
+                .cluster
+                .told_by_log("the private Postgres ended by itself")),
         }
     }
 
@@ -80,7 +95,9 @@ impl PrivatePostgres {
         while connect(&self.connection_string()).is_err() {
             self.still_running()?;
             if Instant::now() > deadline {
-                return Err(self.cluster.told_by_log("the private Postgres did not get ready"));
+                return Err(self
+                    .cluster
+                    .told_by_log("the private Postgres did not get ready"));
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -99,7 +116,8 @@ impl Drop for PrivatePostgres {
     }
 }
 
-/// Starts the server in a process group of its own: Ctrl-C reaches us alone, so that the provider can finish first.
+/// Starts the server in a process group of its own: Ctrl-C reaches us alone, so that the provider
+/// can finish first.
 fn spawn(cluster: &Cluster, programs: &Programs) -> Result<Child, Trouble> {
     let log = cluster.log_file();
     let output = File::create(&log).map_err(|error| trouble_with(&log, &error))?;
@@ -109,16 +127,27 @@ fn spawn(cluster: &Cluster, programs: &Programs) -> Result<Child, Trouble> {
         .arg(cluster.data_directory())
         .arg("-k")
         .arg(cluster.socket_directory())
-        .args(["-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"])
+        .args([
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "unix_socket_permissions=0700",
+        ])
         .current_dir(&cluster.home)
         .stdout(Stdio::null())
         .stderr(output)
         .process_group(0);
-    command.spawn().map_err(|error| Trouble::new(format!("Postgres could not be started: {error}")))
+    command
+        .spawn()
+        .map_err(|error| Trouble::new(format!("Postgres could not be started: {error}")))
 }
 
 fn connection_string(socket_directory: &Path, database: &str) -> String {
-    let host = socket_directory.display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
+    let host = socket_directory
+        .display()
+        .to_string()
+        .replace('\\', "\\\\")
+        .replace('\'', "\\'");
     format!("host='{host}' user={ROLE} dbname={database}")
 }
 
@@ -131,8 +160,9 @@ fn failed(what: &str, error: &postgres::Error) -> Trouble {
 }
 
 fn complete(mut command: Command, what: &str) -> Result<(), Trouble> {
-    let output: Output =
-        command.output().map_err(|error| Trouble::new(format!("{what} could not be started: {error}")))?;
+    let output: Output = command
+        .output()
+        .map_err(|error| Trouble::new(format!("{what} could not be started: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
@@ -143,7 +173,12 @@ fn complete(mut command: Command, what: &str) -> Result<(), Trouble> {
 fn tail(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    lines.iter().skip(lines.len().saturating_sub(10)).copied().collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .skip(lines.len().saturating_sub(10))
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -161,8 +196,13 @@ mod tests {
         postgres.ensure_database("gatepost_8080").unwrap();
         let connection_string = postgres.connection_string();
         let mut client = connect(&connection_string).unwrap();
-        client.batch_execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')").unwrap();
-        let listening: String = client.query_one("SHOW listen_addresses", &[]).unwrap().get(0);
+        client
+            .batch_execute("CREATE TABLE kept (word text); INSERT INTO kept VALUES ('here')")
+            .unwrap();
+        let listening: String = client
+            .query_one("SHOW listen_addresses", &[])
+            .unwrap()
+            .get(0);
         assert_eq!(listening, "");
         drop(client);
         drop(postgres);
@@ -170,8 +210,11 @@ mod tests {
 
         let mut again = PrivatePostgres::start(&project).unwrap();
         again.ensure_database("gatepost_8080").unwrap();
-        let word: String =
-            connect(&again.connection_string()).unwrap().query_one("SELECT word FROM kept", &[]).unwrap().get(0);
+        let word: String = connect(&again.connection_string())
+            .unwrap()
+            .query_one("SELECT word FROM kept", &[])
+            .unwrap()
+            .get(0);
         assert_eq!(word, "here");
     }
 
@@ -210,7 +253,11 @@ mod tests {
         drop(PrivatePostgres::start(&project).unwrap());
         let cluster = Cluster::of(&project).unwrap();
         // After a reboot the number may belong to anybody: here it is this test itself.
-        let stale = format!("{}\n{}\n", std::process::id(), cluster.data_directory().display());
+        let stale = format!(
+            "{}\n{}\n",
+            std::process::id(),
+            cluster.data_directory().display()
+        );
         fs::write(cluster.data_directory().join("postmaster.pid"), stale).unwrap();
         let mut postgres = PrivatePostgres::start(&project).unwrap();
         assert!(postgres.still_running().is_ok());
@@ -220,7 +267,10 @@ mod tests {
     fn quotes_in_the_path_do_not_end_the_host() {
         let text = connection_string(Path::new("/tmp/it's here"), "gatepost_1");
         let parsed: postgres::Config = text.parse().unwrap();
-        assert_eq!(parsed.get_hosts(), [postgres::config::Host::Unix("/tmp/it's here".into())]);
+        assert_eq!(
+            parsed.get_hosts(),
+            [postgres::config::Host::Unix("/tmp/it's here".into())]
+        );
         assert_eq!(parsed.get_dbname(), Some("gatepost_1"));
     }
 }

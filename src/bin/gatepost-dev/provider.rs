@@ -1,5 +1,5 @@
-//! The provider is the `gatepost` beside this program, run as an operator runs it: `migrate`, `apply -`, `serve`. So what
-//! a newcomer sees is the product, and nothing here is a second way in.
+//! The provider is the `gatepost` beside this program, run as an operator runs it: `migrate`,
+//! `apply -`, `serve`. So what a newcomer sees is the product, and nothing here is a second way in.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -47,17 +47,29 @@ impl Provider {
         let binary = binary()?;
         let mut settings = vec![
             ("GATEPOST_BASE_URL", OsString::from(&socket.base_url)),
-            ("GATEPOST_LISTEN", OsString::from(socket.address.to_string())),
+            (
+                "GATEPOST_LISTEN",
+                OsString::from(socket.address.to_string()),
+            ),
             // Off: two projects side by side would fight over its port.
             ("GATEPOST_ADMIN_LISTEN", OsString::new()),
         ];
         if let Some(postgres) = database {
-            settings.push(("GATEPOST_DATABASE_URL", OsString::from(postgres.connection_string())));
+            settings.push((
+                "GATEPOST_DATABASE_URL",
+                OsString::from(postgres.connection_string()),
+            ));
         }
         if !is_provided(provided, &["GATEPOST_SECRET_FILE"], "gatepost-secret") {
-            settings.push(("GATEPOST_SECRET_FILE", project.secret_file()?.into_os_string()));
+            settings.push((
+                "GATEPOST_SECRET_FILE",
+                project.secret_file()?.into_os_string(),
+            ));
         }
-        for (name, value) in [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"), ("GATEPOST_ERROR_DETAILS", "on")] {
+        for (name, value) in [
+            ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"),
+            ("GATEPOST_ERROR_DETAILS", "on"),
+        ] {
             if provided.given(name).is_none() {
                 settings.push((name, OsString::from(value)));
             }
@@ -73,14 +85,26 @@ impl Provider {
         self.complete("apply", &["apply", "-"], document)
     }
 
-    /// Starts `serve` on the socket that is bound already: it becomes its standard input, as under systemd. In a process
-    /// group of its own: Ctrl-C reaches us alone, and we end it in order.
-    pub(super) fn serve(&self, project: &Project, socket: &Listening) -> Result<ServeProcess, Trouble> {
+    /// Starts `serve` on the socket that is bound already: it becomes its standard input, as under
+    /// systemd. In a process group of its own: Ctrl-C reaches us alone, and we end it in order.
+    pub(super) fn serve(
+        &self,
+        project: &Project,
+        socket: &Listening,
+    ) -> Result<ServeProcess, Trouble> {
         let pid_file = project.directory.join(PID_FILE);
-        let listener = socket.listener.try_clone().map_err(|error| cannot_start("serve", &error))?;
+        let listener = socket
+            .listener
+            .try_clone()
+            .map_err(|error| cannot_start("serve", &error))?;
         let mut command = self.command(&["serve"]);
-        command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::null()).process_group(0);
-        let child = command.spawn().map_err(|error| cannot_start("serve", &error))?;
+        command
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .stdout(Stdio::null())
+            .process_group(0);
+        let child = command
+            .spawn()
+            .map_err(|error| cannot_start("serve", &error))?;
         let process = ServeProcess { child, pid_file };
         fs::write(&process.pid_file, process.child.id().to_string())
             .map_err(|error| trouble_with(&process.pid_file, &error))?;
@@ -90,37 +114,67 @@ impl Provider {
     /// So that the other commands work on this database.
     pub(super) fn write_env_file(&self, project: &Project) -> Result<PathBuf, Trouble> {
         let path = project.directory.join(ENV_FILE);
-        let lines = self.settings.iter().map(|(name, value)| format!("{name}={}\n", value.to_string_lossy()));
+        let lines = self
+            .settings
+            .iter()
+            .map(|(name, value)| format!("{name}={}\n", value.to_string_lossy()));
         let mut file = OpenOptions::new();
-        let file = file.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path);
         file.and_then(|mut file| file.write_all(lines.collect::<String>().as_bytes()))
             .map_err(|error| trouble_with(&path, &error))?;
         // Short where the person stands beside it.
         let short = Path::new(".gatepost").join(ENV_FILE);
-        Ok(if fs::canonicalize(&short).ok() == fs::canonicalize(&path).ok() { short } else { path })
+        Ok(
+            if fs::canonicalize(&short).ok() == fs::canonicalize(&path).ok() {
+                short
+            } else {
+                path
+            },
+        )
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(arguments).envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command
+            .args(arguments)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
 
     /// What it printed is shown only when it failed.
     fn complete(&self, name: &str, arguments: &[&str], input: &str) -> Result<(), Trouble> {
         let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| cannot_start(name, &error))?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| cannot_start(name, &error))?;
         if let Some(mut stdin) = child.stdin.take() {
             // A command that does not read its input says why in its output.
             let _ = stdin.write_all(input.as_bytes());
         }
-        let output = child.wait_with_output().map_err(|error| cannot_start(name, &error))?;
+        let output = child
+            .wait_with_output()
+            .map_err(|error| cannot_start(name, &error))?;
         if output.status.success() {
             return Ok(());
         }
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        Err(Trouble::new(format!("`gatepost {name}` failed:\n{}", said.trim_end())))
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Err(Trouble::new(format!(
+            "`gatepost {name}` failed:\n{}",
+            said.trim_end()
+        )))
     }
 }
 
@@ -136,13 +190,24 @@ impl ServeProcess {
     pub(super) fn still_running(&mut self) -> Result<(), Trouble> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Trouble::new(format!("`gatepost serve` ended by itself ({status})"))),
-            Err(error) => Err(Trouble::new(format!("`gatepost serve` cannot be watched: {error}"))),
+            Ok(Some(status)) => Err(Trouble::new(format!(
+                "`gatepost serve` ended by itself ({status})"
+            ))),
+            Err(error) => Err(Trouble::new(format!(
+                "`gatepost serve` cannot be watched: {error}"
+            ))),
         }
     }
 
-    pub(super) fn wait_until_ready(&mut self, base_url: &str, interrupted: &AtomicBool) -> Result<(), Trouble> {
-        let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(2))).build().new_agent();
+    pub(super) fn wait_until_ready(
+        &mut self,
+        base_url: &str,
+        interrupted: &AtomicBool,
+    ) -> Result<(), Trouble> {
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(2)))
+            .build()
+            .new_agent();
         let discovery = format!("{base_url}/.well-known/openid-configuration");
         let deadline = Instant::now() + START_PATIENCE;
         while !interrupted.load(Ordering::Relaxed) {
@@ -173,16 +238,22 @@ impl Drop for ServeProcess {
     }
 }
 
-/// Asks a process to end. The standard library knows only SIGKILL; the shell's `kill` is everywhere.
+/// Asks a process to end. The standard library knows only SIGKILL; the shell's `kill` is
+/// everywhere.
 fn terminate(pid: u32) {
-    let _ = Command::new("/bin/sh").args(["-c", "kill -TERM \"$1\"", "sh", &pid.to_string()]).status();
+    let _ = Command::new("/bin/sh")
+        .args(["-c", "kill -TERM \"$1\"", "sh", &pid.to_string()])
+        .status();
 }
 
-/// Ends the `serve` of an earlier run that was killed, when the number still belongs to it: it holds the port.
+/// Ends the `serve` of an earlier run that was killed, when the number still belongs to it: it
+/// holds the port.
 pub(super) fn end_left_over(project: &Project) -> Result<(), Trouble> {
     let binary = binary()?;
     let recorded = fs::read_to_string(project.directory.join(PID_FILE)).unwrap_or_default();
-    let Ok(pid) = recorded.trim().parse::<u32>() else { return Ok(()) };
+    let Ok(pid) = recorded.trim().parse::<u32>() else {
+        return Ok(());
+    };
     if !is_serving(pid, &binary) {
         return Ok(());
     }
@@ -198,14 +269,27 @@ pub(super) fn end_left_over(project: &Project) -> Result<(), Trouble> {
 /// `gatepost`, where this program lies: cargo builds both into one directory.
 fn binary() -> Result<PathBuf, Trouble> {
     let own = std::env::current_exe();
-    let own = own.map_err(|error| Trouble::new(format!("this program's own path cannot be read: {error}")))?;
+    let own = own.map_err(|error| {
+        Trouble::new(format!("this program's own path cannot be read: {error}"))
+    })?;
     let binary = own.with_file_name("gatepost");
-    let missing = || Trouble::new(format!("{} is missing; build it with `cargo build`", binary.display()));
-    if binary.is_file() { Ok(binary) } else { Err(missing()) }
+    let missing = || {
+        Trouble::new(format!(
+            "{} is missing; build it with `cargo build`",
+            binary.display()
+        ))
+    };
+    if binary.is_file() {
+        Ok(binary)
+    } else {
+        Err(missing())
+    }
 }
 
 fn is_serving(pid: u32, binary: &Path) -> bool {
-    let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else {
+        return false;
+    };
     let mut words = command_line.split(|byte| *byte == 0);
     words.next() == Some(binary.as_os_str().as_encoded_bytes()) && words.next() == Some(b"serve")
 }

@@ -1,4 +1,5 @@
-//! As whom the private Postgres runs. It refuses to run as root, so for root another user of this machine takes it over.
+//! As whom the private Postgres runs. It refuses to run as root, so for root another user of this
+//! machine takes it over.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -43,17 +44,27 @@ impl RunAs {
         command
     }
 
-    /// Whether this user can enter the directory: found out by entering it, so that whatever decides counts.
+    /// Whether this user can enter the directory: found out by entering it, so that whatever
+    /// decides counts.
     pub(super) fn can_enter(self, directory: &Path) -> bool {
         let mut probe = self.command(Path::new("/bin/sh"));
-        probe.args(["-c", "cd \"$1\"", "sh"]).arg(directory).current_dir("/");
-        probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        probe
+            .args(["-c", "cd \"$1\"", "sh"])
+            .arg(directory)
+            .current_dir("/");
+        probe
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
     }
 }
 
 /// `postgres` where the distribution's package made it, else `nobody`.
 fn substitute_for_root(accounts: &str) -> Option<SystemUser> {
-    ["postgres", "nobody"].into_iter().find_map(|name| account(accounts, name))
+    ["postgres", "nobody"]
+        .into_iter()
+        .find_map(|name| account(accounts, name))
 }
 
 /// Finds a user in the text of `/etc/passwd` (name:password:uid:gid:...).
@@ -77,9 +88,18 @@ mod tests {
 
     #[test]
     fn the_packaged_user_comes_before_nobody() {
-        assert_eq!(substitute_for_root(ACCOUNTS), Some(SystemUser { uid: 107, gid: 114 }));
+        assert_eq!(
+            substitute_for_root(ACCOUNTS),
+            Some(SystemUser { uid: 107, gid: 114 })
+        );
         let without = ACCOUNTS.replace("postgres:x", "postgresql:x");
-        assert_eq!(substitute_for_root(&without), Some(SystemUser { uid: 65534, gid: 65533 }));
+        assert_eq!(
+            substitute_for_root(&without),
+            Some(SystemUser {
+                uid: 65534,
+                gid: 65533
+            })
+        );
     }
 
     #[test]

@@ -8,7 +8,9 @@ use super::Nonces;
 use crate::cli::healthcheck;
 use crate::cli::output::Failure;
 use crate::config::{Config, ListenAddress};
-use crate::outbound::{Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange};
+use crate::outbound::{
+    Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
+};
 use crate::protocol::discovery::{CONFIGURATION_PATH, USERINFO_PATH};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
@@ -31,17 +33,31 @@ struct Visitor<'a> {
     outbound: Outbound,
 }
 
-pub(super) fn examine(config: &Config, nonces: Option<Nonces>, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+pub(super) fn examine(
+    config: &Config,
+    nonces: Option<Nonces>,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Failure> {
     let base = config.base_url.as_str();
     let url = WebUrl::parse(base).map_err(|rule| Failure::Refused(rule.to_owned()))?;
     // Our own name may lead to a private address.
     let everywhere = [Cidr::v4([0; 4], 0), Cidr::v6([0; 2], 0)];
-    let outbound = Outbound::new(&everywhere, config.ca_file.as_deref(), 1).map_err(Failure::Configuration)?;
-    let visitor = Visitor { config, base, url, outbound };
+    let outbound =
+        Outbound::new(&everywhere, config.ca_file.as_deref(), 1).map_err(Failure::Configuration)?;
+    let visitor = Visitor {
+        config,
+        base,
+        url,
+        outbound,
+    };
     let document = visitor.discover()?;
-    findings.push(Finding::fine(format!("{base}: it answers, and is the issuer")));
+    findings.push(Finding::fine(format!(
+        "{base}: it answers, and is the issuer"
+    )));
     if !url.https {
-        findings.push(Finding::fine("proxy: not looked at, as this base URL is for this machine alone"));
+        findings.push(Finding::fine(
+            "proxy: not looked at, as this base URL is for this machine alone",
+        ));
         return Ok(());
     }
     visitor.judge_tls(&document, findings)?;
@@ -56,14 +72,25 @@ impl Visitor<'_> {
     fn ask(&self, path: &str, fields: Fields<'_>) -> Result<OutboundAnswer, OutboundError> {
         let address = format!("{}{path}", self.base);
         let request = OutboundRequest::get(&address);
-        let request = fields.iter().fold(request, |asked, (name, value)| asked.header(name, value));
+        let request = fields
+            .iter()
+            .fold(request, |asked, (name, value)| asked.header(name, value));
         self.outbound.send_to_ourselves(&request)
     }
 
     /// What the server is asked to tell; nothing where somebody else answers.
-    fn arrived(&self, path: &str, nonces: &mut Nonces, fields: Fields<'_>) -> Result<Value, String> {
+    fn arrived(
+        &self,
+        path: &str,
+        nonces: &mut Nonces,
+        fields: Fields<'_>,
+    ) -> Result<Value, String> {
         let answer = self.ask(&format!("{path}?doctor={}", nonces.next()), fields);
-        let told = answer.as_ref().ok().filter(|answer| answer.status == 200).and_then(OutboundAnswer::json);
+        let told = answer
+            .as_ref()
+            .ok()
+            .filter(|answer| answer.status == 200)
+            .and_then(OutboundAnswer::json);
         told.ok_or_else(|| outcome(answer))
     }
 
@@ -71,31 +98,52 @@ impl Visitor<'_> {
         let refused = |fault: String| Failure::Refused(format!("{}: {fault}", self.base));
         let document = self.ask(CONFIGURATION_PATH, &[]).map_err(|error| {
             let error = error.to_string();
-            let hint = if error.contains("certificate") { "." } else { "; do the proxy and `gatepost serve` run?" };
-            refused(format!("{error}{hint} The rest cannot be seen from outside"))
+            let hint = if error.contains("certificate") {
+                "."
+            } else {
+                "; do the proxy and `gatepost serve` run?"
+            };
+            refused(format!(
+                "{error}{hint} The rest cannot be seen from outside"
+            ))
         })?;
-        let issuer = document.json().and_then(|document| document.get("issuer").cloned()).unwrap_or_default();
+        let issuer = document
+            .json()
+            .and_then(|document| document.get("issuer").cloned())
+            .unwrap_or_default();
         if issuer == self.base {
             return Ok(document);
         }
         Err(refused(if issuer.is_null() {
             let status = document.status;
-            format!("discovery answers {status}: is `gatepost serve` running, and does the proxy lead to it?")
+            format!(
+                "discovery answers {status}: is `gatepost serve` running, and does the proxy lead to it?"
+            )
         } else {
-            format!("discovery has the issuer {issuer}, which must be GATEPOST_BASE_URL, byte for byte")
+            format!(
+                "discovery has the issuer {issuer}, which must be GATEPOST_BASE_URL, byte for byte"
+            )
         }))
     }
 
-    fn judge_tls(&self, document: &OutboundAnswer, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    fn judge_tls(
+        &self,
+        document: &OutboundAnswer,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), Failure> {
         let host = self.url.host.trim_matches(['[', ']']);
         let port = self.url.port.unwrap_or(443);
         let days = days_left(host, port, self.config.ca_file.as_deref(), 90);
         let days = days.map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
         let stays = |value: &&str| value.contains("max-age=") && !value.contains("max-age=0");
         // With another port for https, port 80 is not ours to judge.
-        let plain = (host, 80).to_socket_addrs().ok().filter(|_| self.url.port.is_none());
+        let plain = (host, 80)
+            .to_socket_addrs()
+            .ok()
+            .filter(|_| self.url.port.is_none());
         let plain = plain.and_then(|mut found| found.next());
-        let plain = plain.and_then(|address| healthcheck::over_tcp(address, self.url.host, "/").ok());
+        let plain =
+            plain.and_then(|address| healthcheck::over_tcp(address, self.url.host, "/").ok());
         judge!(findings, "TLS", {
             days < 21 => weak "the certificate ends in {days} days: renew it",
             takes_rsa_key_exchange(host, port).unwrap_or(false)
@@ -113,14 +161,23 @@ impl Visitor<'_> {
         let form = "a".repeat(65_529);
         let whole = OutboundRequest::post_form(&address, &[("doctor", &form)]);
         let whole = outcome(self.outbound.send_to_ourselves(&whole));
-        let chunked = OutboundRequest::post_form(&address, &[("doctor", "")]).header("Transfer-Encoding", "chunked");
+        let chunked = OutboundRequest::post_form(&address, &[("doctor", "")])
+            .header("Transfer-Encoding", "chunked");
         let chunked = outcome(self.outbound.send_to_ourselves(&chunked));
-        let passed = if chunked == "405" { "made whole" } else { "answered 411" };
-        let page = self.ask("/device", &[]).map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
+        let passed = if chunked == "405" {
+            "made whole"
+        } else {
+            "answered 411"
+        };
+        let page = self
+            .ask("/device", &[])
+            .map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
         let cookies = all(&page, "set-cookie");
         let is_ours = |cookie: &&str| cookie.starts_with("__Host-") && cookie.contains("; Secure");
         let metrics = format!("{}/metrics", self.url.origin);
-        let metrics = self.outbound.send_to_ourselves(&OutboundRequest::get(&metrics));
+        let metrics = self
+            .outbound
+            .send_to_ourselves(&OutboundRequest::get(&metrics));
         let metrics = metrics.map(|answer| answer.body).unwrap_or_default();
         judge!(findings, "proxy", {
             whole != "405" => weak "a body of 64 KiB gets {whole}: let it pass",
@@ -134,32 +191,63 @@ impl Visitor<'_> {
     }
 
     fn judge_fields(&self, mut nonces: Nonces, findings: &mut Vec<Finding>) {
-        let claims = [("X-Forwarded-For", CLAIMED), ("X-Forwarded-For", CLAIMED), ("X-Forwarded-Proto", "gopher")];
-        let told = self.arrived(HEALTH, &mut nonces, &claims).unwrap_or_default();
-        let seen = told.get("source").and_then(Value::as_str).and_then(|source| source.parse().ok());
+        let claims = [
+            ("X-Forwarded-For", CLAIMED),
+            ("X-Forwarded-For", CLAIMED),
+            ("X-Forwarded-Proto", "gopher"),
+        ];
+        let told = self
+            .arrived(HEALTH, &mut nonces, &claims)
+            .unwrap_or_default();
+        let seen = told
+            .get("source")
+            .and_then(Value::as_str)
+            .and_then(|source| source.parse().ok());
         let Some(seen) = seen.filter(|_| told.get("lengths").is_some()) else {
-            let causes = "another GATEPOST_SECRET_FILE, another version, or an answer of the proxy itself";
-            return findings.push(Finding::broken(format!("proxy: the server behind it refuses our nonce: {causes}")));
+            let causes =
+                "another GATEPOST_SECRET_FILE, another version, or an answer of the proxy itself";
+            return findings.push(Finding::broken(format!(
+                "proxy: the server behind it refuses our nonce: {causes}"
+            )));
         };
         judge_source(&told, seen, self.config, findings);
         let cookie = format!("__Host-gatepost-doctor={}", "a".repeat(LONG_FIELD));
         let token = format!("Bearer {}", "a".repeat(LONG_FIELD));
         let of_page = [("Cookie", cookie.as_str())];
-        let of_program = [("Authorization", token.as_str()), ("DPoP", "doctor"), ("DPoP", "doctor")];
+        let of_program = [
+            ("Authorization", token.as_str()),
+            ("DPoP", "doctor"),
+            ("DPoP", "doctor"),
+        ];
         let at_page = self.arrived(HEALTH, &mut nonces, &of_page);
         let at_program = self.arrived(USERINFO_PATH, &mut nonces, &of_program);
-        let long_address = outcome(self.ask(&format!("{HEALTH}?{}", "a".repeat(LONG_ADDRESS)), &[]));
+        let long_address =
+            outcome(self.ask(&format!("{HEALTH}?{}", "a".repeat(LONG_ADDRESS)), &[]));
         let mut dropped = Vec::new();
         let mut cut = Vec::new();
         if long_address != "200" {
-            cut.push(format!("an address of {LONG_ADDRESS} characters gets {long_address}"));
+            cut.push(format!(
+                "an address of {LONG_ADDRESS} characters gets {long_address}"
+            ));
         }
-        for (name, value, told) in [("Cookie", &cookie, &at_page), ("Authorization", &token, &at_program)] {
-            match told.as_ref().map(|told| lengths(told, name).iter().sum::<u64>()) {
+        for (name, value, told) in [
+            ("Cookie", &cookie, &at_page),
+            ("Authorization", &token, &at_program),
+        ] {
+            match told
+                .as_ref()
+                .map(|told| lengths(told, name).iter().sum::<u64>())
+            {
                 Ok(0) => dropped.push(name),
                 Ok(length) if usize::try_from(length) == Ok(value.len()) => {}
-                Ok(length) => cut.push(format!("of {name} {length} of {} characters arrive", value.len())),
-                Err(answer) => cut.push(format!("{name} of {} characters gets {answer}", value.len())),
+                Ok(length) => cut.push(format!(
+                    "of {name} {length} of {} characters arrive",
+                    value.len()
+                )),
+                Err(answer) => cut.push(format!(
+                    "{name} of {} characters gets {answer}",
+                    value.len()
+                )),
             }
         }
         let dropped = dropped.join(" and ");
@@ -175,27 +263,53 @@ impl Visitor<'_> {
 
 /// A status, or why there is none.
 fn outcome(answer: Result<OutboundAnswer, OutboundError>) -> String {
-    answer.map_or_else(|error| error.to_string(), |answer| answer.status.to_string())
+    answer.map_or_else(
+        |error| error.to_string(),
+        |answer| answer.status.to_string(),
+    )
 }
 
 fn all<'a>(answer: &'a OutboundAnswer, name: &str) -> Vec<&'a str> {
-    answer.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
+    answer
+        .headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect()
 }
 
 /// Of the lines of that name which arrived.
 fn lengths(told: &Value, name: &str) -> Vec<u64> {
-    let lines = told.get("lengths").and_then(|lengths| lengths.get(name)).and_then(Value::as_array);
-    lines.into_iter().flatten().filter_map(Value::as_u64).collect()
+    let lines = told
+        .get("lengths")
+        .and_then(|lengths| lengths.get(name))
+        .and_then(Value::as_array);
+    lines
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_u64)
+        .collect()
 }
 
 /// Judges what the server process saw of the false header fields.
 fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<Finding>) {
-    let list = |name| told.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let list = |name| {
+        told.get(name)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    };
     let fields: Vec<&str> = list("x_forwarded_for").collect();
-    let entries: Vec<&str> = fields.iter().flat_map(|field| field.split(',')).map(str::trim).collect();
+    let entries: Vec<&str> = fields
+        .iter()
+        .flat_map(|field| field.split(','))
+        .map(str::trim)
+        .collect();
     let is_chosen = entries.last() == Some(&CLAIMED);
     let is_added = entries.contains(&CLAIMED);
-    // Where Gatepost listens for this machine alone, the proxy is on it, and may have the address that it names.
+    // Where Gatepost listens for this machine alone, the proxy is on it, and may have the address
+    // that it names.
     let trusted = &config.trusted_proxies;
     let is_near = |own: IpAddr| own.is_loopback() && !is_trusted(Some(own), trusted);
     let is_doubted = matches!(&config.listeners.main, ListenAddress::Tcp(own) if is_near(own.ip()))

@@ -6,7 +6,9 @@ use super::{Explained, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
 use crate::endpoints::token::grants::authorization_code::PREFIX as CODE_PREFIX;
-use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, refresh_handle, standing};
+use crate::endpoints::token::introspection::{
+    PresentedToken, open, origins_stand, refresh_handle, standing,
+};
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
@@ -34,7 +36,11 @@ use crate::store::users;
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
-    let mut lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let mut lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     let form = lines.pop().unwrap_or_default();
     let named = lines.into_iter().filter_map(|line| line.split_once(':'));
     let sent = named.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
@@ -54,13 +60,18 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
     let mut registered = Map::new();
     for reading in raw.iter().chain([&presented]) {
         let found = app.registry.client(&reading.client_id)?;
-        let (client, secrets) = found.as_ref().map_or((None, &[][..]), |found| (Some(&found.client), &found.secrets));
+        let (client, secrets) = found.as_ref().map_or((None, &[][..]), |found| {
+            (Some(&found.client), &found.secrets)
+        });
         let said = match reading.judge(client, secrets, app.now()) {
             ClientVerdict::Refused(failure) => Err(failure.error.reason),
-            ClientVerdict::Authenticated => Ok(Finding::fine(format!("the client {} is proven", reading.client_id))),
-            ClientVerdict::ByAssertion(_) => {
-                Ok(Finding::weak("the signature of the client's assertion is not looked at"))
-            }
+            ClientVerdict::Authenticated => Ok(Finding::fine(format!(
+                "the client {} is proven",
+                reading.client_id
+            ))),
+            ClientVerdict::ByAssertion(_) => Ok(Finding::weak(
+                "the signature of the client's assertion is not looked at",
+            )),
         };
         registered.extend(client.map(about_client).into_iter().flatten());
         match said {
@@ -73,7 +84,10 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         let known = snapshot.client_ids.iter().map(ClientId::as_str);
         // What nobody has for a name may be a secret in the wrong field.
         let named = match reason == Reason::UnknownClientAtToken {
-            true => format!("no such client{}", hint(presented.client_id.as_str(), known)),
+            true => format!(
+                "no such client{}",
+                hint(presented.client_id.as_str(), known)
+            ),
             false => presented.client_id.to_string(),
         };
         return Ok((refused(reason, Some(&named)).0, registered));
@@ -84,10 +98,17 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
 }
 
 fn about_client(client: &Client) -> [(String, Value); 3] {
-    let method = METHODS.iter().find(|(_, method)| *method == client.authentication);
+    let method = METHODS
+        .iter()
+        .find(|(_, method)| *method == client.authentication);
     let grants: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
     let told = [
-        ("token_endpoint_auth_method", method.map_or("client_secret_basic or client_secret_post", |(name, _)| *name)),
+        (
+            "token_endpoint_auth_method",
+            method.map_or("client_secret_basic or client_secret_post", |(name, _)| {
+                *name
+            }),
+        ),
         ("grant_types", &grants.join(" ")),
         ("scope", &client.scope.to_string()),
     ];
@@ -96,20 +117,40 @@ fn about_client(client: &Client) -> [(String, Value); 3] {
 
 /// What it asks for, as far as that can be judged without doing it.
 fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explained, Failure> {
-    let (snapshot, of_error) =
-        (app.registry.snapshot(), |error: TokenError| refused(error.reason, error.detail.as_deref()));
+    let (snapshot, of_error) = (app.registry.snapshot(), |error: TokenError| {
+        refused(error.reason, error.detail.as_deref())
+    });
     let left_out = |what: &str| {
-        Ok((vec![Finding::weak(format!("the request is well-formed; {what} is not judged here"))], Map::new()))
+        Ok((
+            vec![Finding::weak(format!(
+                "the request is well-formed; {what} is not judged here"
+            ))],
+            Map::new(),
+        ))
     };
     match TokenRequest::from_form(parameters, client, |name| app.has_grant(name)) {
         Err(error) => Ok(of_error(error)),
-        Ok(TokenRequest::AuthorizationCode(request)) => code(app, &request.code, Some((client, &request))),
+        Ok(TokenRequest::AuthorizationCode(request)) => {
+            code(app, &request.code, Some((client, &request)))
+        }
         Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(client)),
         Ok(TokenRequest::ClientCredentials(request)) => {
             let scope = granted_scope(request.scope.as_ref(), client, &snapshot.catalogue);
-            let narrowed =
-                scope.and_then(|scope| narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer()));
-            let gets = |scope| (vec![Finding::fine(format!("it gets the scope {scope}"))], Map::new());
+            let narrowed = scope.and_then(|scope| {
+                narrow(
+                    &scope,
+                    &request.resources,
+                    &[],
+                    &snapshot.catalogue,
+                    app.issuer(),
+                )
+            });
+            let gets = |scope| {
+                (
+                    vec![Finding::fine(format!("it gets the scope {scope}"))],
+                    Map::new(),
+                )
+            };
             Ok(narrowed.map_or_else(of_error, |narrowed| gets(narrowed.scope)))
         }
         Ok(TokenRequest::Password(_)) => left_out("whether user name and password are right"),
@@ -126,20 +167,28 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
     match open(app, text) {
         Some(PresentedToken::Access(token)) => access(app, &token),
         Some(PresentedToken::Refresh(_)) => {
-            let request = RefreshTokenRequest { refresh_token: text.clone(), scope: None, resources: Vec::new() };
+            let request = RefreshTokenRequest {
+                refresh_token: text.clone(),
+                scope: None,
+                resources: Vec::new(),
+            };
             refresh(app, &request, None)
         }
         None => {
             let jws = UnverifiedJws::parse(text.expose());
-            let is_ours = jws.as_ref().map(|jws| app.registry.snapshot().keys.verifies(jws));
+            let is_ours = jws
+                .as_ref()
+                .map(|jws| app.registry.snapshot().keys.verifies(jws));
             let finding = match is_ours {
-                Some(true) => {
-                    Finding::weak("we signed it, and it is no access token: it is good as an id_token_hint alone")
-                }
-                Some(false) => {
-                    Finding::broken("no key of ours signed this JWT: it is another issuer's, or was changed")
-                }
-                None => Finding::broken("it does not open: it is another installation's, or was damaged on the way"),
+                Some(true) => Finding::weak(
+                    "we signed it, and it is no access token: it is good as an id_token_hint alone",
+                ),
+                Some(false) => Finding::broken(
+                    "no key of ours signed this JWT: it is another issuer's, or was changed",
+                ),
+                None => Finding::broken(
+                    "it does not open: it is another installation's, or was damaged on the way",
+                ),
             };
             Ok((vec![finding], Map::new()))
         }
@@ -165,26 +214,43 @@ fn code(
     text: &SecretText,
     request: Option<(&Client, &AuthorizationCodeRequest)>,
 ) -> Result<Explained, Failure> {
-    let opened: Option<AuthorizationCode> = app.vault.authorization_codes.open_text(CODE_PREFIX, text.expose());
-    let Some(code) = opened else { return Ok(refused(Reason::UnknownCode, None)) };
+    let opened: Option<AuthorizationCode> = app
+        .vault
+        .authorization_codes
+        .open_text(CODE_PREFIX, text.expose());
+    let Some(code) = opened else {
+        return Ok(refused(Reason::UnknownCode, None));
+    };
     let (grant, snapshot, mut findings) = (&code.grant, app.registry.snapshot(), Vec::new());
     findings.extend(request.map(|(client, request)| {
         match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
             Redemption::Redeem => {
                 let (asked, authorized) = (&request.resources, &grant.resources);
-                match narrow_granted(&grant.scope, asked, authorized, &snapshot.catalogue, app.issuer()) {
-                    Ok(_) => Finding::fine("client, redirect_uri, code_verifier and resource are those of the code"),
+                match narrow_granted(
+                    &grant.scope,
+                    asked,
+                    authorized,
+                    &snapshot.catalogue,
+                    app.issuer(),
+                ) {
+                    Ok(_) => Finding::fine(
+                        "client, redirect_uri, code_verifier and resource are those of the code",
+                    ),
                     Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
                 }
             }
-            Redemption::Burn(reason) | Redemption::ReplayOnly(reason) | Redemption::Reject(reason) => {
-                Finding::broken(told(reason, None))
-            }
+            Redemption::Burn(reason)
+            | Redemption::ReplayOnly(reason)
+            | Redemption::Reject(reason) => Finding::broken(told(reason, None)),
         }
     }));
     findings.push(match grants::find(&app.store, grant.id, None)? {
         Some(_) => {
-            let event = ended_by(app, "code_redeemed code_refused code_replayed", &by_word(&grant.id.to_text()))?;
+            let event = ended_by(
+                app,
+                "code_redeemed code_refused code_replayed",
+                &by_word(&grant.id.to_text()),
+            )?;
             Finding::broken(told(Reason::CodeReplayed, Some(&event)))
         }
         None if app.now() >= code.expires_at => Finding::broken(told(Reason::CodeExpired, None)),
@@ -198,56 +264,106 @@ fn code(
     Ok((findings, about))
 }
 
-fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<&Client>) -> Result<Explained, Failure> {
+fn refresh(
+    app: &App,
+    request: &RefreshTokenRequest,
+    sender: Option<&Client>,
+) -> Result<Explained, Failure> {
     let unknown = |detail: &str| Ok(refused(Reason::UnknownRefreshToken, Some(detail)));
-    let Some(handle) = refresh_handle(app, &request.refresh_token) else { return unknown("its seal is not ours") };
-    let Some(grant) = grants::find(&app.store, handle.grant, None)? else { return unknown("its grant is gone") };
-    let Some(client) = app.registry.client(&grant.client_id)? else { return unknown("its client is gone") };
+    let Some(handle) = refresh_handle(app, &request.refresh_token) else {
+        return unknown("its seal is not ours");
+    };
+    let Some(grant) = grants::find(&app.store, handle.grant, None)? else {
+        return unknown("its grant is gone");
+    };
+    let Some(client) = app.registry.client(&grant.client_id)? else {
+        return unknown("its client is gone");
+    };
     if sender.is_some_and(|sender| sender.client_id != grant.client_id) {
         return unknown(&format!("it is one of {}", grant.client_id));
     }
     let (snapshot, client) = (app.registry.snapshot(), &client.client);
-    let judged = match judge(&grant, handle, request, client, (&snapshot.catalogue, app.issuer()), app.now()) {
-        RefreshVerdict::Refresh(narrowed) => Finding::fine(format!("it gets the scope {}", narrowed.scope)),
-        RefreshVerdict::Refuse(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+    let judged = match judge(
+        &grant,
+        handle,
+        request,
+        client,
+        (&snapshot.catalogue, app.issuer()),
+        app.now(),
+    ) {
+        RefreshVerdict::Refresh(narrowed) => {
+            Finding::fine(format!("it gets the scope {}", narrowed.scope))
+        }
+        RefreshVerdict::Refuse(error) => {
+            Finding::broken(told(error.reason, error.detail.as_deref()))
+        }
         RefreshVerdict::OldToken(_) => {
-            let (last, window) = (time(grant.last_used_at), client.lifetimes.refresh_token_retry_window.as_secs());
-            let rule = "a lost answer is given once more for so many seconds, then it ends the grant";
-            Finding::broken(format!("there is a newer one, since {last} (refresh_token_retry_window {window}: {rule})"))
+            let (last, window) = (
+                time(grant.last_used_at),
+                client.lifetimes.refresh_token_retry_window.as_secs(),
+            );
+            let rule =
+                "a lost answer is given once more for so many seconds, then it ends the grant";
+            Finding::broken(format!(
+                "there is a newer one, since {last} (refresh_token_retry_window {window}: {rule})"
+            ))
         }
     };
     let (stands, mut about) = life(app, &grant.as_access_token(), None)?;
     about.insert(String::from("kind"), json!("refresh token"));
-    about.insert(String::from("last_used_at"), json!(time(grant.last_used_at)));
+    about.insert(
+        String::from("last_used_at"),
+        json!(time(grant.last_used_at)),
+    );
     let closed = closed(app, &grant.client_id, &grant.user.subject)?;
-    Ok(([judged].into_iter().chain(closed).chain(stands).collect(), about))
+    Ok((
+        [judged].into_iter().chain(closed).chain(stands).collect(),
+        about,
+    ))
 }
 
 /// Tokens are for those to whom the client is open now.
 fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, Failure> {
-    let (client, user) = (app.registry.client(client_id)?, users::find(&app.store, sub)?);
-    let both = client.zip(user).filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
+    let (client, user) = (
+        app.registry.client(client_id)?,
+        users::find(&app.store, sub)?,
+    );
+    let both = client
+        .zip(user)
+        .filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
     Ok(both.map(|_| Finding::broken(told(Reason::NotOpenToUser, None))))
 }
 
 fn by_word(text: &str) -> EventFilter {
-    EventFilter { word: Some(text.to_lowercase()), ..EventFilter::default() }
+    EventFilter {
+        word: Some(text.to_lowercase()),
+        ..EventFilter::default()
+    }
 }
 
 /// The latest event of one of these names that the filter lets through.
 fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Failure> {
     let mut found = Vec::new();
     for name in names.split_whitespace() {
-        let filter = EventFilter { event: Some(name.to_owned()), ..filter.clone() };
+        let filter = EventFilter {
+            event: Some(name.to_owned()),
+            ..filter.clone()
+        };
         found.extend(audit_events::list(&app.store, &filter, 1)?);
     }
     let latest = found.into_iter().max_by_key(|event| event.at);
     Ok(latest.map_or_else(String::new, |event| {
-        format!("{} at {}, request {}", event.event, time(event.at), event.request_id.unwrap_or_default())
+        format!(
+            "{} at {}, request {}",
+            event.event,
+            time(event.at),
+            event.request_id.unwrap_or_default()
+        )
     }))
 }
 
-/// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its epochs are its own.
+/// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its
+/// epochs are its own.
 fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Explained, Failure> {
     let (found, now) = (tokens::find(&app.store, token)?, app.now());
     let away = |_| Failure::Refused(String::from("the database does not answer"));
@@ -255,12 +371,25 @@ fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Expla
     let mut findings = Vec::new();
     if of_code.is_none() {
         let (stands, _) = standing(app, token).map_err(away)?;
-        findings.push(if stands { Finding::fine("it is alive") } else { Finding::broken("it is over") });
+        findings.push(if stands {
+            Finding::fine("it is alive")
+        } else {
+            Finding::broken("it is over")
+        });
     }
     let parts = stands_on(token, &found, of_code, now);
-    let exchanged =
-        (token.delegation.is_some(), origins, String::from("the tokens that it was exchanged from"), "", by_word(""));
-    for (_, lives, what, names, filter) in parts.into_iter().chain([exchanged]).filter(|(is_there, ..)| *is_there) {
+    let exchanged = (
+        token.delegation.is_some(),
+        origins,
+        String::from("the tokens that it was exchanged from"),
+        "",
+        by_word(""),
+    );
+    for (_, lives, what, names, filter) in parts
+        .into_iter()
+        .chain([exchanged])
+        .filter(|(is_there, ..)| *is_there)
+    {
         findings.push(match lives {
             true => Finding::fine(format!("alive: {what}")),
             false => Finding::broken(format!("ended: {what} {}", ended_by(app, names, &filter)?)),
@@ -271,38 +400,94 @@ fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Expla
         ("kind", json!("access token")),
         ("client_id", json!(token.client_id.as_str())),
         ("sub", json!(user.map(|user| user.subject.as_str()))),
-        ("tenant", json!(user.and_then(|user| user.tenant.as_ref()).map(TenantName::as_str))),
+        (
+            "tenant",
+            json!(
+                user.and_then(|user| user.tenant.as_ref())
+                    .map(TenantName::as_str)
+            ),
+        ),
         ("acr", json!(user.map(|user| user.acr.as_str()))),
         ("scope", json!(token.scope.to_string())),
         ("aud", json!(token.audience.join(" "))),
         ("issued_at", json!(time(token.issued_at))),
         ("expires_at", json!(time(token.expires_at))),
     ];
-    Ok((findings, about.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>()))
+    Ok((
+        findings,
+        about
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect::<Map<String, Value>>(),
+    ))
 }
 
-/// Whether there is such a thing, whether it lives, what it is, which events may have ended it, and how they are found.
+/// Whether there is such a thing, whether it lives, what it is, which events may have ended it, and
+/// how they are found.
 type Part = (bool, bool, String, &'static str, EventFilter);
 
-fn stands_on(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>, now: Instant) -> Vec<Part> {
+fn stands_on(
+    token: &AccessToken,
+    found: &TokenStanding,
+    of_code: Option<Epochs>,
+    now: Instant,
+) -> Vec<Part> {
     let (facts, present, user) = (&found.facts, found.facts.epochs, token.user.as_ref());
     let (own, grant) = match token.jti.stands_on {
-        StandsOn::Grant(id) => (of_code.or(facts.grant.map(|grant| grant.epochs)).unwrap_or(present), id.to_text()),
+        StandsOn::Grant(id) => (
+            of_code
+                .or(facts.grant.map(|grant| grant.epochs))
+                .unwrap_or(present),
+            id.to_text(),
+        ),
         StandsOn::User(epochs) => (epochs, String::new()),
-        StandsOn::Client { installation, client } => (Epochs { installation, client, ..present }, String::new()),
+        StandsOn::Client {
+            installation,
+            client,
+        } => (
+            Epochs {
+                installation,
+                client,
+                ..present
+            },
+            String::new(),
+        ),
     };
-    let offline = token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
-    let sid = user.and_then(|user| user.sid.as_ref()).filter(|_| !offline && token.delegation.is_none());
-    let (sid, sub) = (sid.map_or("", Sid::as_str), user.map_or("", |user| user.subject.as_str()));
+    let offline =
+        token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
+    let sid = user
+        .and_then(|user| user.sid.as_ref())
+        .filter(|_| !offline && token.delegation.is_none());
+    let (sid, sub) = (
+        sid.map_or("", Sid::as_str),
+        user.map_or("", |user| user.subject.as_str()),
+    );
     let expiry = format!("its lifetime, until {}", time(token.expires_at));
     let (has_grant, has_user) = (!grant.is_empty() && of_code.is_none(), !sub.is_empty());
-    let granted = facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at);
-    let (enabled, open) =
-        (found.user.as_ref().is_some_and(|user| user.enabled), facts.session.is_some_and(|session| !session.ended));
+    let granted = facts
+        .grant
+        .is_some_and(|grant| !grant.revoked && now < grant.expires_at);
+    let (enabled, open) = (
+        found.user.as_ref().is_some_and(|user| user.enabled),
+        facts.session.is_some_and(|session| !session.ended),
+    );
     let none = EventFilter::default();
-    let client = EventFilter { client_id: Some(token.client_id.to_string()), ..none.clone() };
-    let of_user = EventFilter { sub: Some(sub.to_owned()), ..none.clone() };
-    let both = if has_user { EventFilter { sub: of_user.sub.clone(), ..client.clone() } } else { client.clone() };
+    let client = EventFilter {
+        client_id: Some(token.client_id.to_string()),
+        ..none.clone()
+    };
+    let of_user = EventFilter {
+        sub: Some(sub.to_owned()),
+        ..none.clone()
+    };
+    let both = if has_user {
+        EventFilter {
+            sub: of_user.sub.clone(),
+            ..client.clone()
+        }
+    } else {
+        client.clone()
+    };
     let thing = |what: &str, name: &str| format!("{what} {name}");
     let [everything, of_client, signed_in, consent] = [
         "all that this installation gave",
@@ -314,7 +499,13 @@ fn stands_on(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>
     let relogin = "user_revoked user_changed password_changed password_set_by_link factor_added factor_removed";
     vec![
         (true, !token.is_expired(now), expiry, "", none.clone()),
-        (true, !facts.token_revoked, String::from("the token itself"), "access_token_revoked", both.clone()),
+        (
+            true,
+            !facts.token_revoked,
+            String::from("the token itself"),
+            "access_token_revoked",
+            both.clone(),
+        ),
         (
             has_grant,
             granted,
@@ -329,11 +520,47 @@ fn stands_on(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>
             "client_changed client_removed",
             client.clone(),
         ),
-        (has_user, enabled, thing("the user", sub), "user_changed user_removed", of_user.clone()),
-        (!sid.is_empty(), open, thing("the session", sid), "session_ended signed_out", by_word(sid)),
-        (true, own.installation == present.installation, everything, "everything_revoked issuer_renamed", none),
-        (true, own.client == present.client, of_client, "client_revoked client_changed", client),
-        (has_user, own.user == present.user, signed_in, relogin, of_user),
-        (has_user, own.consent == present.consent, consent, "consent_withdrawn", both),
+        (
+            has_user,
+            enabled,
+            thing("the user", sub),
+            "user_changed user_removed",
+            of_user.clone(),
+        ),
+        (
+            !sid.is_empty(),
+            open,
+            thing("the session", sid),
+            "session_ended signed_out",
+            by_word(sid),
+        ),
+        (
+            true,
+            own.installation == present.installation,
+            everything,
+            "everything_revoked issuer_renamed",
+            none,
+        ),
+        (
+            true,
+            own.client == present.client,
+            of_client,
+            "client_revoked client_changed",
+            client,
+        ),
+        (
+            has_user,
+            own.user == present.user,
+            signed_in,
+            relogin,
+            of_user,
+        ),
+        (
+            has_user,
+            own.consent == present.consent,
+            consent,
+            "consent_withdrawn",
+            both,
+        ),
     ]
 }

@@ -1,5 +1,5 @@
-//! A document beside what is registered: everything that a plan is made of. Its secrets are fetched from where they are, and
-//! hashed.
+//! A document beside what is registered: everything that a plan is made of. Its secrets are fetched
+//! from where they are, and hashed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +15,13 @@ use crate::cli::serve::function_settings;
 use crate::config::environment_secret;
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
+use crate::protocol::registration::client_secret::{
+    RegisteredSecret, SecretMaterial, SecretSource, check_own,
+};
 use crate::protocol::registration::document::{Document, Entry};
 use crate::protocol::registration::plan::{
-    Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
+    Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers,
+    StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, Identity, Owners, UserEntry};
 use crate::protocol::registration::walker::parse_own;
@@ -42,52 +45,106 @@ pub(super) fn read(
     value: Value,
 ) -> Result<Comparison, Failure> {
     let refused = |problems: Vec<_>| Failure::of_document(&problems);
-    let pruning = if invocation.has("--prune") { Pruning::of(&value) } else { Pruning::default() };
+    let pruning = if invocation.has("--prune") {
+        Pruning::of(&value)
+    } else {
+        Pruning::default()
+    };
     let registered = registered(writer, Some(sealer))?;
     let mut stored = registered.names(&pruning);
     // Names that need no registration and can have none.
-    stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
-    let document = Document::from_json(&value, &operator.config.client_defaults, &stored).map_err(refused)?;
+    stored.compiled_in_grants = invocation
+        .extension_grants
+        .iter()
+        .map(|grant| grant.name.to_owned())
+        .collect();
+    let document =
+        Document::from_json(&value, &operator.config.client_defaults, &stored).map_err(refused)?;
     drop((value, stored));
-    check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
+    check_functions(
+        &document,
+        &Store::open_for_functions(&function_settings(&operator.config))?,
+    )?;
     let given = gather(&document).map_err(refused)?;
     let users = users_of(writer, &document, &pruning)?;
     let own_hash = app::cost(&operator.config).beginning();
-    Ok(Comparison { document, given, registered, users, pruning, own_hash })
+    Ok(Comparison {
+        document,
+        given,
+        registered,
+        users,
+        pruning,
+        own_hash,
+    })
 }
 
 /// Whether the SQL functions that the extension grants of a document name can answer.
 fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
     let mut problems = Vec::new();
-    for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
-        let read = registration::stored(&parse_own(&entry.document), "", catalogue::read_extension_grant);
+    for entry in document
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::ExtensionGrant)
+    {
+        let read = registration::stored(
+            &parse_own(&entry.document),
+            "",
+            catalogue::read_extension_grant,
+        );
         let Ok(grant) = read else { continue };
         let name = format!("{}.{}", grant.schema, grant.function);
         let rule = match look_up_function(store, &grant)? {
             FoundFunction::Callable => continue,
-            FoundFunction::Forbidden => format!("names {name}, which the role that will call it may not execute"),
+            FoundFunction::Forbidden => {
+                format!("names {name}, which the role that will call it may not execute")
+            }
             FoundFunction::Missing => {
-                format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb")
+                format!(
+                    "names {name}, and there is no such function (jsonb, jsonb) returning jsonb"
+                )
             }
         };
         problems.push(Problem::new(format!("{}.function", entry.place), rule));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::of_document(&problems)) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::of_document(&problems))
+    }
 }
 
 /// Catalogue and clients, with their secrets opened where there is what opens them.
-pub(super) fn registered(writer: &mut RegistryWriter<'_>, sealer: Option<&Sealer>) -> Result<Registered, StoreError> {
+pub(super) fn registered(
+    writer: &mut RegistryWriter<'_>,
+    sealer: Option<&Sealer>,
+) -> Result<Registered, StoreError> {
     let mut objects = BTreeMap::new();
     for row in writer.catalogue()?.entries {
-        let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
-        let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
+        let opened = row
+            .sealed_secret
+            .as_ref()
+            .and_then(|sealed| sealer?.open(sealed.expose()));
+        let client_secret = opened
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .map(SecretText::new);
         let secrets = stored_secrets(&row.secrets, sealer);
         let document = row.document.to_string().into();
-        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document });
+        objects.insert(
+            (row.kind, row.name),
+            RegisteredObject {
+                client_secret,
+                secrets,
+                document,
+            },
+        );
     }
     for row in writer.clients()? {
         let secrets = stored_secrets(&row.secrets, sealer);
-        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata.into() };
+        let object = RegisteredObject {
+            client_secret: None,
+            secrets,
+            document: row.metadata.into(),
+        };
         objects.insert((Kind::Client, row.client_id.to_string()), object);
     }
     Ok(Registered { objects })
@@ -107,7 +164,10 @@ fn users_of(
     document: &Document,
     pruning: &Pruning,
 ) -> Result<RegisteredUsers, StoreError> {
-    let mut users = RegisteredUsers { named: vec![None; document.users.len()], ..RegisteredUsers::default() };
+    let mut users = RegisteredUsers {
+        named: vec![None; document.users.len()],
+        ..RegisteredUsers::default()
+    };
     for found in writer.find_users(&document.users)? {
         if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
             *named = Some(found.user.sub.clone());
@@ -118,13 +178,22 @@ fn users_of(
         users.users = all_users(writer)?;
     }
     if document.users.iter().any(|user| user.identities.is_some()) {
-        let given = document.users.iter().flat_map(|user| user.identities.iter().flatten());
+        let given = document
+            .users
+            .iter()
+            .flat_map(|user| user.identities.iter().flatten());
         users.owners = add_identities(writer, &mut users.users, &given.collect::<Vec<_>>())?;
     }
-    let given: Vec<&str> =
-        document.users.iter().filter_map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
+    let given: Vec<&str> = document
+        .users
+        .iter()
+        .filter_map(|user| user.subject.as_ref().map(Subject::as_str))
+        .collect();
     users.removed = writer.removed_subjects(&given)?;
-    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let clients = document
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::Client);
     let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
     users.of_clients = writer.subjects_among(&client_ids)?;
     if pruning.covers(Kind::Tenant) {
@@ -134,21 +203,29 @@ fn users_of(
     Ok(users)
 }
 
-pub(super) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
+pub(super) fn all_users(
+    writer: &mut RegistryWriter<'_>,
+) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
     Ok(writer.users()?.into_iter().map(registered_user).collect())
 }
 
-/// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given` ones.
+/// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given`
+/// ones.
 pub(super) fn add_identities(
     writer: &mut RegistryWriter<'_>,
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
 ) -> Result<Owners, StoreError> {
     let owners = writer.identities(&users.keys().collect::<Vec<_>>(), given)?;
-    users.values_mut().for_each(|user| user.identities = Some(BTreeSet::new()));
+    users
+        .values_mut()
+        .for_each(|user| user.identities = Some(BTreeSet::new()));
     for (identity, owner) in &owners {
-        let own = users.get_mut(owner).and_then(|user| user.identities.as_mut());
-        own.into_iter().for_each(|own| own.extend([identity.clone()]));
+        let own = users
+            .get_mut(owner)
+            .and_then(|user| user.identities.as_mut());
+        own.into_iter()
+            .for_each(|own| own.extend([identity.clone()]));
     }
     Ok(owners)
 }
@@ -167,43 +244,73 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
     (row.sub, user)
 }
 
-/// Fetches and hashes the secrets of each object of a document; the error holds every one that cannot be had.
+/// Fetches and hashes the secrets of each object of a document; the error holds every one that
+/// cannot be had.
 fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
     let (mut problems, mut all) = (Vec::new(), Vec::new());
-    for Entry { place, secrets, client_secret, .. } in &document.entries {
-        let mut given =
-            GivenSecrets { secrets: secrets.as_ref().map(|all| Vec::with_capacity(all.len())), client_secret: None };
+    for Entry {
+        place,
+        secrets,
+        client_secret,
+        ..
+    } in &document.entries
+    {
+        let mut given = GivenSecrets {
+            secrets: secrets.as_ref().map(|all| Vec::with_capacity(all.len())),
+            client_secret: None,
+        };
         for (index, secret) in secrets.iter().flatten().enumerate() {
             match hash(secret, &format!("{place}.secrets[{index}]")) {
                 Ok(secret) => given.secrets.get_or_insert_default().push(secret),
                 Err(problem) => problems.push(problem),
             }
         }
-        match client_secret.as_ref().map(|source| fetch(source, &format!("{place}.client_secret"))).transpose() {
+        match client_secret
+            .as_ref()
+            .map(|source| fetch(source, &format!("{place}.client_secret")))
+            .transpose()
+        {
             Ok(client_secret) => given.client_secret = client_secret,
             Err(problem) => problems.push(problem),
         }
         all.push(given);
     }
-    if problems.is_empty() { Ok(all) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(all)
+    } else {
+        Err(problems)
+    }
 }
 
 fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
     let text = match source {
         SecretSource::Value(text) => text.clone(),
         SecretSource::Environment(name) => {
-            let missing = || Problem::new(format!("{place}.env"), format!("names {name}, which is not set"));
+            let missing = || {
+                Problem::new(
+                    format!("{place}.env"),
+                    format!("names {name}, which is not set"),
+                )
+            };
             environment_secret(name).ok_or_else(missing)?
         }
         SecretSource::File(path) => {
-            let unread =
-                |error| Problem::new(format!("{place}.file"), format!("names a file that cannot be read: {error}"));
+            let unread = |error| {
+                Problem::new(
+                    format!("{place}.file"),
+                    format!("names a file that cannot be read: {error}"),
+                )
+            };
             let text = fs::read_to_string(path).map_err(unread)?;
             SecretText::new(text.trim_end_matches(['\r', '\n']))
         }
     };
     let fits = (1..=256).contains(&text.expose().chars().count()) && !text.expose().contains('\0');
-    if fits { Ok(text) } else { Err(Problem::new(place, "must be 1 to 256 characters")) }
+    if fits {
+        Ok(text)
+    } else {
+        Err(Problem::new(place, "must be 1 to 256 characters"))
+    }
 }
 
 fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {
@@ -216,8 +323,15 @@ fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> 
         SecretMaterial::Sha256(digest) => (DigestAlgorithm::Sha256, digest.clone()),
         SecretMaterial::Sha512(digest) => (DigestAlgorithm::Sha512, digest.clone()),
     };
-    let digest = SecretDigest { algorithm, digest, expires_at: secret.expires_at };
-    Ok(GivenSecret { digest, description: secret.description.clone() })
+    let digest = SecretDigest {
+        algorithm,
+        digest,
+        expires_at: secret.expires_at,
+    };
+    Ok(GivenSecret {
+        digest,
+        description: secret.description.clone(),
+    })
 }
 
 fn sha256(text: &SecretText) -> SecretBytes {
@@ -230,8 +344,18 @@ pub(in crate::cli) fn sealed_text(
     expires_at: Option<Instant>,
     sealer: &Sealer,
 ) -> SecretRow {
-    let digest = SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: sha256(text), expires_at };
-    sealed(&GivenSecret { digest, description: description.to_owned() }, sealer)
+    let digest = SecretDigest {
+        algorithm: DigestAlgorithm::Sha256,
+        digest: sha256(text),
+        expires_at,
+    };
+    sealed(
+        &GivenSecret {
+            digest,
+            description: description.to_owned(),
+        },
+        sealer,
+    )
 }
 
 /// Under an id of its own.

@@ -41,11 +41,18 @@ pub(super) fn perform(
 ) -> Result<Vec<(Subject, Identity)>, Failure> {
     let (sealer, mut unlinked) = (&sealers.client_secrets, Vec::new());
     let mut progress = Progress::of(plan.changes.len());
-    let batches = plan.changes.chunk_by(go_together).flat_map(|group| group.chunks(BATCH));
+    let batches = plan
+        .changes
+        .chunk_by(go_together)
+        .flat_map(|group| group.chunks(BATCH));
     thread::scope(|scope| {
         let (sender, ready) = mpsc::sync_channel(1);
         // The next batch is made ready while the database takes this one.
-        scope.spawn(move || batches.map(|batch| sender.send((batch, clients(batch, sealer)))).all(|sent| sent.is_ok()));
+        scope.spawn(move || {
+            batches
+                .map(|batch| sender.send((batch, clients(batch, sealer))))
+                .all(|sent| sent.is_ok())
+        });
         for (batch, clients) in ready {
             // Either one change, or many clients that come or many that go.
             let mut gone = Vec::new();
@@ -53,18 +60,31 @@ pub(super) fn perform(
                 match &change.step {
                     Step::Put(entry, _) if entry.kind == Kind::Client => {}
                     Step::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
-                    Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
+                    Step::Remove {
+                        kind: Kind::Client,
+                        name,
+                    } => gone.push(ClientId::new(name.clone())),
                     Step::Remove { kind, name } => {
                         let old = writer.remove_entry(*kind, name)?;
                         let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
                         writer.audit(&audit_event("registration_removed", detail))?;
                     }
-                    Step::AddUser { entry, index } => add_user(writer, entry, *index, sealers, hashing)?,
-                    Step::ChangeUser { subject, before, entry, index, password_hash } => {
+                    Step::AddUser { entry, index } => {
+                        add_user(writer, entry, *index, sealers, hashing)?
+                    }
+                    Step::ChangeUser {
+                        subject,
+                        before,
+                        entry,
+                        index,
+                        password_hash,
+                    } => {
                         // First, as what an identity said goes with it.
                         unlinked.extend(relink(writer, subject, Some(before), entry, *index)?);
                         let user = user_row((*subject).clone(), entry, password_hash.cloned());
-                        writer.update_user(&user).map_err(|error| of_user(error, *index))?;
+                        writer
+                            .update_user(&user)
+                            .map_err(|error| of_user(error, *index))?;
                         writer.audit(&user_event("user_changed", subject, detail(change)))?;
                     }
                     Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
@@ -83,20 +103,38 @@ type ReadyClient = (ClientId, Value, Vec<[u8; 16]>, Vec<SecretRow>, Value);
 
 fn clients(batch: &[Change<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
     let ready = batch.iter().filter_map(|change| {
-        let Step::Put(entry @ Entry { kind: Kind::Client, .. }, _) = &change.step else { return None };
+        let Step::Put(
+            entry @ Entry {
+                kind: Kind::Client, ..
+            },
+            _,
+        ) = &change.step
+        else {
+            return None;
+        };
         let SecretChanges { removed, added, .. } = &change.secrets;
         let added = added.iter().map(|secret| sealed(secret, sealer)).collect();
         let document = parse_own(&entry.document);
-        Some((ClientId::new(entry.name.clone()), document, removed.clone(), added, detail(change)))
+        Some((
+            ClientId::new(entry.name.clone()),
+            document,
+            removed.clone(),
+            added,
+            detail(change),
+        ))
     });
     ready.collect()
 }
 
-fn put_clients(writer: &mut RegistryWriter<'_>, mut clients: Vec<ReadyClient>) -> Result<(), Failure> {
+fn put_clients(
+    writer: &mut RegistryWriter<'_>,
+    mut clients: Vec<ReadyClient>,
+) -> Result<(), Failure> {
     if clients.is_empty() {
         return Ok(());
     }
-    let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut gone, mut new, mut events) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (client_id, document, removed, added, detail) in &mut clients {
         let enabled = document.get("enabled") != Some(&Value::Bool(false));
         rows.push((&*client_id, &*document, enabled));
@@ -118,7 +156,8 @@ fn put_entry(
 ) -> Result<(), Failure> {
     let name = &entry.name;
     let client_secret = change.secrets.client_secret.as_ref();
-    let sealed_secret = client_secret.map(|text| SecretBytes::new(sealer.seal(text.expose().as_bytes())));
+    let sealed_secret =
+        client_secret.map(|text| SecretBytes::new(sealer.seal(text.expose().as_bytes())));
     writer.upsert_entry(&CatalogueRow {
         kind: entry.kind,
         name: name.clone(),
@@ -129,7 +168,10 @@ fn put_entry(
     let SecretChanges { removed, added, .. } = &change.secrets;
     if entry.kind == Kind::Resource && !(removed.is_empty() && added.is_empty()) {
         let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
-        let new: Vec<_> = added.iter().map(|one| (name.as_str(), sealed(one, sealer))).collect();
+        let new: Vec<_> = added
+            .iter()
+            .map(|one| (name.as_str(), sealed(one, sealer)))
+            .collect();
         writer.remove_secrets(false, &gone)?;
         writer.put_secrets(false, &new)?;
     }
@@ -144,18 +186,32 @@ fn add_user(
     hashing: &PasswordHashing,
 ) -> Result<(), Failure> {
     let password_hash = match &entry.credential {
-        Some(Credential::Password(password)) => {
-            Some(SecretText::new(hashing.hash(password).map_err(Failure::Refused)?))
-        }
+        Some(Credential::Password(password)) => Some(SecretText::new(
+            hashing.hash(password).map_err(Failure::Refused)?,
+        )),
         Some(Credential::Hash(hash)) => Some(hash.clone()),
         None => None,
     };
-    let new = user_row(entry.subject.clone().unwrap_or_else(new_subject), entry, password_hash);
+    let new = user_row(
+        entry.subject.clone().unwrap_or_else(new_subject),
+        entry,
+        password_hash,
+    );
     let event = user_event("user_added", &new.sub, told_added(&new));
-    writer.insert_user(&new, &event).map_err(|error| of_user(error, index))?;
+    writer
+        .insert_user(&new, &event)
+        .map_err(|error| of_user(error, index))?;
     if let Some(secret) = &entry.totp {
-        let event = user_event("factor_added", &new.sub, json!({"by": "operator", "factor": "totp"}));
-        writer.add_app(&new.sub, &sealers.seal_factor(&new.sub, secret.expose()), &event)?;
+        let event = user_event(
+            "factor_added",
+            &new.sub,
+            json!({"by": "operator", "factor": "totp"}),
+        );
+        writer.add_app(
+            &new.sub,
+            &sealers.seal_factor(&new.sub, secret.expose()),
+            &event,
+        )?;
     }
     relink(writer, &new.sub, None, entry, index).map(drop)
 }
@@ -168,8 +224,12 @@ fn relink(
     entry: &UserEntry,
     index: usize,
 ) -> Result<Vec<(Subject, Identity)>, Failure> {
-    let before = before.and_then(|user| user.identities.clone()).unwrap_or_default();
-    let Some(after) = &entry.identities else { return Ok(Vec::new()) };
+    let before = before
+        .and_then(|user| user.identities.clone())
+        .unwrap_or_default();
+    let Some(after) = &entry.identities else {
+        return Ok(Vec::new());
+    };
     let removed = before.difference(after);
     for identity in removed.clone() {
         let (link, event) = told_link("identity_unlinked", identity, sub);
@@ -177,13 +237,23 @@ fn relink(
     }
     for identity in after.difference(&before) {
         let (link, event) = told_link("identity_linked", identity, sub);
-        writer.link(&link, &event).map_err(|error| of_user(error, index))?;
+        writer
+            .link(&link, &event)
+            .map_err(|error| of_user(error, index))?;
     }
-    Ok(removed.map(|identity| (sub.clone(), identity.clone())).collect())
+    Ok(removed
+        .map(|identity| (sub.clone(), identity.clone()))
+        .collect())
 }
 
 fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {
-    let UserEntry { username, tenant, enabled, claims, .. } = entry.clone();
+    let UserEntry {
+        username,
+        tenant,
+        enabled,
+        claims,
+        ..
+    } = entry.clone();
     UserRow {
         sub,
         username,
@@ -199,7 +269,9 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
 
 /// Whether two changes that follow each other can be done by the same statements.
 fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
-    let are_clients = [one, next].iter().all(|change| change.step.kind() == Kind::Client);
+    let are_clients = [one, next]
+        .iter()
+        .all(|change| change.step.kind() == Kind::Client);
     are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
 }
 
@@ -212,7 +284,10 @@ fn of_user(error: StoreError, index: usize) -> Failure {
     Failure::from(error)
 }
 
-pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &[&ClientId]) -> Result<(), Failure> {
+pub(in crate::cli) fn remove_clients(
+    writer: &mut RegistryWriter<'_>,
+    clients: &[&ClientId],
+) -> Result<(), Failure> {
     if clients.is_empty() {
         return Ok(());
     }
@@ -222,8 +297,13 @@ pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &
     Ok(writer.audit_all(&events)?)
 }
 
-pub(in crate::cli) fn remove_user(writer: &mut RegistryWriter<'_>, subject: &Subject) -> Result<(), Failure> {
-    let Some(old) = writer.user(subject)? else { return Ok(()) };
+pub(in crate::cli) fn remove_user(
+    writer: &mut RegistryWriter<'_>,
+    subject: &Subject,
+) -> Result<(), Failure> {
+    let Some(old) = writer.user(subject)? else {
+        return Ok(());
+    };
     writer.remove_user(subject)?;
     Ok(writer.audit(&user_event("user_removed", subject, told_removed(&old)))?)
 }
@@ -249,11 +329,15 @@ fn detail(change: &Change<'_>) -> Value {
         "client_secret_changed": change.secrets.client_secret.is_some(),
         "password_changed": change.secrets.password,
     });
-    detail.as_object_mut().into_iter().for_each(|members| members.extend([(String::from("fields"), fields.take())]));
+    detail
+        .as_object_mut()
+        .into_iter()
+        .for_each(|members| members.extend([(String::from("fields"), fields.take())]));
     detail
 }
 
-/// A line that says how far long work has come; for people at a terminal only. Dropped, it leaves nothing behind.
+/// A line that says how far long work has come; for people at a terminal only. Dropped, it leaves
+/// nothing behind.
 struct Progress {
     total: usize,
     done: usize,
@@ -263,16 +347,26 @@ struct Progress {
 
 impl Progress {
     fn of(total: usize) -> Progress {
-        Progress { total, done: 0, shown_at: None, is_seen: total > 1 && io::stderr().is_terminal() }
+        Progress {
+            total,
+            done: 0,
+            shown_at: None,
+            is_seen: total > 1 && io::stderr().is_terminal(),
+        }
     }
 
     fn advance(&mut self, steps: usize) {
         self.done += steps;
-        let is_due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= Duration::from_millis(100))
+        let is_due = self
+            .shown_at
+            .is_none_or(|shown_at| shown_at.elapsed() >= Duration::from_millis(100))
             || self.done == self.total;
         if self.is_seen && is_due {
             self.shown_at = Some(Instant::now());
-            write(&format!("\r\u{1b}[K{} of {} changes", self.done, self.total));
+            write(&format!(
+                "\r\u{1b}[K{} of {} changes",
+                self.done, self.total
+            ));
         }
     }
 }
@@ -288,5 +382,7 @@ impl Drop for Progress {
 fn write(text: &str) {
     let mut terminal = io::stderr().lock();
     // A terminal that went away is no reason to stop.
-    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+    let _ = terminal
+        .write_all(text.as_bytes())
+        .and_then(|()| terminal.flush());
 }

@@ -18,6 +18,11 @@ pub(super) struct House {
 
 impl House {
     pub(super) fn of(config: Config) -> House {
-        House { config: Arc::new(config), metrics: Metrics::default(), app: OnceLock::new(), is_open: Arc::default() }
+        House {
+            config: Arc::new(config),
+            metrics: Metrics::default(),
+            app: OnceLock::new(),
+            is_open: Arc::default(),
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! `gatepost user invite|reset|role|set|disable|enable|remove|link|unlink`: what changes about somebody.
+//! `gatepost user invite|reset|role|set|disable|enable|remove|link|unlink`: what changes about
+//! somebody.
 
 use std::time::Duration;
 
@@ -43,8 +44,15 @@ fn change<T>(
 }
 
 /// The password stays what it is meanwhile.
-fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Result<UserRow, Failure> {
-    let user = UserRow { password_hash: None, ..user };
+fn write(
+    writer: &mut RegistryWriter<'_>,
+    user: UserRow,
+    detail: Value,
+) -> Result<UserRow, Failure> {
+    let user = UserRow {
+        password_hash: None,
+        ..user
+    };
     writer.update_user(&user)?;
     writer.audit(&user_event("user_changed", &user.sub, detail))?;
     Ok(user)
@@ -60,7 +68,11 @@ pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(
         }
         let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
         let user = write(writer, UserRow { enabled, ..user }, detail)?;
-        let done = if enabled { "can sign in again" } else { "cannot sign in any longer; what was signed in is over" };
+        let done = if enabled {
+            "can sign in again"
+        } else {
+            "cannot sign in any longer; what was signed in is over"
+        };
         Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
@@ -94,18 +106,31 @@ pub(super) fn print_link(
     }
     // Another master secret than the server's would make a link that nobody can open.
     operator.sealers(installation)?;
-    let derived = operator.master_secret()?.derive(&installation.id, &installation.issuer);
+    let derived = operator
+        .master_secret()?
+        .derive(&installation.id, &installation.issuer);
     let expires_at = operator.now()?.plus(lifetime);
     let installation_epoch = installation::epoch(&operator.store)?;
     let (subject, enrols) = (user.sub.clone(), invocation.has("--enrol"));
-    let link =
-        PasswordLink { subject, epoch: user.epoch, installation_epoch, factors: user.factors, enrols, expires_at };
+    let link = PasswordLink {
+        subject,
+        epoch: user.epoch,
+        installation_epoch,
+        factors: user.factors,
+        enrols,
+        expires_at,
+    };
     let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
     let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
     audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
-    let address = format!("{}/account/link?l={sealed}", operator.config.base_url.as_str());
+    let address = format!(
+        "{}/account/link?l={sealed}",
+        operator.config.base_url.as_str()
+    );
     match invocation.has("--json") {
-        true => output::line(&json!({"link": address, "expires_at": output::time(expires_at)}).to_string()),
+        true => output::line(
+            &json!({"link": address, "expires_at": output::time(expires_at)}).to_string(),
+        ),
         false => output::line(&address),
     }
 }
@@ -115,7 +140,9 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
-    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
+    let (codes, factors): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
     let is_all = invocation.has("--remove-all");
     let (removed, left) = match invocation.option("--remove") {
         None if !is_all => {
@@ -124,46 +151,87 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
                        "created_at": output::time(one.created_at), "used_at": one.used_at.map(output::time)})
             };
             let left = json!({"kind": FactorKind::RecoveryCode.as_str(), "name": format!("{} left", codes.len())});
-            let rows: Vec<Value> = factors.iter().map(shown).chain((!codes.is_empty()).then_some(left)).collect();
-            let columns =
-                [("KIND", "/kind"), ("ID", "/id"), ("NAME", "/name"), ("MADE", "/created_at"), ("USED", "/used_at")];
+            let rows: Vec<Value> = factors
+                .iter()
+                .map(shown)
+                .chain((!codes.is_empty()).then_some(left))
+                .collect();
+            let columns = [
+                ("KIND", "/kind"),
+                ("ID", "/id"),
+                ("NAME", "/name"),
+                ("MADE", "/created_at"),
+                ("USED", "/used_at"),
+            ];
             return output::list(invocation, &columns, rows);
         }
         None => (None, Strength::SignedIn),
         Some(id) => {
-            let (named, others): (Vec<_>, Vec<_>) =
-                factors.iter().copied().cloned().partition(|one| factor_name(one) == id);
+            let (named, others): (Vec<_>, Vec<_>) = factors
+                .iter()
+                .copied()
+                .cloned()
+                .partition(|one| factor_name(one) == id);
             let removed = named.into_iter().next();
-            let missing =
-                || Failure::Refused(format!("{} has no factor \"{}\"", user.designation(), id.escape_debug()));
-            (Some(operator.confirmed(removed.ok_or_else(missing))?), authenticators::strongest(&others))
+            let missing = || {
+                Failure::Refused(format!(
+                    "{} has no factor \"{}\"",
+                    user.designation(),
+                    id.escape_debug()
+                ))
+            };
+            (
+                Some(operator.confirmed(removed.ok_or_else(missing))?),
+                authenticators::strongest(&others),
+            )
         }
     };
-    let which = removed.as_ref().map_or((FactorKind::RecoveryCode, &[][..]), |one| (one.kind, one.id.as_slice()));
+    let which = removed
+        .as_ref()
+        .map_or((FactorKind::RecoveryCode, &[][..]), |one| {
+            (one.kind, one.id.as_slice())
+        });
     let told = removed.as_ref().map_or("all", |one| one.kind.as_str());
-    let question =
-        format!("This removes second factors of {} and ends their sessions, grants and tokens.", user.designation());
+    let question = format!(
+        "This removes second factors of {} and ends their sessions, grants and tokens.",
+        user.designation()
+    );
     input::confirm(invocation, &question)?;
-    let event = user_event("factor_removed", &user.sub, json!({"by": "operator", "factor": told}));
+    let event = user_event(
+        "factor_removed",
+        &user.sub,
+        json!({"by": "operator", "factor": told}),
+    );
     if !authenticators::remove(&operator.store, &user, which, left, None, &event)? {
-        return Err(Failure::Refused(String::from("the user was changed meanwhile: look again")));
+        return Err(Failure::Refused(String::from(
+            "the user was changed meanwhile: look again",
+        )));
     }
-    output::line(&format!("removed; sessions, grants and tokens of {} are over", user.designation()))
+    output::line(&format!(
+        "removed; sessions, grants and tokens of {} are over",
+        user.designation()
+    ))
 }
 
 pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
     let text = invocation.option("--for").unwrap_or("72h");
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
     let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));
-    fits.map(Duration::from_secs).ok_or_else(|| Failure::Usage(String::from(rule)))
+    fits.map(Duration::from_secs)
+        .ok_or_else(|| Failure::Usage(String::from(rule)))
 }
 
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
     let (name, sub) = (user.designation(), &user.sub);
-    input::confirm(invocation, &format!("This removes {name} for good; sub {sub} is never given again."))?;
-    operator.store.change_registry(|writer| registry::remove_user(writer, sub))?;
+    input::confirm(
+        invocation,
+        &format!("This removes {name} for good; sub {sub} is never given again."),
+    )?;
+    operator
+        .store
+        .change_registry(|writer| registry::remove_user(writer, sub))?;
     output::line(&format!("removed {name}; sub {sub} is never given again"))
 }
 
@@ -177,7 +245,11 @@ pub(in crate::cli) fn set(invocation: &Invocation) -> Result<(), Failure> {
                 None => user.claims.remove(&name),
             };
             if before != after {
-                changes.push(FieldChange { key: format!("claims.{name}"), before, after });
+                changes.push(FieldChange {
+                    key: format!("claims.{name}"),
+                    before,
+                    after,
+                });
             }
         }
         if changes.is_empty() {
@@ -185,8 +257,15 @@ pub(in crate::cli) fn set(invocation: &Invocation) -> Result<(), Failure> {
         }
         let fields: Vec<Value> = changes.iter().map(told_field).collect();
         let user = write(writer, user, json!({"fields": fields}))?;
-        let names: Vec<&str> = changes.iter().filter_map(|change| change.key.strip_prefix("claims.")).collect();
-        Ok(format!("changed {} of {}", names.join(", "), user.designation()))
+        let names: Vec<&str> = changes
+            .iter()
+            .filter_map(|change| change.key.strip_prefix("claims."))
+            .collect();
+        Ok(format!(
+            "changed {} of {}",
+            names.join(", "),
+            user.designation()
+        ))
     })?;
     output::line(&text)
 }
@@ -196,26 +275,46 @@ fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure
     let mut wanted = Vec::new();
     for assignment in typed {
         let (name, text) = assignment.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("\"{}\" is no CLAIM=VALUE, as email=alice@example.com", assignment.escape_debug()))
+            Failure::Usage(format!(
+                "\"{}\" is no CLAIM=VALUE, as email=alice@example.com",
+                assignment.escape_debug()
+            ))
         })?;
         // A telephone number is a text, though it reads as a number.
-        let json = serde_json::from_str(text).ok().filter(|value| is_possible_claim(name, value));
-        wanted.push((name.to_owned(), (!text.is_empty()).then(|| json.unwrap_or_else(|| json!(text)))));
+        let json = serde_json::from_str(text)
+            .ok()
+            .filter(|value| is_possible_claim(name, value));
+        wanted.push((
+            name.to_owned(),
+            (!text.is_empty()).then(|| json.unwrap_or_else(|| json!(text))),
+        ));
     }
-    let given: Map<String, Value> =
-        wanted.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+    let given: Map<String, Value> = wanted
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+        .collect();
     judged(&json!({"username": "anybody", "claims": given}))?;
     Ok(wanted)
 }
 
 pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
     let (added, removed) = (invocation.every("--add"), invocation.every("--remove"));
-    if let Some(role) = added.iter().find(|role| role.trim().is_empty() || role.chars().any(char::is_control)) {
-        return Err(Failure::Usage(format!("--add \"{}\" is not a role", role.escape_debug())));
+    if let Some(role) = added
+        .iter()
+        .find(|role| role.trim().is_empty() || role.chars().any(char::is_control))
+    {
+        return Err(Failure::Usage(format!(
+            "--add \"{}\" is not a role",
+            role.escape_debug()
+        )));
     }
     let roles = change(invocation, |writer, mut user| {
         let before = roles_of(&user.claims);
-        let mut roles: Vec<String> = before.iter().filter(|role| !removed.contains(&role.as_str())).cloned().collect();
+        let mut roles: Vec<String> = before
+            .iter()
+            .filter(|role| !removed.contains(&role.as_str()))
+            .cloned()
+            .collect();
         for role in added {
             if !roles.iter().any(|present| present == role) {
                 roles.push(role.to_owned());
@@ -226,27 +325,47 @@ pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
             if roles.is_empty() {
                 user.claims.remove("role");
             }
-            write(writer, user, json!({"old": {"role": before}, "new": {"role": roles}}))?;
+            write(
+                writer,
+                user,
+                json!({"old": {"role": before}, "new": {"role": roles}}),
+            )?;
         }
         Ok(roles)
     })?;
-    output::list(invocation, &[("ROLE", "")], roles.into_iter().map(Value::from).collect())
+    output::list(
+        invocation,
+        &[("ROLE", "")],
+        roles.into_iter().map(Value::from).collect(),
+    )
 }
 
 /// The claim is a string or an array of them.
 fn roles_of(claims: &Map<String, Value>) -> Vec<String> {
     match claims.get("role") {
         Some(Value::String(role)) => vec![role.clone()],
-        Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+        Some(Value::Array(roles)) => roles
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
     }
 }
 
 /// Issuer and subject; what `commands.txt` says of an option stands in its refusal.
 fn identity(invocation: &Invocation) -> Result<(&str, &str), Failure> {
     let required = |name: &str| {
-        let given = invocation.option(name).filter(|text| !text.is_empty() && is_possible_subject(text));
-        let meaning = invocation.command.options.iter().find(|option| option.name == name);
+        let given = invocation
+            .option(name)
+            .filter(|text| !text.is_empty() && is_possible_subject(text));
+        let meaning = invocation
+            .command
+            .options
+            .iter()
+            .find(|option| option.name == name);
         let meaning = meaning.map_or("", |option| option.meaning);
         given.ok_or_else(|| Failure::Usage(format!("{name} is required: {meaning}")))
     };
@@ -258,14 +377,21 @@ pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     check_issuer(&operator, issuer)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let identity = Identity { issuer: issuer.to_owned(), subject: upstream_subject.to_owned() };
+    let identity = Identity {
+        issuer: issuer.to_owned(),
+        subject: upstream_subject.to_owned(),
+    };
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, &event)? {
-        Linked::Added => {
-            output::line(&format!("{} is {} at {issuer}", user.designation(), upstream_subject.escape_debug()))
-        }
+        Linked::Added => output::line(&format!(
+            "{} is {} at {issuer}",
+            user.designation(),
+            upstream_subject.escape_debug()
+        )),
         Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
-        Linked::Taken(owner) => Err(Failure::Refused(format!("that identity is linked to the user with sub {owner}"))),
+        Linked::Taken(owner) => Err(Failure::Refused(format!(
+            "that identity is linked to the user with sub {owner}"
+        ))),
     }
 }
 
@@ -273,16 +399,22 @@ pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
     let (issuer, upstream_subject) = identity(invocation)?;
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let identity = Identity { issuer: issuer.to_owned(), subject: upstream_subject.to_owned() };
+    let identity = Identity {
+        issuer: issuer.to_owned(),
+        subject: upstream_subject.to_owned(),
+    };
     let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
     match linked_identities::unlink(&operator.store, &link, None, &event)? {
         Unlinked::Done => {
             let subject = upstream_subject.escape_debug();
-            output::line(&format!("{} is not {subject} at {issuer} any longer", user.designation()))
+            output::line(&format!(
+                "{} is not {subject} at {issuer} any longer",
+                user.designation()
+            ))
         }
-        Unlinked::NotTheirs | Unlinked::LastWayIn => {
-            Err(Failure::Refused(String::from("that identity is not linked to this user")))
-        }
+        Unlinked::NotTheirs | Unlinked::LastWayIn => Err(Failure::Refused(String::from(
+            "that identity is not linked to this user",
+        ))),
     }
 }
 
@@ -292,21 +424,44 @@ pub(in crate::cli) fn told_link<'a>(
     identity: &'a Identity,
     sub: &'a Subject,
 ) -> (Link<'a>, AuditEvent<'a>) {
-    let Identity { issuer, subject: upstream_subject } = identity;
+    let Identity {
+        issuer,
+        subject: upstream_subject,
+    } = identity;
     let detail = json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject});
-    (Link { issuer, upstream_subject, sub, provider: None }, user_event(event, sub, detail))
+    (
+        Link {
+            issuer,
+            upstream_subject,
+            sub,
+            provider: None,
+        },
+        user_event(event, sub, detail),
+    )
 }
 
 /// Links to an issuer that nobody is registered with would only wait for a mistake.
 fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
-    let vouching = entries.iter().filter(|entry| matches!(entry.kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let vouching = entries
+        .iter()
+        .filter(|entry| matches!(entry.kind, Kind::IdentityProvider | Kind::AssertionIssuer));
     let place = |entry: &catalogue::CatalogueRow| {
         let document = &entry.document;
-        Some(document.get("issuer").or(document.get("userinfo_endpoint"))?.as_str()?.to_owned())
+        Some(
+            document
+                .get("issuer")
+                .or(document.get("userinfo_endpoint"))?
+                .as_str()?
+                .to_owned(),
+        )
     };
     let known: Vec<String> = vouching.filter_map(place).collect();
     let nearest = hint(issuer, known.iter().map(String::as_str));
     let rule = "no identity provider and no assertion issuer is registered with that issuer";
-    if known.iter().any(|one| one == issuer) { Ok(()) } else { Err(Failure::Refused(format!("{rule}{nearest}"))) }
+    if known.iter().any(|one| one == issuer) {
+        Ok(())
+    } else {
+        Err(Failure::Refused(format!("{rule}{nearest}")))
+    }
 }

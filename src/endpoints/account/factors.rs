@@ -1,4 +1,5 @@
-//! Adding and removing second factors, on the account page and in the middle of a sign-in that needs one.
+//! Adding and removing second factors, on the account page and in the middle of a sign-in that
+//! needs one.
 
 use std::time::Duration;
 
@@ -54,25 +55,49 @@ pub enum Added {
 
 /// The secret as it is sealed in the database, with the user that it belongs to.
 pub fn sealed(app: &App, sub: &Subject, secret: &[u8]) -> Vec<u8> {
-    app.vault.authenticators.seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
+    app.vault
+        .authenticators
+        .seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
 }
 
 pub fn opened(app: &App, sub: &Subject, sealed: &SecretBytes) -> Option<SecretBytes> {
     let plain = app.vault.authenticators.open(sealed.expose())?;
-    plain.strip_prefix(sub.as_str().as_bytes())?.strip_prefix(b"\0").map(SecretBytes::new)
+    plain
+        .strip_prefix(sub.as_str().as_bytes())?
+        .strip_prefix(b"\0")
+        .map(SecretBytes::new)
 }
 
-/// Draws a page that sets up an app for that user: with the secret that it was drawn with before, or a new one.
-pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl FnOnce(NewApp<'_>) -> T) -> T {
-    let opened = before.and_then(|before| app.vault.second_factors.open_text::<OfferedApp>(OFFER, before));
-    let offer = opened.filter(|offer| stands(app, user, offer)).unwrap_or_else(|| OfferedApp {
-        secret: random::bytes(),
-        subject: user.sub.clone(),
-        factors: user.factors,
-        expires_at: app.now().plus(OFFER_LIFETIME),
+/// Draws a page that sets up an app for that user: with the secret that it was drawn with before,
+/// or a new one.
+pub fn with_offer<T>(
+    app: &App,
+    user: &UserRow,
+    before: Option<&str>,
+    draw: impl FnOnce(NewApp<'_>) -> T,
+) -> T {
+    let opened = before.and_then(|before| {
+        app.vault
+            .second_factors
+            .open_text::<OfferedApp>(OFFER, before)
     });
-    let (secret, sealed) = (SecretBytes::new(offer.secret), app.vault.second_factors.seal_text(OFFER, &offer));
-    let otpauth = otpauth(&app.config.brand.name, user.username.as_deref().unwrap_or_default(), &secret);
+    let offer = opened
+        .filter(|offer| stands(app, user, offer))
+        .unwrap_or_else(|| OfferedApp {
+            secret: random::bytes(),
+            subject: user.sub.clone(),
+            factors: user.factors,
+            expires_at: app.now().plus(OFFER_LIFETIME),
+        });
+    let (secret, sealed) = (
+        SecretBytes::new(offer.secret),
+        app.vault.second_factors.seal_text(OFFER, &offer),
+    );
+    let otpauth = otpauth(
+        &app.config.brand.name,
+        user.username.as_deref().unwrap_or_default(),
+        &secret,
+    );
     draw(NewApp {
         otpauth: &otpauth,
         key: &to_base32(&secret),
@@ -96,10 +121,21 @@ pub fn app_page(
     (before, is_required): (Option<&str>, bool),
     problem: Option<FactorProblem>,
 ) -> Response {
-    let chrome = Presentation { config: &app.config, request }.chrome("");
+    let chrome = Presentation {
+        config: &app.config,
+        request,
+    }
+    .chrome("");
     with_offer(app, &present.user, before, |new| {
-        let new = NewApp { is_required, offers_passkey: is_required && passkey::host(app.issuer()).is_some(), ..new };
-        answers::scripted_page(200, pages::second_factor::add_app_page(chrome, page, new, problem))
+        let new = NewApp {
+            is_required,
+            offers_passkey: is_required && passkey::host(app.issuer()).is_some(),
+            ..new
+        };
+        answers::scripted_page(
+            200,
+            pages::second_factor::add_app_page(chrome, page, new, problem),
+        )
     })
 }
 
@@ -111,7 +147,11 @@ pub fn shown_right(
 ) -> Result<Result<Authenticator, FactorProblem>, Failure> {
     let now = app.now();
     let offered = form.bounded("app", parameters::HANDLE)?;
-    let offered = offered.and_then(|text| app.vault.second_factors.open_text::<OfferedApp>(OFFER, text));
+    let offered = offered.and_then(|text| {
+        app.vault
+            .second_factors
+            .open_text::<OfferedApp>(OFFER, text)
+    });
     let Some(offered) = offered.filter(|offer| stands(app, user, offer)) else {
         return Ok(Err(FactorProblem::Impossible));
     };
@@ -123,12 +163,30 @@ pub fn shown_right(
         Typed::Totp(code) => step_of(code, &secret, None, now),
         Typed::RecoveryCode(_) | Typed::Neither => None,
     };
-    let new = || Authenticator::new(FactorKind::Totp, Vec::new(), Some(sealed(app, &user.sub, secret.expose())), now);
-    Ok(step.map(|step| Authenticator { last_step: Some(step), ..new() }).ok_or(FactorProblem::CodeWrong))
+    let new = || {
+        Authenticator::new(
+            FactorKind::Totp,
+            Vec::new(),
+            Some(sealed(app, &user.sub, secret.expose())),
+            now,
+        )
+    };
+    Ok(step
+        .map(|step| Authenticator {
+            last_step: Some(step),
+            ..new()
+        })
+        .ok_or(FactorProblem::CodeWrong))
 }
 
-/// Takes what that page posts: the app is theirs once it has shown a right code, and the session is as strong as both.
-pub fn add_app(app: &App, request: &Request, present: &PresentSession, form: &Parameters) -> Result<Added, Failure> {
+/// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
+/// as strong as both.
+pub fn add_app(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    form: &Parameters,
+) -> Result<Added, Failure> {
     match shown_right(app, &present.user, form)? {
         Ok(new) => add(app, request, present, new, (&["otp"], None)),
         Err(problem) => Ok(Added::Problem(problem)),
@@ -155,16 +213,29 @@ pub(super) fn add(
         false => new_recovery_codes(app, &user.sub),
         true => (Vec::new(), Vec::new()),
     };
-    let (amr, reached) = (with_factor(&present.row.amr, methods), strength.max(Strength::of(&present.row.acr)));
-    let session = Session { amr, acr: reached.as_str().to_owned(), ..present.row.clone() };
+    let (amr, reached) = (
+        with_factor(&present.row.amr, methods),
+        strength.max(Strength::of(&present.row.acr)),
+    );
+    let session = Session {
+        amr,
+        acr: reached.as_str().to_owned(),
+        ..present.row.clone()
+    };
     let detail = json!({"by": "user", "factor": factor.kind.as_str()});
-    let event = AuditEvent { detail, ..event("factor_added", request, present) };
+    let event = AuditEvent {
+        detail,
+        ..event("factor_added", request, present)
+    };
     let all: Vec<Authenticator> = [factor].into_iter().chain(rows).collect();
     let strongest = strength.max(user.strongest_acr);
     let reached = (&all[..], strongest, user_handle);
     let handle = SessionHandle::new(session.day, random::bytes());
     let handle_hash = handle.hash();
-    let kept = Kept { session: &session, handle_hash: (!has_any(present)).then_some(&handle_hash) };
+    let kept = Kept {
+        session: &session,
+        handle_hash: (!has_any(present)).then_some(&handle_hash),
+    };
     let added = match authenticators::add(&app.store, user, reached, Some(kept), None, &event) {
         Ok(added) => added,
         // Somebody's passkey already.
@@ -174,21 +245,39 @@ pub(super) fn add(
     Ok(match added {
         false => Added::Problem(FactorProblem::Impossible),
         true if has_any(present) => Added::Another,
-        true => Added::First { handle, recovery_codes },
+        true => Added::First {
+            handle,
+            recovery_codes,
+        },
     })
 }
 
 fn event<'a>(event: &'a str, request: &'a Request, present: &'a PresentSession) -> AuditEvent<'a> {
     let (sub, sid) = (Some(&present.user.sub), Some(&present.row.sid));
-    AuditEvent { event, sub, sid, ..AuditEvent::default() }.by(request.source, &request.id)
+    AuditEvent {
+        event,
+        sub,
+        sid,
+        ..AuditEvent::default()
+    }
+    .by(request.source, &request.id)
 }
 
 pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authenticator>) {
-    let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| recovery_code(random::bytes())).collect();
+    let codes: Vec<String> = (0..RECOVERY_CODES)
+        .map(|_| recovery_code(random::bytes()))
+        .collect();
     let row = |code: &String| {
-        let Typed::RecoveryCode(digest) = typed(code) else { return None };
+        let Typed::RecoveryCode(digest) = typed(code) else {
+            return None;
+        };
         let id = random::bytes::<16>().to_vec();
-        Some(Authenticator::new(FactorKind::RecoveryCode, id, Some(sealed(app, sub, &digest)), app.now()))
+        Some(Authenticator::new(
+            FactorKind::RecoveryCode,
+            id,
+            Some(sealed(app, sub, &digest)),
+            app.now(),
+        ))
     };
     let rows = codes.iter().filter_map(row).collect();
     (codes, rows)
@@ -224,30 +313,58 @@ pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Fai
 /// Factors are for people with a password; the first is the operator's to allow.
 pub(super) fn may_add(change: Change<'_>) -> bool {
     let user = &change.present.user;
-    user.password_hash.is_some() && (change.app.config.enrols || user.strongest_acr > Strength::SignedIn)
+    user.password_hash.is_some()
+        && (change.app.config.enrols || user.strongest_acr > Strength::SignedIn)
 }
 
 pub(super) fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     let action = super::address(change.app, change.request, "/account");
     let token = consent::issue(change.app, Form::Account, "", &change.present.handle.random);
-    draw(PageForm { action: &action, token: &token })
+    draw(PageForm {
+        action: &action,
+        token: &token,
+    })
 }
 
 pub(super) fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
-    let chrome = Presentation { config: &change.app.config, request: change.request }.chrome("");
-    page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, Ok(form), codes)))
+    let chrome = Presentation {
+        config: &change.app.config,
+        request: change.request,
+    }
+    .chrome("");
+    page_form(change, |form| {
+        answers::form_page(
+            200,
+            pages::second_factor::recovery_page(chrome, Ok(form), codes),
+        )
+    })
 }
 
 /// After the first factor: the recovery codes, and the session under its new handle.
 pub(super) fn first_added(change: Change<'_>, handle: SessionHandle, codes: &[String]) -> Response {
-    let kept = PresentSession { handle, ..change.present.clone() };
-    let page = recovery_page(Change { present: &kept, ..change }, codes);
+    let kept = PresentSession {
+        handle,
+        ..change.present.clone()
+    };
+    let page = recovery_page(
+        Change {
+            present: &kept,
+            ..change
+        },
+        codes,
+    );
     kept.carried_by(change.app, page)
 }
 
 /// On the account page: shows what the app needs, or takes its code.
 pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, form, .. } = change;
+    let Change {
+        app,
+        request,
+        present,
+        form,
+        ..
+    } = change;
     if !may_add(change) {
         return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
     }
@@ -259,30 +376,54 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
         None => None,
         Some(_) => match add_app(app, request, present, form)? {
             Added::Another => return read_again(change, Outcome::FactorAdded),
-            Added::First { handle, recovery_codes } => return Ok(first_added(change, handle, &recovery_codes)),
+            Added::First {
+                handle,
+                recovery_codes,
+            } => return Ok(first_added(change, handle, &recovery_codes)),
             Added::Problem(FactorProblem::Impossible) => {
                 return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
             }
             Added::Problem(problem) => Some(problem),
         },
     };
-    Ok(page_form(change, |page| app_page(app, request, present, page, (before, false), problem)))
+    Ok(page_form(change, |page| {
+        app_page(app, request, present, page, (before, false), problem)
+    }))
 }
 
 pub(super) fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
     let present = change.present.read_again(change.app)?;
-    draw(change.app, change.request, present.as_ref().unwrap_or(change.present), 200, Some(outcome))
+    draw(
+        change.app,
+        change.request,
+        present.as_ref().unwrap_or(change.present),
+        200,
+        Some(outcome),
+    )
 }
 
-/// The token of the form that makes recovery codes anew, for the factors that this session's user has.
+/// The token of the form that makes recovery codes anew, for the factors that this session's user
+/// has.
 pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> String {
-    consent::issue(app, Form::RecoveryCodes, &present.user.factors.to_string(), &present.handle.random)
+    consent::issue(
+        app,
+        Form::RecoveryCodes,
+        &present.user.factors.to_string(),
+        &present.handle.random,
+    )
 }
 
-/// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two posts at once one makes codes,
-/// and the other shows none: a second set would make the first worthless, and the person may have kept either.
+/// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two
+/// posts at once one makes codes, and the other shows none: a second set would make the first
+/// worthless, and the person may have kept either.
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, form, .. } = change;
+    let Change {
+        app,
+        request,
+        present,
+        form,
+        ..
+    } = change;
     let changed = || {
         let response = read_again(change, Outcome::Problem(AccountProblem::FactorsChanged))?;
         Ok(answers::noted(response, Reason::FactorImpossible))
@@ -292,7 +433,13 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         return refuse_without_passkey(change);
     }
     let drawn_with = present.user.factors.to_string();
-    if !consent::matches(app, Form::RecoveryCodes, &drawn_with, Some(&present.handle.random), form) {
+    if !consent::matches(
+        app,
+        Form::RecoveryCodes,
+        &drawn_with,
+        Some(&present.handle.random),
+        form,
+    ) {
         return changed();
     }
     if !may_change(change) {
@@ -300,23 +447,46 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     }
     let (codes, rows) = new_recovery_codes(app, &present.user.sub);
     let detail = json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()});
-    let event = AuditEvent { detail, ..event("factor_added", request, present) };
+    let event = AuditEvent {
+        detail,
+        ..event("factor_added", request, present)
+    };
     let strongest = present.user.strongest_acr;
-    let kept = Kept { session: &present.row, handle_hash: None };
+    let kept = Kept {
+        session: &present.row,
+        handle_hash: None,
+    };
     let added = has_any(present)
-        && authenticators::add(&app.store, &present.user, (&rows, strongest, None), Some(kept), None, &event)?;
-    if added { Ok(recovery_page(change, &codes)) } else { changed() }
+        && authenticators::add(
+            &app.store,
+            &present.user,
+            (&rows, strongest, None),
+            Some(kept),
+            None,
+            &event,
+        )?;
+    if added {
+        Ok(recovery_page(change, &codes))
+    } else {
+        changed()
+    }
 }
 
 /// Removes a factor, and ends everything else of this person.
 pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, .. } = change;
+    let Change {
+        app,
+        request,
+        present,
+        ..
+    } = change;
     let name = change.parameter("factor", parameters::HANDLE)?;
     if !may_change(change) {
         return change.sign_in_anew();
     }
     let all = authenticators::list(&app.store, &present.user.sub, false)?;
-    let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| factor_name(one) == name);
+    let (named, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| factor_name(one) == name);
     let [factor] = named.as_slice() else {
         app.store.confirm()?;
         return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
@@ -326,9 +496,19 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
         return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
     }
     let detail = json!({"by": "user", "factor": factor.kind.as_str()});
-    let event = AuditEvent { detail, ..event("factor_removed", request, present) };
+    let event = AuditEvent {
+        detail,
+        ..event("factor_removed", request, present)
+    };
     let which = (factor.kind, factor.id.as_slice());
-    if !authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)? {
+    if !authenticators::remove(
+        &app.store,
+        &present.user,
+        which,
+        left,
+        Some(&present.row),
+        &event,
+    )? {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }

@@ -1,5 +1,6 @@
-//! Accounts elsewhere that a person signs in with. Linking begins with a post from the account page, soon after a sign-in,
-//! goes upstream and comes back to a question that names the account there: only the answer links. Nothing here signs in.
+//! Accounts elsewhere that a person signs in with. Linking begins with a post from the account
+//! page, soon after a sign-in, goes upstream and comes back to a question that names the account
+//! there: only the answer links. Nothing here signs in.
 
 use serde_json::json;
 
@@ -27,17 +28,28 @@ use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlinked};
 
-/// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in was not new. A provider may
-/// date it back.
-pub(super) fn signed_in_anew(app: &App, query: &Parameters, present: &PresentSession) -> Option<Outcome<'static>> {
+/// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in
+/// was not new. A provider may date it back.
+pub(super) fn signed_in_anew(
+    app: &App,
+    query: &Parameters,
+    present: &PresentSession,
+) -> Option<Outcome<'static>> {
     let was_sent = query.all("signed_in").any(|value| value == "anew");
-    let outcome =
-        if may_begin(app, present) { Outcome::SignedInAnew } else { Outcome::Problem(AccountProblem::SignInTooOld) };
+    let outcome = if may_begin(app, present) {
+        Outcome::SignedInAnew
+    } else {
+        Outcome::Problem(AccountProblem::SignInTooOld)
+    };
     was_sent.then_some(outcome)
 }
 
 fn may_begin(app: &App, present: &PresentSession) -> bool {
-    account::may_begin(&present.row, present.user.password_hash.is_some(), app.now())
+    account::may_begin(
+        &present.row,
+        present.user.password_hash.is_some(),
+        app.now(),
+    )
 }
 
 /// A person's identities elsewhere, as far as one signs in with them.
@@ -47,22 +59,36 @@ pub(super) fn identities(
     present: &PresentSession,
 ) -> Result<Vec<LinkedIdentity>, Failure> {
     let mut own = linked_identities::of_user(&app.store, &present.user.sub)?;
-    own.retain(|identity| identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some());
+    own.retain(|identity| {
+        identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some()
+    });
     Ok(own)
 }
 
 fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> Place<'a> {
-    Place { client: None, tenant: present.user.tenant.as_ref(), catalogue: &snapshot.catalogue }
+    Place {
+        client: None,
+        tenant: present.user.tenant.as_ref(),
+        catalogue: &snapshot.catalogue,
+    }
 }
 
 /// Where this person may link an account, in the order shown.
 fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a IdentityProvider> {
     let choices = Choices::of(&place(snapshot, present), None);
-    choices.providers.iter().filter_map(|name| snapshot.catalogue.identity_providers.get(name)).collect()
+    choices
+        .providers
+        .iter()
+        .filter_map(|name| snapshot.catalogue.identity_providers.get(name))
+        .collect()
 }
 
 /// Whether this person may link an account at that provider.
-pub fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &IdentityProvider) -> bool {
+pub fn may_link(
+    snapshot: &Snapshot,
+    present: &PresentSession,
+    provider: &IdentityProvider,
+) -> bool {
     Choices::of(&place(snapshot, present), None).offers(&provider.name)
 }
 
@@ -72,7 +98,10 @@ pub(super) fn linkable<'a>(
     present: &PresentSession,
     own: &[LinkedIdentity],
 ) -> Vec<&'a IdentityProvider> {
-    let is_linked = |provider: &IdentityProvider| own.iter().any(|identity| identity.issuer == provider.authority());
+    let is_linked = |provider: &IdentityProvider| {
+        own.iter()
+            .any(|identity| identity.issuer == provider.authority())
+    };
     let mut providers = offered(snapshot, present);
     providers.retain(|provider| !is_linked(provider));
     providers
@@ -80,11 +109,19 @@ pub(super) fn linkable<'a>(
 
 /// Goes upstream; or to a sign-in first, where the last one is too long ago.
 pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, .. } = change;
+    let Change {
+        app,
+        request,
+        present,
+        ..
+    } = change;
     let name = change.parameter("provider", parameters::OTHER)?;
     let snapshot = app.registry.snapshot();
     let own = identities(app, &snapshot, present)?;
-    if !linkable(&snapshot, present, &own).iter().any(|provider| provider.name == name) {
+    if !linkable(&snapshot, present, &own)
+        .iter()
+        .any(|provider| provider.name == name)
+    {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
     if !may_begin(app, present) {
@@ -104,12 +141,19 @@ pub fn not_arrived(
     provider: &str,
     problem: &UpstreamProblem,
 ) -> Result<Response, Failure> {
-    app.note_upstream_failure("identity_link_failed", request, None, (provider, problem.reason()));
+    app.note_upstream_failure(
+        "identity_link_failed",
+        request,
+        None,
+        (provider, problem.reason()),
+    );
     let sentence = match problem {
-        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => AccountProblem::LinkCancelled,
-        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) | UpstreamProblem::NotBelieved(_) => {
-            AccountProblem::ProviderUnavailable
+        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
+            AccountProblem::LinkCancelled
         }
+        UpstreamProblem::Busy
+        | UpstreamProblem::Unavailable(_)
+        | UpstreamProblem::NotBelieved(_) => AccountProblem::ProviderUnavailable,
     };
     let mut response = draw(app, request, present, 200, Some(Outcome::Problem(sentence)))?;
     response.note.reason = Some(problem.reason());
@@ -117,7 +161,8 @@ pub fn not_arrived(
     Ok(response)
 }
 
-/// Somebody is back from upstream, verified, in the session that asked: shows who they are there and asks.
+/// Somebody is back from upstream, verified, in the session that asked: shows who they are there
+/// and asks.
 pub fn arrived(
     app: &App,
     request: &Request,
@@ -126,7 +171,12 @@ pub fn arrived(
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
     let show = |outcome| draw(app, request, present, 200, Some(outcome));
-    match linked_identities::find_user(&app.store, provider.authority(), &identity.facts.subject, None)? {
+    match linked_identities::find_user(
+        &app.store,
+        provider.authority(),
+        &identity.facts.subject,
+        None,
+    )? {
         Some(owner) if owner.found.user.sub == present.user.sub => {
             return show(Outcome::IdentityLinkedAlready(&provider.display_name));
         }
@@ -148,53 +198,109 @@ pub fn arrived(
     let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
     let token = consent::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
-    let (presentation, form) =
-        (Presentation { config: &app.config, request }, PageForm { action: &account, token: &token });
+    let (presentation, form) = (
+        Presentation {
+            config: &app.config,
+            request,
+        },
+        PageForm {
+            action: &account,
+            token: &token,
+        },
+    );
     let known_as = (identity.facts.subject.as_str(), identity.label.as_deref());
     let chrome = presentation.chrome("");
-    Ok(answers::form_page(200, pages::account::link_page(chrome, form, present.account(), provider, known_as, &sealed)))
+    Ok(answers::form_page(
+        200,
+        pages::account::link_page(chrome, form, present.account(), provider, known_as, &sealed),
+    ))
 }
 
-/// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
+/// The person said yes: links what the form holds under seal, if it is this session's and all still
+/// stands.
 pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let sealed = change.form.bounded("offer", parameters::HANDLE)?.unwrap_or_default();
-    if !consent::matches(app, Form::Link, sealed, Some(&present.handle.random), change.form) {
+    let sealed = change
+        .form
+        .bounded("offer", parameters::HANDLE)?
+        .unwrap_or_default();
+    if !consent::matches(
+        app,
+        Form::Link,
+        sealed,
+        Some(&present.handle.random),
+        change.form,
+    ) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
-    let Some(SealedRequest { received_at, purpose: SealedPurpose::Link(offer) }) = opened else {
+    let Some(SealedRequest {
+        received_at,
+        purpose: SealedPurpose::Link(offer),
+    }) = opened
+    else {
         return Err(visit::invalid());
     };
     if let Err(problem) = offer.judge(&present.row.sid, received_at, app.now()) {
         let (problem, reason) = match problem {
-            OfferProblem::OtherSession => (AccountProblem::SessionChanged, Reason::LinkOfAnotherSession),
+            OfferProblem::OtherSession => {
+                (AccountProblem::SessionChanged, Reason::LinkOfAnotherSession)
+            }
             OfferProblem::Expired => (AccountProblem::LinkExpired, Reason::LinkExpired),
         };
         return change.refuse(problem, reason);
     }
     let snapshot = app.registry.snapshot();
     let providers = offered(&snapshot, present);
-    let provider = providers.iter().find(|one| one.name == offer.provider && one.authority() == offer.issuer);
+    let provider = providers
+        .iter()
+        .find(|one| one.name == offer.provider && one.authority() == offer.issuer);
     let Some(provider) = provider else {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     };
     let (sub, issuer, upstream_subject) = (&present.user.sub, &offer.issuer, &offer.subject);
     let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
-    let event = AuditEvent { detail, ..change.event("identity_linked", &present.row.sid) };
-    let new = Link { issuer, upstream_subject, sub, provider: Some(&provider.name) };
+    let event = AuditEvent {
+        detail,
+        ..change.event("identity_linked", &present.row.sid)
+    };
+    let new = Link {
+        issuer,
+        upstream_subject,
+        sub,
+        provider: Some(&provider.name),
+    };
     match linked_identities::link(&app.store, &new, &event)? {
         Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
-        Linked::Taken(owner) if owner == *sub => change.answer(Outcome::IdentityLinkedAlready(&provider.display_name)),
-        Linked::Taken(_) => change.refuse(AccountProblem::LinkedElsewhere, Reason::IdentityLinkedElsewhere),
+        Linked::Taken(owner) if owner == *sub => {
+            change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
+        }
+        Linked::Taken(_) => change.refuse(
+            AccountProblem::LinkedElsewhere,
+            Reason::IdentityLinkedElsewhere,
+        ),
     }
 }
 
 /// What a form calls an identity.
 pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
     let provider = provider_name(&snapshot.catalogue, identity).to_owned();
-    let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity.clone();
-    visit::seal(app, SealedPurpose::Unlink { sub, issuer, upstream_subject, provider }).sealed
+    let LinkedIdentity {
+        sub,
+        issuer,
+        upstream_subject,
+        ..
+    } = identity.clone();
+    visit::seal(
+        app,
+        SealedPurpose::Unlink {
+            sub,
+            issuer,
+            upstream_subject,
+            provider,
+        },
+    )
+    .sealed
 }
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
@@ -203,22 +309,41 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let sealed = change.parameter("identity", parameters::HANDLE)?;
     let sub = &present.user.sub;
     let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
-    let is_theirs =
-        |purpose: &SealedPurpose| matches!(purpose, SealedPurpose::Unlink { sub: theirs, .. } if theirs == sub);
+    let is_theirs = |purpose: &SealedPurpose| matches!(purpose, SealedPurpose::Unlink { sub: theirs, .. } if theirs == sub);
     let purpose = opened.map(|request| request.purpose).filter(is_theirs);
-    let Some(SealedPurpose::Unlink { issuer, upstream_subject, provider, .. }) = &purpose else {
+    let Some(SealedPurpose::Unlink {
+        issuer,
+        upstream_subject,
+        provider,
+        ..
+    }) = &purpose
+    else {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let snapshot = app.registry.snapshot();
     // Of the providers by which this person could come in, offered here or not.
     let place = place(&snapshot, present);
-    let ways_in = snapshot.catalogue.identity_providers.values().filter(|provider| place.is_way_in(&provider.name));
+    let ways_in = snapshot
+        .catalogue
+        .identity_providers
+        .values()
+        .filter(|provider| place.is_way_in(&provider.name));
     let usable_issuers: Vec<&str> = ways_in.map(IdentityProvider::authority).collect();
-    let identity = Link { issuer, upstream_subject, sub, provider: None };
+    let identity = Link {
+        issuer,
+        upstream_subject,
+        sub,
+        provider: None,
+    };
     let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
-    let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };
+    let event = AuditEvent {
+        detail,
+        ..change.event("identity_unlinked", &present.row.sid)
+    };
     match linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)? {
-        Unlinked::Done if present.read_again(app)?.is_some() => change.answer(Outcome::IdentityUnlinked(provider)),
+        Unlinked::Done if present.read_again(app)?.is_some() => {
+            change.answer(Outcome::IdentityUnlinked(provider))
+        }
         // The session of this browser was one of those that ended with it.
         Unlinked::Done => {
             let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));

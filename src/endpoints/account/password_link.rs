@@ -1,5 +1,6 @@
-//! `/account/link`: where a link of the operator's leads. Opening it changes nothing, since mail scanners open links, too. It
-//! leaves the address at once, for one that is good in this browser alone and for ten minutes; the form there sets the password.
+//! `/account/link`: where a link of the operator's leads. Opening it changes nothing, since mail
+//! scanners open links, too. It leaves the address at once, for one that is good in this browser
+//! alone and for ten minutes; the form there sets the password.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -35,16 +36,25 @@ const PAGE: &str = "/account/link";
 
 /// Takes the link out of the address, shows the form, or takes it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let presentation = Presentation { config: &app.config, request };
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
         let entered = enter(app, presentation, known, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
-    let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return Ok(over(presentation)) };
+    let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else {
+        return Ok(over(presentation));
+    };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
-    let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else {
+    let SealedPurpose::SetPassword {
+        link,
+        browser: tied,
+    } = opened.request.purpose
+    else {
         return Ok(over(presentation));
     };
     if tied != name_of(&browser) {
@@ -53,11 +63,24 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let found = user(app, &link)?.filter(|_| !is_late);
     match (found, request.method) {
         (Some(found), method) => {
-            let open = OpenLink { app, request, browser, sealed: opened.sealed, link, found };
-            if method == Method::Post { open.take() } else { Ok(open.draw(None, None, None)) }
+            let open = OpenLink {
+                app,
+                request,
+                browser,
+                sealed: opened.sealed,
+                link,
+                found,
+            };
+            if method == Method::Post {
+                open.take()
+            } else {
+                Ok(open.draw(None, None, None))
+            }
         }
         (None, Method::Post) => used(app, presentation),
-        (None, Method::Get | Method::Head | Method::Options | Method::Other) => Ok(over(presentation)),
+        (None, Method::Get | Method::Head | Method::Options | Method::Other) => {
+            Ok(over(presentation))
+        }
     }
 }
 
@@ -83,7 +106,10 @@ struct OpenLink<'a> {
 
 impl OpenLink<'_> {
     fn presentation(&self) -> Presentation<'_> {
-        Presentation { config: &self.app.config, request: self.request }
+        Presentation {
+            config: &self.app.config,
+            request: self.request,
+        }
     }
 
     /// The form; with the app that it was drawn with before, where one is set up.
@@ -93,15 +119,27 @@ impl OpenLink<'_> {
         app_before: Option<&str>,
         app_problem: Option<FactorProblem>,
     ) -> Response {
-        let OpenLink { app, browser, sealed, link, .. } = self;
+        let OpenLink {
+            app,
+            browser,
+            sealed,
+            link,
+            ..
+        } = self;
         let presentation = self.presentation();
         let action = presentation.in_its_language(visit::page_address(app, PAGE, sealed));
         let token = consent::issue(app, Form::Password, sealed, browser);
-        let form = PageForm { action: &action, token: &token };
+        let form = PageForm {
+            action: &action,
+            token: &token,
+        };
         let username = self.found.user.username.as_deref().unwrap_or_default();
         let page = |new: Option<NewApp<'_>>| {
             let chrome = presentation.chrome("");
-            answers::form_page(200, pages::password_link::page(chrome, form, username, problem, new, app_problem))
+            answers::form_page(
+                200,
+                pages::password_link::page(chrome, form, username, problem, new, app_problem),
+            )
         };
         match link.enrols {
             true => factors::with_offer(app, &self.found.user, app_before, |new| page(Some(new))),
@@ -111,7 +149,14 @@ impl OpenLink<'_> {
 
     /// Sets the password that the form brings; with an app, where the link enrols.
     fn take(&self) -> Result<Response, Failure> {
-        let OpenLink { app, request, browser, sealed, link, found } = self;
+        let OpenLink {
+            app,
+            request,
+            browser,
+            sealed,
+            link,
+            found,
+        } = self;
         let user = &found.user;
         let form = consent::read_post(app, request)?;
         let before = form.single("app")?;
@@ -126,14 +171,22 @@ impl OpenLink<'_> {
         if again != Some(new) {
             return Ok(self.draw(Some(AccountProblem::NewPasswordsDiffer), before, None));
         }
-        let added = match link.enrols.then(|| factors::shown_right(app, user, &form)).transpose()? {
+        let added = match link
+            .enrols
+            .then(|| factors::shown_right(app, user, &form))
+            .transpose()?
+        {
             None => None,
             Some(Ok(added)) => Some(added),
             Some(Err(problem)) => return Ok(self.draw(None, before, Some(problem))),
         };
-        let (turn, new) = (app.take_hashing_turn(request, None, None)?, SecretText::new(new));
+        let (turn, new) = (
+            app.take_hashing_turn(request, None, None)?,
+            SecretText::new(new),
+        );
         let present = user.password_hash.as_ref();
-        if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong {
+        if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong
+        {
             return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent), before, None));
         }
         let hash = turn.hash(&new)?;
@@ -160,7 +213,10 @@ impl OpenLink<'_> {
             return used(app, self.presentation());
         }
         let chrome = self.presentation().chrome("");
-        Ok(answers::form_page(200, pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes)))
+        Ok(answers::form_page(
+            200,
+            pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes),
+        ))
     }
 
     /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
@@ -173,7 +229,8 @@ impl OpenLink<'_> {
             by_password: true,
         };
         let sealed = visit::seal(self.app, purpose).sealed;
-        self.presentation().in_its_language(visit::page_address(self.app, "/login", &sealed))
+        self.presentation()
+            .in_its_language(visit::page_address(self.app, "/login", &sealed))
     }
 }
 
@@ -184,23 +241,50 @@ fn enter(
     known: Option<SecretBytes>,
     text: &str,
 ) -> Result<Option<Response>, Failure> {
-    let Some(link) = app.vault.password_links.open_text::<PasswordLink>(PREFIX, text) else { return Ok(None) };
+    let Some(link) = app
+        .vault
+        .password_links
+        .open_text::<PasswordLink>(PREFIX, text)
+    else {
+        return Ok(None);
+    };
     if user(app, &link)?.is_none() {
         return Ok(None);
     }
     let is_known = known.is_some();
     let browser = known.unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-    let opened = visit::seal(app, SealedPurpose::SetPassword { link, browser: name_of(&browser) });
-    let response = answers::see_other(presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed)));
-    Ok(Some(if is_known { response } else { cookies::set_pre_session(&app.config, response, &browser) }))
+    let opened = visit::seal(
+        app,
+        SealedPurpose::SetPassword {
+            link,
+            browser: name_of(&browser),
+        },
+    );
+    let response = answers::see_other(presentation.in_its_language(visit::page_address(
+        app,
+        PAGE,
+        &opened.sealed,
+    )));
+    Ok(Some(if is_known {
+        response
+    } else {
+        cookies::set_pre_session(&app.config, response, &browser)
+    }))
 }
 
 /// The user of the link, while it is good.
 fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
     let found = users::find_for_client(&app.store, &link.subject, None)?;
-    Ok(found.filter(|CurrentUser { user, installation_epoch, .. }| {
-        user.factors == link.factors && link.stands((&user.clone().into_core(), *installation_epoch), app.now())
-    }))
+    Ok(found.filter(
+        |CurrentUser {
+             user,
+             installation_epoch,
+             ..
+         }| {
+            user.factors == link.factors
+                && link.stands((&user.clone().into_core(), *installation_epoch), app.now())
+        },
+    ))
 }
 
 fn name_of(browser: &SecretBytes) -> String {

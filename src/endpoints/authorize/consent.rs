@@ -1,4 +1,5 @@
-//! What a client, or a device of a client, asks for, and what the user makes of it: `/consent`, and the question of `/device`.
+//! What a client, or a device of a client, asks for, and what the user makes of it: `/consent`, and
+//! the question of `/device`.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,11 @@ use crate::store::consents::{self, GivenConsent};
 /// `/consent`: shows the page, or takes its form.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let visit = Visit::resume(app, visit::open(app, request)?)?;
-    if matches!(visit.request.ending, Ending::Client(_)) { answer(app, request, &visit) } else { Err(visit::invalid()) }
+    if matches!(visit.request.ending, Ending::Client(_)) {
+        answer(app, request, &visit)
+    } else {
+        Err(visit::invalid())
+    }
 }
 
 /// Shows the page of this visit, or takes its form.
@@ -42,21 +47,38 @@ pub fn answer(app: &App, request: &Request, visit: &Visit) -> Result<Response, F
         return show(app, request, visit, present.as_ref(), false);
     };
     let form = read_post(app, request)?;
-    if !matches(app, Form::Consent, &visit.sealed, Some(&present.handle.random), &form) {
+    if !matches(
+        app,
+        Form::Consent,
+        &visit.sealed,
+        Some(&present.handle.random),
+        &form,
+    ) {
         return show(app, request, visit, Some(present), true);
     }
     match form.single("decision")? {
         Some("allow") => allow(app, request, visit, present, &form),
-        Some("deny") if visit.is_of_device() => match visit.next(app, request, Some(present), Step::Arrival)? {
-            Next::Consent { .. } => {
-                device::decide(app, request, visit, present, DeviceDecision::Denied, &ScopeSet::default())
+        Some("deny") if visit.is_of_device() => {
+            match visit.next(app, request, Some(present), Step::Arrival)? {
+                Next::Consent { .. } => device::decide(
+                    app,
+                    request,
+                    visit,
+                    present,
+                    DeviceDecision::Denied,
+                    &ScopeSet::default(),
+                ),
+                Next::Login
+                | Next::Upstream(_)
+                | Next::SelectAccount
+                | Next::Stronger(_)
+                | Next::Answer(_) => Ok(back(app, request, visit)),
             }
-            Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Answer(_) => {
-                Ok(back(app, request, visit))
-            }
-        },
+        }
         Some("deny") => Err(visit.denied()),
-        Some("another") => LoginPage::of(app, request, visit).for_someone_else().begin(""),
+        Some("another") => LoginPage::of(app, request, visit)
+            .for_someone_else()
+            .begin(""),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -69,15 +91,28 @@ fn show(
     present: Option<&PresentSession>,
     drawn_again: bool,
 ) -> Result<Response, Failure> {
-    let next = visit.next(app, request, present, Step::Arrival).map_err(|failure| visit.silent(failure))?;
+    let next = visit
+        .next(app, request, present, Step::Arrival)
+        .map_err(|failure| visit.silent(failure))?;
     match (next, present) {
-        (Next::Consent { may_remember }, Some(present)) => {
-            Ok(draw(app, request, visit, present, may_remember, drawn_again))
-        }
-        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. }, _) => {
-            Ok(back(app, request, visit))
-        }
-        // Without a page of its own there is nothing here that a fresh sign-in could be seen to stand behind.
+        (Next::Consent { may_remember }, Some(present)) => Ok(draw(
+            app,
+            request,
+            visit,
+            present,
+            may_remember,
+            drawn_again,
+        )),
+        (
+            Next::Login
+            | Next::Upstream(_)
+            | Next::SelectAccount
+            | Next::Stronger(_)
+            | Next::Consent { .. },
+            _,
+        ) => Ok(back(app, request, visit)),
+        // Without a page of its own there is nothing here that a fresh sign-in could be seen to
+        // stand behind.
         (Next::Answer(_), _) if visit.wants_fresh_sign_in() => Ok(back(app, request, visit)),
         (Next::Answer(_), _) if request.method == Method::Head => Ok(answers::nothing_to_show()),
         (Next::Answer(response), _) => Ok(response),
@@ -100,11 +135,17 @@ fn allow(
 ) -> Result<Response, Failure> {
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
-    let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(|refusal| {
-        // Nothing ticked is an answer for the client; a tick that the page does not have is none.
-        let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;
-        if is_answer { visit.refuse(refusal) } else { Failure::bad_request(refusal.reason) }
-    })?;
+    let granted =
+        narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(|refusal| {
+            // Nothing ticked is an answer for the client; a tick that the page does not have is
+            // none.
+            let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;
+            if is_answer {
+                visit.refuse(refusal)
+            } else {
+                Failure::bad_request(refusal.reason)
+            }
+        })?;
     if let Some(client) = &visit.client
         && wants_it_remembered
         && may_remember(&visit.request, Some(&client.client))
@@ -113,9 +154,11 @@ fn allow(
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {
         Next::Answer(response) => Ok(response),
-        Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. } => {
-            Ok(back(app, request, visit))
-        }
+        Next::Login
+        | Next::Upstream(_)
+        | Next::SelectAccount
+        | Next::Stronger(_)
+        | Next::Consent { .. } => Ok(back(app, request, visit)),
     }
 }
 
@@ -128,13 +171,27 @@ fn remember(
     present: &PresentSession,
     granted: &ScopeSet,
 ) -> Result<(), Failure> {
-    let (sub, client_id, lifetime) = (&present.user.sub, &client.client.client_id, client.client.consent_lifetime);
-    let before = visit.find_consent(app, present)?.filter(|row| !row.has_lapsed(app.now())).map(|row| row.consent);
+    let (sub, client_id, lifetime) = (
+        &present.user.sub,
+        &client.client.client_id,
+        client.client.consent_lifetime,
+    );
+    let before = visit
+        .find_consent(app, present)?
+        .filter(|row| !row.has_lapsed(app.now()))
+        .map(|row| row.consent);
     let before = before.filter(|consent| consent.stands(lifetime, app.now()));
-    let (scopes, claims) = before.map(|consent| (consent.scope, consent.claims)).unwrap_or_default();
-    let kept = scopes.iter().filter(|name| !visit.request.scope.contains(name));
+    let (scopes, claims) = before
+        .map(|consent| (consent.scope, consent.claims))
+        .unwrap_or_default();
+    let kept = scopes
+        .iter()
+        .filter(|name| !visit.request.scope.contains(name));
     let scopes: ScopeSet = kept.chain(granted.iter()).collect();
-    let claims: BTreeSet<String> = claims.into_iter().chain(visit.request.claims.names()).collect();
+    let claims: BTreeSet<String> = claims
+        .into_iter()
+        .chain(visit.request.claims.names())
+        .collect();
     let given = GivenConsent {
         sub,
         client_id,
@@ -164,14 +221,40 @@ pub fn draw(
     drawn_again: bool,
 ) -> Response {
     let form_token = issue(app, Form::Consent, &visit.sealed, &present.handle.random);
-    let presentation = Presentation { config: &app.config, request };
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
     // The account page needs no consent.
-    let Some(client) = visit.registration() else { return back(app, request, visit) };
-    let page = if visit.is_of_device() { "/device" } else { "/consent" };
-    let action = presentation.in_language_of(visit::page_address(app, page, &visit.sealed), visit.ui_locales());
-    let (asked, form) = ((&visit.request, &visit.snapshot.catalogue), PageForm { action: &action, token: &form_token });
+    let Some(client) = visit.registration() else {
+        return back(app, request, visit);
+    };
+    let page = if visit.is_of_device() {
+        "/device"
+    } else {
+        "/consent"
+    };
+    let action = presentation.in_language_of(
+        visit::page_address(app, page, &visit.sealed),
+        visit.ui_locales(),
+    );
+    let (asked, form) = (
+        (&visit.request, &visit.snapshot.catalogue),
+        PageForm {
+            action: &action,
+            token: &form_token,
+        },
+    );
     let chrome = presentation.chrome(visit.ui_locales());
-    let page = pages::consent::page(chrome, form, asked, client, present.account(), may_remember, drawn_again);
+    let page = pages::consent::page(
+        chrome,
+        form,
+        asked,
+        client,
+        present.account(),
+        may_remember,
+        drawn_again,
+    );
     visit.noted(answers::form_page(200, page))
 }
 
@@ -196,11 +279,15 @@ named! {
     }
 }
 
-/// The token of a form about `subject_matter` (a sealed request, or nothing) drawn for `browser` (the pre-session value,
-/// or the session's handle).
+/// The token of a form about `subject_matter` (a sealed request, or nothing) drawn for `browser`
+/// (the pre-session value, or the session's handle).
 pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes) -> String {
     let matter = Sha256::digest(subject_matter);
-    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[form.as_str().as_bytes(), &matter, browser.expose()]))
+    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[
+        form.as_str().as_bytes(),
+        &matter,
+        browser.expose(),
+    ]))
 }
 
 /// Whether the posted `form_token` is that of this form in this browser.
@@ -211,13 +298,20 @@ pub fn matches(
     browser: Option<&SecretBytes>,
     posted: &Parameters,
 ) -> bool {
-    let (Some(browser), Ok(Some(posted))) = (browser, posted.single("form_token")) else { return false };
+    let (Some(browser), Ok(Some(posted))) = (browser, posted.single("form_token")) else {
+        return false;
+    };
     let matter = Sha256::digest(subject_matter);
     let decoded = URL_SAFE_NO_PAD.decode(posted);
-    decoded.is_ok_and(|tag| app.vault.form_tokens.verify(&[form.as_str().as_bytes(), &matter, browser.expose()], &tag))
+    decoded.is_ok_and(|tag| {
+        app.vault
+            .form_tokens
+            .verify(&[form.as_str().as_bytes(), &matter, browser.expose()], &tag)
+    })
 }
 
-/// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its fields in the body.
+/// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its
+/// fields in the body.
 pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
     let sender = check_sender(
         app.config.base_url.origin(),

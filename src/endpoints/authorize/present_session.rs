@@ -34,7 +34,9 @@ pub struct PresentSession {
 impl PresentSession {
     /// The session of this browser; `None` when there is none that lives.
     pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
-        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(None) };
+        let Some(handle) = SessionHandle::of(&app.config, request) else {
+            return Ok(None);
+        };
         PresentSession::read(app, handle, cookies::browser_state(&app.config, request))
     }
 
@@ -47,7 +49,9 @@ impl PresentSession {
         handle: SessionHandle,
         browser_state: Option<SecretText>,
     ) -> Result<Option<PresentSession>, Failure> {
-        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
+        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else {
+            return Ok(None);
+        };
         let stands = found.stands(app.now());
         let FoundSession { session, user, .. } = found;
         let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
@@ -58,7 +62,12 @@ impl PresentSession {
         {
             log::info!("that a session is in use was not noted: {error}");
         }
-        Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
+        Ok(user.filter(|_| stands).map(|user| PresentSession {
+            handle,
+            row: session,
+            user,
+            browser_state,
+        }))
     }
 
     /// Whether it outlives the browser.
@@ -69,7 +78,8 @@ impl PresentSession {
 
     /// Seconds that are left of a session whose device is remembered.
     pub fn max_age(&self, app: &App) -> Option<u64> {
-        self.is_remembered(app).then(|| self.row.expires_at.since(app.now()).as_secs())
+        self.is_remembered(app)
+            .then(|| self.row.expires_at.since(app.now()).as_secs())
     }
 
     /// The answer that brings its browser the handle of this session.
@@ -77,7 +87,8 @@ impl PresentSession {
         cookies::set_session(&app.config, response, &self.handle, self.max_age(app))
     }
 
-    /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
+    /// What tokens tell of the sign-in: with `sid` where they live with the session, with the
+    /// provider where one was wanted.
     pub fn sign_in(&self, sid: Option<&Sid>, request: &AuthorizeRequest) -> SignIn {
         let named = request.acr_values.identity_provider.is_some();
         SignIn {
@@ -92,19 +103,32 @@ impl PresentSession {
     }
 
     pub fn account(&self) -> Account<'_> {
-        Account { name: self.display_name(), username: self.user.username.as_deref().unwrap_or_default() }
+        Account {
+            name: self.display_name(),
+            username: self.user.username.as_deref().unwrap_or_default(),
+        }
     }
 
-    /// What the person is called: the `name` claim, else the user name; without one, what they are called elsewhere.
+    /// What the person is called: the `name` claim, else the user name; without one, what they are
+    /// called elsewhere.
     pub fn display_name(&self) -> &str {
-        let claim =
-            |name| self.user.claims.get(name).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+        let claim = |name| {
+            self.user
+                .claims
+                .get(name)
+                .and_then(serde_json::Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
         let given = claim("name").or(self.user.username.as_deref());
-        given.or_else(|| claim("preferred_username")).or_else(|| claim("email")).unwrap_or(self.user.sub.as_str())
+        given
+            .or_else(|| claim("preferred_username"))
+            .or_else(|| claim("email"))
+            .unwrap_or(self.user.sub.as_str())
     }
 }
 
-/// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for any other text.
+/// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for
+/// any other text.
 pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<String, Value>> {
     let jws = UnverifiedJws::parse(hint.expose())?;
     let is_ours = jws.typ.as_deref() == Some(ID_TOKEN_TYP) && snapshot.keys.verifies(&jws);
@@ -112,5 +136,6 @@ pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<S
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     // An access token may share the typ of an id_token: what has a `client_id` is one.
     let is_id_token = !claims.contains_key("client_id");
-    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer())).then_some(claims)
+    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer()))
+        .then_some(claims)
 }

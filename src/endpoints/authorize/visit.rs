@@ -1,6 +1,6 @@
-//! A user on the way through our pages: for a client's authorization request, for a device, or to the account page. The request
-//! travels sealed in the address of each page. Each step opens, validates and judges it anew. The session and the consent are
-//! not in it.
+//! A user on the way through our pages: for a client's authorization request, for a device, or to
+//! the account page. The request travels sealed in the address of each page. Each step opens,
+//! validates and judges it anew. The session and the consent are not in it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,9 @@ use crate::endpoints::authorize::present_session::{self, PresentSession};
 use crate::endpoints::login::LoginPage;
 use crate::endpoints::{answers, device};
 use crate::http::{Request, Response};
-use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
+use crate::protocol::authorize::authorize_request::{
+    self, AuthorizeError, AuthorizeRequest, Ending, Refusal,
+};
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, Stronger, decide};
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
@@ -65,16 +67,26 @@ impl Visit {
         if visit.sealed.len() > parameters::SEALED_REQUEST {
             return Err(visit.too_long());
         }
-        if let (Some(name), Some(client_id)) = (&visit.request.acr_values.dropped_identity_provider, visit.client_id())
-        {
+        if let (Some(name), Some(client_id)) = (
+            &visit.request.acr_values.dropped_identity_provider,
+            visit.client_id(),
+        ) {
             let name = name.escape_default();
-            log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
-            app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
+            log::info!(
+                "client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored"
+            );
+            app.dropped_identity_providers
+                .fetch_add(1, Ordering::Relaxed);
         }
-        if let (Some((_, audience)), Some(client_id)) =
-            (parameters.iter().find(|(name, _)| *name == "audience"), visit.client_id())
-        {
-            let audience: String = audience.chars().take(200).flat_map(char::escape_default).collect();
+        if let (Some((_, audience)), Some(client_id)) = (
+            parameters.iter().find(|(name, _)| *name == "audience"),
+            visit.client_id(),
+        ) {
+            let audience: String = audience
+                .chars()
+                .take(200)
+                .flat_map(char::escape_default)
+                .collect();
             log::info!(
                 "client {client_id} sent audience \"{audience}\" at authorize: ignored; resource names an API (RFC 8707)"
             );
@@ -82,7 +94,8 @@ impl Visit {
         Ok(visit)
     }
 
-    /// Takes in the code of a device. `None` when none waits under it that may still have what it asked for.
+    /// Takes in the code of a device. `None` when none waits under it that may still have what it
+    /// asked for.
     pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
         let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
         Visit::of_device(app, user_code, request.received_at, sealed)
@@ -90,21 +103,50 @@ impl Visit {
 
     /// Goes on with a request of which the seal was opened, validated as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
-        let Opened { request: SealedRequest { received_at, purpose }, sealed } = opened;
+        let Opened {
+            request:
+                SealedRequest {
+                    received_at,
+                    purpose,
+                },
+            sealed,
+        } = opened;
         match purpose {
-            SealedPurpose::Authorize(parameters) => Visit::of_client(app, &parameters, received_at, sealed),
-            SealedPurpose::Device(user_code) => Visit::of_device(app, user_code, received_at, sealed)?
-                .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided)),
-            SealedPurpose::Account { tenant, ui_locales, anew, by_password } => {
+            SealedPurpose::Authorize(parameters) => {
+                Visit::of_client(app, &parameters, received_at, sealed)
+            }
+            SealedPurpose::Device(user_code) => {
+                Visit::of_device(app, user_code, received_at, sealed)?
+                    .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
+            }
+            SealedPurpose::Account {
+                tenant,
+                ui_locales,
+                anew,
+                by_password,
+            } => {
                 let snapshot = app.registry.snapshot();
-                let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
+                let tenant =
+                    named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
                 let tenant = tenant?;
                 let identity_provider = by_password.then(|| String::from(LOCAL));
-                let acr_values = AcrValues { identity_provider, tenant, ..AcrValues::default() };
+                let acr_values = AcrValues {
+                    identity_provider,
+                    tenant,
+                    ..AcrValues::default()
+                };
                 let ending = Ending::Account { anew };
                 let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
-                let request = AuthorizeRequest { ui_locales, ..request };
-                Ok(Visit { sealed, request, client: None, snapshot })
+                let request = AuthorizeRequest {
+                    ui_locales,
+                    ..request
+                };
+                Ok(Visit {
+                    sealed,
+                    request,
+                    client: None,
+                    snapshot,
+                })
             }
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
@@ -114,12 +156,34 @@ impl Visit {
         }
     }
 
-    fn of_client(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
-        let unknown = || AuthorizeError::Page { client_id: None, reason: Reason::UnknownClient, detail: None };
-        let client = app.registry.client(&authorize_request::client_id(parameters)?)?.ok_or_else(unknown)?;
+    fn of_client(
+        app: &App,
+        parameters: &Parameters,
+        received_at: Instant,
+        sealed: String,
+    ) -> Result<Visit, Failure> {
+        let unknown = || AuthorizeError::Page {
+            client_id: None,
+            reason: Reason::UnknownClient,
+            detail: None,
+        };
+        let client = app
+            .registry
+            .client(&authorize_request::client_id(parameters)?)?
+            .ok_or_else(unknown)?;
         let snapshot = app.registry.snapshot();
-        let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
-        Ok(Visit { sealed, request, client: Some(client), snapshot })
+        let request = authorize_request::validate(
+            parameters,
+            &client.client,
+            &snapshot.catalogue,
+            received_at,
+        )?;
+        Ok(Visit {
+            sealed,
+            request,
+            client: Some(client),
+            snapshot,
+        })
     }
 
     fn of_device(
@@ -129,19 +193,34 @@ impl Visit {
         sealed: String,
     ) -> Result<Option<Visit>, Failure> {
         let hashes = device::hashes(app, &user_code);
-        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else { return Ok(None) };
-        let Some(client) = app.registry.client(&device.client_id)? else { return Ok(None) };
+        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else {
+            return Ok(None);
+        };
+        let Some(client) = app.registry.client(&device.client_id)? else {
+            return Ok(None);
+        };
         let snapshot = app.registry.snapshot();
         let (registered, catalogue) = (&client.client, &snapshot.catalogue);
         let is_served = registered.enabled
             && registered.allows_grant(&GrantType::DeviceCode)
             && is_still_allowed(&device.scope, registered, catalogue);
         let acr_values = AcrValues::parse(device.acr_values.as_deref(), registered, catalogue);
-        let Some(acr_values) = acr_values.ok().filter(|_| is_served) else { return Ok(None) };
+        let Some(acr_values) = acr_values.ok().filter(|_| is_served) else {
+            return Ok(None);
+        };
         let ending = Ending::Device(user_code);
-        let request = AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
-        let request = AuthorizeRequest { scope: device.scope, ..request };
-        Ok(Some(Visit { sealed, request, client: Some(client), snapshot }))
+        let request =
+            AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
+        let request = AuthorizeRequest {
+            scope: device.scope,
+            ..request
+        };
+        Ok(Some(Visit {
+            sealed,
+            request,
+            client: Some(client),
+            snapshot,
+        }))
     }
 
     /// Decides what comes next, with what is stored now, and does it where no question is needed.
@@ -161,8 +240,9 @@ impl Visit {
             Interaction::Login { .. } => None,
             Interaction::SelectAccount => return Ok(Next::SelectAccount),
             Interaction::NotOpen => {
-                return Ok(present
-                    .map_or(Next::Login, |present| Next::Answer(LoginPage::of(app, http, self).not_open(present))));
+                return Ok(present.map_or(Next::Login, |present| {
+                    Next::Answer(LoginPage::of(app, http, self).not_open(present))
+                }));
             }
             Interaction::Stronger(stronger) => return Ok(Next::Stronger(stronger)),
             Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
@@ -173,11 +253,17 @@ impl Visit {
         let answer = match (&self.request.ending, &self.client) {
             (Ending::Client(path), Some(client)) => {
                 let agreed = matches!(step, Step::AfterConsent { .. });
-                let lapsed = consent.as_ref().is_some_and(|row| row.has_lapsed(app.now()));
+                let lapsed = consent
+                    .as_ref()
+                    .is_some_and(|row| row.has_lapsed(app.now()));
                 let mut consent_epoch = consent.map_or(0, |row| row.epoch);
                 // A new consent, remembered or not, first ends what stood on one that has lapsed.
                 if agreed && lapsed && client.client.require_consent == Some(true) {
-                    let ended = consents::end_lapsed(&app.store, &present.user.sub, &client.client.client_id)?;
+                    let ended = consents::end_lapsed(
+                        &app.store,
+                        &present.user.sub,
+                        &client.client.client_id,
+                    )?;
                     consent_epoch = match ended {
                         Some(epoch) => epoch,
                         // Somebody was quicker, most likely they themselves.
@@ -185,9 +271,19 @@ impl Visit {
                     };
                 }
                 let epochs = present.row.epochs.at_client(client.epoch, consent_epoch);
-                Granted { visit: self, client, path, present, scope: &scope, epochs }.respond(app, http)?
+                Granted {
+                    visit: self,
+                    client,
+                    path,
+                    present,
+                    scope: &scope,
+                    epochs,
+                }
+                .respond(app, http)?
             }
-            (Ending::Device(_), Some(_)) => device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?,
+            (Ending::Device(_), Some(_)) => {
+                device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?
+            }
             (Ending::Account { anew }, _) => {
                 // How the account page is told that they were sent to sign in anew, and did.
                 let query = if *anew { "?signed_in=anew" } else { "" };
@@ -199,7 +295,8 @@ impl Visit {
         Ok(Next::Answer(answer))
     }
 
-    /// What the request needs from this session; `consent` is what its user allowed the client before.
+    /// What the request needs from this session; `consent` is what its user allowed the client
+    /// before.
     pub fn judge(
         &self,
         app: &App,
@@ -218,14 +315,18 @@ impl Visit {
             catalogue: &self.snapshot.catalogue,
             session: present.map(|present| &present.row),
             role: user.and_then(|user| user.claims.get("role")),
-            minimum_acr: self.registration().map_or(minimum_acr, |client| client.minimum_acr),
+            minimum_acr: self
+                .registration()
+                .map_or(minimum_acr, |client| client.minimum_acr),
             strongest_acr,
             may_enrol: match passkey::host(app.issuer()) {
                 _ if !has_way => Strength::SignedIn,
                 Some(_) => Strength::PhishingResistant,
                 None => Strength::TwoFactors,
             },
-            consent: consent.filter(|row| !row.has_lapsed(app.now())).map(|row| &row.consent),
+            consent: consent
+                .filter(|row| !row.has_lapsed(app.now()))
+                .map(|row| &row.consent),
             hinted_subject: self.hinted_subject(app)?.as_ref(),
             step: step.clone(),
             now: app.now(),
@@ -233,18 +334,34 @@ impl Visit {
     }
 
     pub fn choices(&self) -> Choices {
-        let AcrValues { identity_provider, tenant, .. } = &self.request.acr_values;
+        let AcrValues {
+            identity_provider,
+            tenant,
+            ..
+        } = &self.request.acr_values;
         let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
-        Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
+        Choices::of(
+            &Place {
+                client,
+                tenant: tenant.as_ref(),
+                catalogue,
+            },
+            identity_provider.as_deref(),
+        )
     }
 
     /// Where the user signs in for this request; refused where there is no way to.
     pub fn to_sign_in(&self) -> Result<Next, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
-            return Err(self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)));
+            return Err(self.refuse(Refusal::new(
+                AuthorizeErrorCode::AccessDenied,
+                Reason::NoWayToSignIn,
+            )));
         }
-        Ok(choices.only().map_or(Next::Login, |provider| Next::Upstream(provider.to_owned())))
+        Ok(choices
+            .only()
+            .map_or(Next::Login, |provider| Next::Upstream(provider.to_owned())))
     }
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
@@ -271,8 +388,8 @@ impl Visit {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
-    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
-    /// there is told in that language.
+    /// The address of one of our pages for this request. The language stands in it, so that
+    /// whatever becomes of the request there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
         answers::speaking(page_address(app, page, &self.sealed), self.ui_locales())
     }
@@ -283,43 +400,66 @@ impl Visit {
         response
     }
 
-    /// A refusal, on its way to the client; or a page, where none waits for an answer through this browser.
+    /// A refusal, on its way to the client; or a page, where none waits for an answer through this
+    /// browser.
     pub fn refuse(&self, refusal: Refusal) -> Failure {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
     /// It is too long to go where it must.
     pub fn too_long(&self) -> Failure {
-        self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong))
+        self.refuse(Refusal::new(
+            AuthorizeErrorCode::InvalidRequest,
+            Reason::RequestTooLong,
+        ))
     }
 
     pub fn denied(&self) -> Failure {
-        self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+        self.refuse(Refusal::new(
+            AuthorizeErrorCode::AccessDenied,
+            Reason::AccessDenied,
+        ))
     }
 
-    /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so the client is
-    /// told that the database is away.
+    /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
+    /// the client is told that the database is away.
     pub fn silent(&self, failure: Failure) -> Failure {
-        let is_outage =
-            matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
+        let is_outage = matches!(&failure, Failure::Unavailable(error) if error.is_passing())
+            || matches!(failure, Failure::Busy);
         if !self.request.prompt.none || !is_outage {
             return failure;
         }
-        self.refuse(Refusal::new(AuthorizeErrorCode::TemporarilyUnavailable, Reason::Unavailable))
+        self.refuse(Refusal::new(
+            AuthorizeErrorCode::TemporarilyUnavailable,
+            Reason::Unavailable,
+        ))
     }
 
     /// What the user allowed this client before, lapsed or not.
-    pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<ConsentRow>, Failure> {
-        let Some(client_id) = self.client_id() else { return Ok(None) };
+    pub fn find_consent(
+        &self,
+        app: &App,
+        present: &PresentSession,
+    ) -> Result<Option<ConsentRow>, Failure> {
+        let Some(client_id) = self.client_id() else {
+            return Ok(None);
+        };
         Ok(consents::find(&app.store, &present.user.sub, client_id)?)
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
     fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
-        let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
+        let Some(hint) = &self.request.unverified_id_token_hint else {
+            return Ok(None);
+        };
         let claims = present_session::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
-        let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
+        let refusal = || {
+            Refusal::new(
+                AuthorizeErrorCode::InvalidRequest,
+                Reason::InvalidIdTokenHint,
+            )
+        };
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
     }
 }
@@ -333,23 +473,44 @@ pub struct Opened {
 
 /// Seals a request that came in now for the addresses of its pages.
 pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
-    let request = SealedRequest { received_at: app.now(), purpose };
-    Opened { sealed: app.vault.authorize_requests.seal_text("", &request), request }
+    let request = SealedRequest {
+        received_at: app.now(),
+        purpose,
+    };
+    Opened {
+        sealed: app.vault.authorize_requests.seal_text("", &request),
+        request,
+    }
 }
 
-/// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
+/// Opens the request in the address of one of our pages; refuses what is not ours and what has
+/// expired.
 pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
     let query = Parameters::parse(request.query.as_bytes())?;
-    open_text(app, query.bounded("r", parameters::HANDLE)?.unwrap_or_default())
+    open_text(
+        app,
+        query.bounded("r", parameters::HANDLE)?.unwrap_or_default(),
+    )
 }
 
 /// Opens a request that came another way than in an address.
 pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
-    let opened: SealedRequest = app.vault.authorize_requests.open_text("", sealed).ok_or_else(invalid)?;
-    if app.now() >= opened.received_at.plus(app.config.authorization_request_lifetime) {
+    let opened: SealedRequest = app
+        .vault
+        .authorize_requests
+        .open_text("", sealed)
+        .ok_or_else(invalid)?;
+    if app.now()
+        >= opened
+            .received_at
+            .plus(app.config.authorization_request_lifetime)
+    {
         return Err(Failure::bad_request(Reason::PageExpired));
     }
-    Ok(Opened { request: opened, sealed: sealed.to_owned() })
+    Ok(Opened {
+        request: opened,
+        sealed: sealed.to_owned(),
+    })
 }
 
 /// The address of one of our pages with a request in it.

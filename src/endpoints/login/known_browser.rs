@@ -1,6 +1,7 @@
-//! Whom a browser signed in before: a keyed hash of the account, and the day, sealed beside the pre-session value. Where many
-//! wait to have a password looked at, such a browser has a place of its own for that account. A stolen cookie is worth this
-//! place and nothing else, and says neither whose it is nor since when.
+//! Whom a browser signed in before: a keyed hash of the account, and the day, sealed beside the
+//! pre-session value. Where many wait to have a password looked at, such a browser has a place of
+//! its own for that account. A stolen cookie is worth this place and nothing else, and says neither
+//! whose it is nor since when.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,16 +24,25 @@ struct Known {
 /// Has the browser remember that this user signed in today, and nobody else.
 pub fn remember(app: &App, response: Response, user: &Subject) -> Response {
     let account = app.vault.throttle_buckets.tag(&message(user.as_str()));
-    let seal = app.vault.known_browsers.seal_text("", &Known { account, signed_in_on: app.now().day() });
+    let seal = app.vault.known_browsers.seal_text(
+        "",
+        &Known {
+            account,
+            signed_in_on: app.now().day(),
+        },
+    );
     cookies::set_sealed_pre_session(&app.config, response, &seal, GOOD_FOR_SECONDS)
 }
 
-/// The account, if it is this user's whom the browser signed in within the last days. Costs as much where there is no such
-/// user.
+/// The account, if it is this user's whom the browser signed in within the last days. Costs as much
+/// where there is no such user.
 pub fn account(app: &App, request: &Request, user: Option<&Subject>) -> Option<Account> {
     let seal = cookies::seal_beside_pre_session(&app.config, request)?;
     let known: Known = app.vault.known_browsers.open_text("", seal)?;
-    let is_theirs = app.vault.throttle_buckets.verify(&message(user.map_or("", Subject::as_str)), &known.account);
+    let is_theirs = app
+        .vault
+        .throttle_buckets
+        .verify(&message(user.map_or("", Subject::as_str)), &known.account);
     (is_theirs && known.is_good_on(app.now().day())).then_some(known.account)
 }
 
@@ -52,9 +62,16 @@ mod tests {
 
     #[test]
     fn a_browser_is_known_for_thirty_days() {
-        let known = Known { account: [1; 32], signed_in_on: Day(100) };
+        let known = Known {
+            account: [1; 32],
+            signed_in_on: Day(100),
+        };
         // By another machine's clock it may have been tomorrow.
-        assert!([99, 100, 130].iter().all(|today| known.is_good_on(Day(*today))));
+        assert!(
+            [99, 100, 130]
+                .iter()
+                .all(|today| known.is_good_on(Day(*today)))
+        );
         assert!(!known.is_good_on(Day(131)));
     }
 }

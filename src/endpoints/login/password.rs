@@ -1,5 +1,5 @@
-//! Signing in with user name and password: one way for the login page and every grant that takes a password. Unknown
-//! users, wrong passwords and disabled accounts end alike, in like time.
+//! Signing in with user name and password: one way for the login page and every grant that takes a
+//! password. Unknown users, wrong passwords and disabled accounts end alike, in like time.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -52,59 +52,105 @@ struct Buckets {
 
 /// Tries a password.
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-    let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username, attempt.client_id)?;
-    let buckets = Buckets::of(app, attempt.tenant, &account.username_key, attempt.request.source);
+    let account = users::find_for_sign_in(
+        &app.store,
+        attempt.tenant,
+        attempt.username,
+        attempt.client_id,
+    )?;
+    let buckets = Buckets::of(
+        app,
+        attempt.tenant,
+        &account.username_key,
+        attempt.request.source,
+    );
     if let Err(wait) = buckets.admit(app)? {
         return Ok(Outcome::Throttled(wait));
     }
     let user = account.user.as_ref().map(|found| found.user.sub.clone());
     let known = known_browser::account(app, attempt.request, user.as_ref());
-    // Looked at again in turn, and counted within it: many guesses at once are no way around the limit.
+    // Looked at again in turn, and counted within it: many guesses at once are no way around the
+    // limit.
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id, known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
         Err(wait) => return Ok(Outcome::Throttled(wait)),
     };
-    let stored = account.user.as_ref().and_then(|found| found.user.password_hash.as_ref());
+    let stored = account
+        .user
+        .as_ref()
+        .and_then(|found| found.user.password_hash.as_ref());
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
-            // Where a second factor is to follow, the wrong ones are forgotten once that is right: see `counted_wrong`.
-            if counters.account_and_source.is_some() && found.user.strongest_acr == Strength::SignedIn {
+            // Where a second factor is to follow, the wrong ones are forgotten once that is right:
+            // see `counted_wrong`.
+            if counters.account_and_source.is_some()
+                && found.user.strongest_acr == Strength::SignedIn
+            {
                 sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
             }
-            if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &found.user.password_hash) {
-                users::rehash(&app.store, &found.user.sub, old, &turn.hash(attempt.password)?)?;
+            if let (PasswordVerdict::RightButOutdated, Some(old)) =
+                (verdict, &found.user.password_hash)
+            {
+                users::rehash(
+                    &app.store,
+                    &found.user.sub,
+                    old,
+                    &turn.hash(attempt.password)?,
+                )?;
             }
             Ok(Outcome::Accepted(Box::new(found)))
         }
-        (PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong, _) => {
-            let account = FailureBucket { bucket: buckets.account, window: HOUR };
-            let told = [buckets.note(app, buckets.account_and_source), buckets.note(app, buckets.source), account];
+        (
+            PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong,
+            _,
+        ) => {
+            let account = FailureBucket {
+                bucket: buckets.account,
+                window: HOUR,
+            };
+            let told = [
+                buckets.note(app, buckets.account_and_source),
+                buckets.note(app, buckets.source),
+                account,
+            ];
             sign_in_failures::record(&app.store, &told)?;
             Ok(Outcome::Wrong { user })
         }
     }
 }
 
-/// Where the wrong passwords of this user from this source are counted. A whole sign-in forgets them: the password's own where
-/// that is enough, else the one of the factor that comes after it.
+/// Where the wrong passwords of this user from this source are counted. A whole sign-in forgets
+/// them: the password's own where that is enough, else the one of the factor that comes after it.
 pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Option<[u8; 32]> {
     let username_key = found.username_key.as_deref()?;
     Some(Buckets::of(app, found.user.tenant.as_ref(), username_key, source).account_and_source)
 }
 
-/// Costs as much time as a try, for an answer that must not tell one that was looked at from one that was not.
+/// Costs as much time as a try, for an answer that must not tell one that was looked at from one
+/// that was not.
 pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id, None)?;
     let _: PasswordVerdict = turn.verify(None, attempt.password);
     Ok(())
 }
 
-/// Tells the audit log of a wrong password, and of the user whose it should be. A name that nobody has is not told: what was
-/// typed as a user name is sometimes a password.
-pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>, user: Option<&Subject>) {
-    app.note_failure_of("sign_in_failed", request, client_id, user, Reason::WrongPassword);
+/// Tells the audit log of a wrong password, and of the user whose it should be. A name that nobody
+/// has is not told: what was typed as a user name is sometimes a password.
+pub fn record_failure(
+    app: &App,
+    request: &Request,
+    client_id: Option<&ClientId>,
+    user: Option<&Subject>,
+) {
+    app.note_failure_of(
+        "sign_in_failed",
+        request,
+        client_id,
+        user,
+        Reason::WrongPassword,
+    );
 }
 
 impl Buckets {
@@ -122,11 +168,18 @@ impl Buckets {
 
     /// What was counted; or how long this attempt must wait.
     fn admit(&self, app: &App) -> Result<Result<Counters, Duration>, Failure> {
-        let counts = sign_in_failures::find(&app.store, &[self.account_and_source, self.source, self.account])?;
+        let counts = sign_in_failures::find(
+            &app.store,
+            &[self.account_and_source, self.source, self.account],
+        )?;
         let of = |bucket: &[u8; 32]| {
             let count = counts.iter().find(|count| count.bucket == *bucket)?;
             let failures = u32::try_from(count.failures).unwrap_or(0);
-            Some(Failures { count: failures, last_at: count.last_at, window_ends_at: count.expires_at })
+            Some(Failures {
+                count: failures,
+                last_at: count.last_at,
+                window_ends_at: count.expires_at,
+            })
         };
         let counters = Counters {
             account_and_source: of(&self.account_and_source),
@@ -151,6 +204,9 @@ impl Buckets {
     }
 
     fn note(&self, app: &App, bucket: [u8; 32]) -> FailureBucket {
-        FailureBucket { bucket, window: app.config.limits.password_window }
+        FailureBucket {
+            bucket,
+            window: app.config.limits.password_window,
+        }
     }
 }

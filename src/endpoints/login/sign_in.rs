@@ -1,4 +1,5 @@
-//! What follows a sign-in that went well: a session, its cookie, an audit event, and the next step of the request.
+//! What follows a sign-in that went well: a session, its cookie, an audit event, and the next step
+//! of the request.
 
 use serde_json::json;
 
@@ -39,7 +40,8 @@ pub struct Proof {
     pub auth_time: Option<Instant>,
     /// How they came from upstream.
     pub upstream: Option<Arrival>,
-    /// Whether the sign-in shall outlive the browser; `None` where nobody was asked: then a session stays as it is.
+    /// Whether the sign-in shall outlive the browser; `None` where nobody was asked: then a session
+    /// stays as it is.
     pub remember: Option<bool>,
 }
 
@@ -79,11 +81,23 @@ pub fn complete(
             false => answers::see_other(visit.page(app, "/login")),
         });
     };
-    let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
+    let signed_in = PresentSession {
+        browser_state: Some(browser_state.clone()),
+        ..begun
+    };
     let response = go_on(app, request, visit, &signed_in, proof.is_from_upstream())?;
-    let response = cookies::set_session(&app.config, response, &signed_in.handle, signed_in.max_age(app));
+    let response = cookies::set_session(
+        &app.config,
+        response,
+        &signed_in.handle,
+        signed_in.max_age(app),
+    );
     let response = known_browser::remember(app, response, &signed_in.user.sub);
-    Ok(cookies::set_browser_state(&app.config, response, &browser_state))
+    Ok(cookies::set_browser_state(
+        &app.config,
+        response,
+        &browser_state,
+    ))
 }
 
 /// Goes on with the request, in a session that was begun or made stronger just now.
@@ -96,9 +110,10 @@ pub fn go_on(
 ) -> Result<Response, Failure> {
     let next = match visit.next(app, request, Some(signed_in), Step::AfterSignIn) {
         // Asking upstream again would get the same answer, round and round.
-        Ok(Next::Login | Next::Upstream(_)) if is_from_upstream => {
-            Err(visit.refuse(Refusal::new(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)))
-        }
+        Ok(Next::Login | Next::Upstream(_)) if is_from_upstream => Err(visit.refuse(Refusal::new(
+            AuthorizeErrorCode::LoginRequired,
+            Reason::LoginRequired,
+        ))),
         next => next,
     };
     Ok(match next {
@@ -107,18 +122,28 @@ pub fn go_on(
             consent::draw(app, request, visit, signed_in, may_remember, false)
         }
         Ok(Next::Consent { .. }) => answers::see_other(visit.page(app, "/consent")),
-        Ok(Next::Stronger(stronger)) => second_factor::in_session(app, request, visit, signed_in, stronger)?,
-        Ok(Next::Login | Next::Upstream(_) | Next::SelectAccount) => answers::see_other(visit.page(app, "/login")),
-        // The user is signed in although the client is told no: the browser must learn its session in that answer.
-        Err(Failure::Authorize(error)) => {
-            answers::authorize_error(&Presentation { config: &app.config, request }, error)
+        Ok(Next::Stronger(stronger)) => {
+            second_factor::in_session(app, request, visit, signed_in, stronger)?
         }
+        Ok(Next::Login | Next::Upstream(_) | Next::SelectAccount) => {
+            answers::see_other(visit.page(app, "/login"))
+        }
+        // The user is signed in although the client is told no: the browser must learn its session
+        // in that answer.
+        Err(Failure::Authorize(error)) => answers::authorize_error(
+            &Presentation {
+                config: &app.config,
+                request,
+            },
+            error,
+        ),
         Err(failure) => return Err(failure),
     })
 }
 
-/// The same user's session goes on under a new handle, unless it is to outlive the browser and did not before. Any other ends,
-/// and a new one begins. `None` when the way that they came is no way in, or no longer, or the user was revoked meanwhile.
+/// The same user's session goes on under a new handle, unless it is to outlive the browser and did
+/// not before. Any other ends, and a new one begins. `None` when the way that they came is no way
+/// in, or no longer, or the user was revoked meanwhile.
 fn begin(
     app: &App,
     request: &Request,
@@ -128,9 +153,16 @@ fn begin(
     proof: &Proof,
 ) -> Result<Option<PresentSession>, Failure> {
     let (epochs, user) = (found.session_epochs(), found.user);
-    let (amr, identity_provider, arrival) = (&proof.amr, &proof.identity_provider, proof.upstream.as_ref());
-    // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
-    let auth_time = proof.auth_time.unwrap_or_else(|| app.now().max(visit.request.received_at));
+    let (amr, identity_provider, arrival) = (
+        &proof.amr,
+        &proof.identity_provider,
+        proof.upstream.as_ref(),
+    );
+    // A sign-in answers its own request: by the database's clock the request may lie a moment ahead
+    // of this process.
+    let auth_time = proof
+        .auth_time
+        .unwrap_or_else(|| app.now().max(visit.request.received_at));
     let event = |event, sub, sid| AuditEvent {
         event,
         client_id: visit.client_id(),
@@ -143,15 +175,25 @@ fn begin(
             false => json!({"amr": amr}),
         },
     };
-    let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
+    let same_user = |present: &&PresentSession| {
+        present.user.sub == user.sub && present.row.tenant == user.tenant
+    };
     let offered = app.config.remember_session_lifetime;
     let remember = proof.remember.filter(|_| offered.is_some());
-    let own = present.filter(same_user).filter(|present| remember != Some(true) || present.is_remembered(app));
+    let own = present
+        .filter(same_user)
+        .filter(|present| remember != Some(true) || present.is_remembered(app));
     let created_at = app.now();
-    let lifetime = offered.filter(|_| remember == Some(true)).unwrap_or(app.config.session_lifetime);
+    let lifetime = offered
+        .filter(|_| remember == Some(true))
+        .unwrap_or(app.config.session_lifetime);
     let expires_at = created_at.plus(lifetime);
-    let user_agent = request.headers.first("user-agent").map(|text| text.chars().take(USER_AGENT).collect());
-    // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
+    let user_agent = request
+        .headers
+        .first("user-agent")
+        .map(|text| text.chars().take(USER_AGENT).collect());
+    // The row outlives the last access token that the session can have fed: an ended session must
+    // be found to be ended.
     let day = expires_at.plus(app.longest_access_token_lifetime()).day();
     let new = Session {
         day,
@@ -176,12 +218,31 @@ fn begin(
         if remember == Some(false) && present.is_remembered(app) {
             before = before.no_longer_remembered(app.config.session_lifetime, created_at);
         }
-        let Session { day, sid, created_at, expires_at, ended_at, .. } = before;
-        let row = Session { day, sid, created_at, expires_at, ended_at, ..new.clone() };
+        let Session {
+            day,
+            sid,
+            created_at,
+            expires_at,
+            ended_at,
+            ..
+        } = before;
+        let row = Session {
+            day,
+            sid,
+            created_at,
+            expires_at,
+            ended_at,
+            ..new.clone()
+        };
         let handle = SessionHandle::new(day, random::bytes());
         let event = event("signed_in", &user.sub, &present.row.sid);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
-            return Ok(Some(PresentSession { handle, row, user, browser_state: None }));
+            return Ok(Some(PresentSession {
+                handle,
+                row,
+                user,
+                browser_state: None,
+            }));
         }
     }
     let row = new;
@@ -190,10 +251,16 @@ fn begin(
     if !sessions::insert(&app.store, &row, &handle.hash(), arrival, &begun)? {
         return Ok(None);
     }
-    // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.
+    // One of the same user that was not to be renewed has ended, or goes on under a handle that
+    // this browser does not have.
     if let Some(present) = present.filter(|_| own.is_none()) {
         let event = event("signed_out", &present.user.sub, &present.row.sid);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }
-    Ok(Some(PresentSession { handle, row, user, browser_state: None }))
+    Ok(Some(PresentSession {
+        handle,
+        row,
+        user,
+        browser_state: None,
+    }))
 }

@@ -1,6 +1,7 @@
-//! Tells clients, server to server, that a session is over (OpenID Connect Back-Channel Logout 1.0 §2.5). The queue is in the
-//! database (`store/session_clients.rs`), so that a call outlives the process that should have made it; every process takes
-//! from it, on threads that are none of the workers.
+//! Tells clients, server to server, that a session is over (OpenID Connect Back-Channel Logout 1.0
+//! §2.5). The queue is in the database (`store/session_clients.rs`), so that a call outlives the
+//! process that should have made it; every process takes from it, on threads that are none of the
+//! workers.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -26,7 +27,9 @@ pub fn keep_calling(app: &App) -> ! {
     loop {
         let made = call_once(app);
         match &made {
-            Err(error) if answered => log::warn!("back-channel logouts that are due cannot be read: {error}"),
+            Err(error) if answered => {
+                log::warn!("back-channel logouts that are due cannot be read: {error}")
+            }
             Ok(_) | Err(_) => {}
         }
         answered = made.is_ok();
@@ -37,7 +40,8 @@ pub fn keep_calling(app: &App) -> ! {
     }
 }
 
-/// Takes a handful of calls and makes them side by side: a client that does not answer holds up seven others, once.
+/// Takes a handful of calls and makes them side by side: a client that does not answer holds up
+/// seven others, once.
 fn call_once(app: &App) -> Result<usize, StoreError> {
     let due = session_clients::take(&app.store, i64::from(AT_ONCE))?;
     thread::scope(|scope| {
@@ -52,7 +56,9 @@ fn call_once(app: &App) -> Result<usize, StoreError> {
 }
 
 fn make(app: &App, call: &DueCall) {
-    let DueCall { client_id, tries, .. } = call;
+    let DueCall {
+        client_id, tries, ..
+    } = call;
     let (counts, told) = (&app.logout_calls, tell(app, call));
     let counted = match &told {
         Ok(CallOutcome::Told) => Some(&counts.told),
@@ -75,16 +81,34 @@ fn make(app: &App, call: &DueCall) {
     }
 }
 
-/// By the registration of now: a client that is gone, or has no such address any more, is not called.
+/// By the registration of now: a client that is gone, or has no such address any more, is not
+/// called.
 fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
-    let client = app.registry.client(&call.client_id).map_err(|error| error.to_string())?;
-    let logout = client.as_ref().and_then(|client| client.client.backchannel_logout.as_ref());
-    let (Some(client), Some(logout)) = (&client, logout) else { return Ok(CallOutcome::Moot) };
-    let token = issue::logout_token(app, &app.registry.snapshot(), &client.client, (&call.sub, &call.sid));
+    let client = app
+        .registry
+        .client(&call.client_id)
+        .map_err(|error| error.to_string())?;
+    let logout = client
+        .as_ref()
+        .and_then(|client| client.client.backchannel_logout.as_ref());
+    let (Some(client), Some(logout)) = (&client, logout) else {
+        return Ok(CallOutcome::Moot);
+    };
+    let token = issue::logout_token(
+        app,
+        &app.registry.snapshot(),
+        &client.client,
+        (&call.sub, &call.sid),
+    );
     let token = token.map_err(|failure| {
-        if let Failure::Internal(cause) = failure { cause } else { String::from("its token could not be made") }
+        if let Failure::Internal(cause) = failure {
+            cause
+        } else {
+            String::from("its token could not be made")
+        }
     })?;
-    let request = OutboundRequest::post_form(&logout.uri, &[("logout_token", token.expose())]).at_most(MOST_BYTES);
+    let request = OutboundRequest::post_form(&logout.uri, &[("logout_token", token.expose())])
+        .at_most(MOST_BYTES);
     match app.outbound.send_from_background(&request) {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(CallOutcome::Told),
         Ok(answer) => Err(format!("it answered {}", answer.status)),

@@ -1,6 +1,7 @@
-//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): signs the user out for a client, at once where no question is
-//! needed; otherwise it sends the browser to the page that asks. A client may also call it itself, without a browser: then
-//! the session ends that its ID token names.
+//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): signs the user out for a client,
+//! at once where no question is needed; otherwise it sends the browser to the page that asks. A
+//! client may also call it itself, without a browser: then the session ends that its ID token
+//! names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,20 +32,26 @@ use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{session_clients, sessions};
 
-/// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or disabled.
+/// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or
+/// disabled.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
-        // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
+        // A post from another site carries no Lax cookie: the session is looked at one GET later,
+        // on a page of ours.
         require_form(request, 415)?;
         let parameters = Parameters::parse(&request.body)?;
-        return Ok(answers::see_other(SignOut::begin(app, &parameters)?.page(app)));
+        return Ok(answers::see_other(
+            SignOut::begin(app, &parameters)?.page(app),
+        ));
     }
     let parameters = Parameters::parse(request.query.as_bytes())?;
     let sign_out = SignOut::begin(app, &parameters)?;
     let present = PresentSession::find(app, request)?;
     match sign_out.next(present.as_ref()) {
         SignOutStep::Ask => Ok(answers::see_other(sign_out.page(app))),
-        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(app, request, present.as_ref()),
+        SignOutStep::End | SignOutStep::NobodySignedIn => {
+            sign_out.finish(app, request, present.as_ref())
+        }
     }
 }
 
@@ -59,7 +66,9 @@ pub struct SignOut {
 impl SignOut {
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
-        let request = EndSessionRequest::read(parameters, |hint| present_session::claims(app, &snapshot, hint))?;
+        let request = EndSessionRequest::read(parameters, |hint| {
+            present_session::claims(app, &snapshot, hint)
+        })?;
         let sealed = visit::seal(app, SealedPurpose::Logout(request.clone())).sealed;
         if sealed.len() > parameters::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
@@ -67,27 +76,49 @@ impl SignOut {
         SignOut::of(app, request, sealed)
     }
 
-    /// Opens the request in the address of the logout page; a plain one when the person came there alone.
+    /// Opens the request in the address of the logout page; a plain one when the person came there
+    /// alone.
     pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
         let query = Parameters::parse(request.query.as_bytes())?;
         if query.single("r")?.is_none() {
             return SignOut::of(app, EndSessionRequest::default(), String::new());
         }
         let Opened { request, sealed } = visit::open(app, request)?;
-        let SealedPurpose::Logout(request) = request.purpose else { return Err(visit::invalid()) };
+        let SealedPurpose::Logout(request) = request.purpose else {
+            return Err(visit::invalid());
+        };
         SignOut::of(app, request, sealed)
     }
 
-    /// A client that is named must be registered; it is looked up at each step. What was done here and goes on upstream comes
-    /// back without a seal.
+    /// A client that is named must be registered; it is looked up at each step. What was done here
+    /// and goes on upstream comes back without a seal.
     pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
-        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
-        let Some(client_id) = &request.client_id else { return Ok(SignOut { sealed, request, client: None }) };
-        let client = app.registry.client(client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
+        let page = |client_id, reason| {
+            Failure::Authorize(AuthorizeError::Page {
+                client_id,
+                reason,
+                detail: None,
+            })
+        };
+        let Some(client_id) = &request.client_id else {
+            return Ok(SignOut {
+                sealed,
+                request,
+                client: None,
+            });
+        };
+        let client = app
+            .registry
+            .client(client_id)?
+            .ok_or_else(|| page(None, Reason::UnknownClient))?;
         if !client.client.enabled {
             return Err(page(Some(client_id.clone()), Reason::DisabledClient));
         }
-        Ok(SignOut { sealed, request, client: Some(client) })
+        Ok(SignOut {
+            sealed,
+            request,
+            client: Some(client),
+        })
     }
 
     pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
@@ -109,18 +140,28 @@ impl SignOut {
         self.client.as_ref().map(|client| &client.client)
     }
 
-    /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to be signed out there as
-    /// well, back to the client, or to a page that says that it is done.
-    pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
+    /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
+    /// be signed out there as well, back to the client, or to a page that says that it is done.
+    pub fn finish(
+        &self,
+        app: &App,
+        request: &Request,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
         let Some(present) = present else {
             self.end_what_is_dead(app, request)?;
             self.end_hinted(app, request)?;
-            let ended = SignedOut { at_once: self.request.hinted.is_some(), ..SignedOut::default() };
+            let ended = SignedOut {
+                at_once: self.request.hinted.is_some(),
+                ..SignedOut::default()
+            };
             return Ok(self.leave(app, request, &ended));
         };
         let mut frames = Vec::new();
         for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
-            let Some(client) = app.registry.client(&client_id)? else { continue };
+            let Some(client) = app.registry.client(&client_id)? else {
+                continue;
+            };
             if let Some(logout) = &client.client.frontchannel_logout {
                 let address = front_channel_address(&logout.uri, app.issuer(), &present.row.sid);
                 frames.push((client, address));
@@ -130,11 +171,24 @@ impl SignOut {
         let upstream = UpstreamSignOut::of(app, present)?;
         self.end(app, request, &present.row, Value::Null)?;
         let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
-        let ended = SignedOut { frames, upstream, at_once: true };
-        Ok(cookies::remove_session(&app.config, self.leave(app, request, &ended)))
+        let ended = SignedOut {
+            frames,
+            upstream,
+            at_once: true,
+        };
+        Ok(cookies::remove_session(
+            &app.config,
+            self.leave(app, request, &ended),
+        ))
     }
 
-    fn end(&self, app: &App, request: &Request, session: &Session, detail: Value) -> Result<(), Failure> {
+    fn end(
+        &self,
+        app: &App,
+        request: &Request,
+        session: &Session,
+        detail: Value,
+    ) -> Result<(), Failure> {
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.request.client_id.as_ref(),
@@ -147,12 +201,17 @@ impl SignOut {
         Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
     }
 
-    /// Ends the session that the ID token names. This is for clients that send no browser but ask themselves, server to
-    /// server. Nothing ends by the token's `sub` alone: its user may have other sessions, which the client has no token of. An
-    /// end that is found is confirmed, as in [`SignOut::end_what_is_dead`].
+    /// Ends the session that the ID token names. This is for clients that send no browser but ask
+    /// themselves, server to server. Nothing ends by the token's `sub` alone: its user may have
+    /// other sessions, which the client has no token of. An end that is found is confirmed, as in
+    /// [`SignOut::end_what_is_dead`].
     fn end_hinted(&self, app: &App, request: &Request) -> Result<(), Failure> {
-        let Some(hinted) = &self.request.hinted else { return Ok(()) };
-        let Some(sid) = &hinted.sid else { return Ok(()) };
+        let Some(hinted) = &self.request.hinted else {
+            return Ok(());
+        };
+        let Some(sid) = &hinted.sid else {
+            return Ok(());
+        };
         let Some(day) = sid.day() else { return Ok(()) };
         let found = sessions::find_of_user(&app.store, day, sid, &hinted.subject)?;
         match found.filter(|session| app.now() < session.expires_at) {
@@ -161,16 +220,24 @@ impl SignOut {
         }
     }
 
-    /// The end of this browser's session may have reached no standby, and after a failover the session could live again. So it is
-    /// ended anew, or its end confirmed, before the page says so.
+    /// The end of this browser's session may have reached no standby, and after a failover the
+    /// session could live again. So it is ended anew, or its end confirmed, before the page says
+    /// so.
     fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
-        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(()) };
+        let Some(handle) = SessionHandle::of(&app.config, request) else {
+            return Ok(());
+        };
         let found = sessions::find(&app.store, handle.day, &handle.hash())?;
-        let unexpired = found.map(|found| found.session).filter(|session| app.now() < session.expires_at);
-        unexpired.map_or(Ok(()), |session| self.end(app, request, &session, Value::Null))
+        let unexpired = found
+            .map(|found| found.session)
+            .filter(|session| app.now() < session.expires_at);
+        unexpired.map_or(Ok(()), |session| {
+            self.end(app, request, &session, Value::Null)
+        })
     }
 
-    /// The end of a sign-out, for a browser that is back from upstream. One that has a session again is asked.
+    /// The end of a sign-out, for a browser that is back from upstream. One that has a session
+    /// again is asked.
     pub fn after_upstream(
         &self,
         app: &App,
@@ -182,11 +249,19 @@ impl SignOut {
             (Some(_), Some(_)) => {}
             (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
         }
-        Ok(self.leave(app, request, &SignedOut { at_once: true, ..SignedOut::default() }))
+        Ok(self.leave(
+            app,
+            request,
+            &SignedOut {
+                at_once: true,
+                ..SignedOut::default()
+            },
+        ))
     }
 
     fn way_back(&self) -> Option<String> {
-        self.client().and_then(|client| self.request.way_back(client))
+        self.client()
+            .and_then(|client| self.request.way_back(client))
     }
 
     fn leave(&self, app: &App, request: &Request, ended: &SignedOut) -> Response {
@@ -196,12 +271,19 @@ impl SignOut {
         let mut response = match next {
             Some(location) if ended.frames.is_empty() => answers::see_other(location.clone()),
             Some(_) | None => {
-                let chrome = Presentation { config: &app.config, request }.chrome(self.ui_locales());
+                let chrome = Presentation {
+                    config: &app.config,
+                    request,
+                }
+                .chrome(self.ui_locales());
                 let back = self.client().zip(way_back.as_deref());
                 let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
                 let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
-                let origins: BTreeSet<String> =
-                    ended.frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
+                let origins: BTreeSet<String> = ended
+                    .frames
+                    .iter()
+                    .filter_map(|(_, address)| origin_of(address))
+                    .collect();
                 let page = answers::framing_page(page, &origins, next.map(String::as_str));
                 self.noted(page, back.is_some())
             }
@@ -212,12 +294,25 @@ impl SignOut {
 
     /// Says to the log why the way back that was asked for is none.
     fn noted(&self, page: Response, has_way_back: bool) -> Response {
-        let Some(sent) = self.request.unmatched_redirect_uri.as_ref().filter(|_| !has_way_back) else { return page };
+        let Some(sent) = self
+            .request
+            .unmatched_redirect_uri
+            .as_ref()
+            .filter(|_| !has_way_back)
+        else {
+            return page;
+        };
         let (reason, detail) = match self.client() {
-            None => (Reason::PostLogoutRedirectUriOfNobody, format!("received {sent}")),
+            None => (
+                Reason::PostLogoutRedirectUriOfNobody,
+                format!("received {sent}"),
+            ),
             Some(client) => {
                 let registered = client.post_logout_redirect_uris.join(" ");
-                (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
+                (
+                    Reason::UnregisteredPostLogoutRedirectUri,
+                    format!("received {sent}; registered {registered}"),
+                )
             }
         };
         let mut page = answers::noted(page, reason);

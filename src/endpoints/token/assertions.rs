@@ -1,5 +1,5 @@
-//! JWTs of others, verified by their keys, as registered or fetched and held; and assertions, which are good once over all
-//! processes.
+//! JWTs of others, verified by their keys, as registered or fetched and held; and assertions, which
+//! are good once over all processes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,9 @@ use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
 use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::token::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
+use crate::protocol::token::assertion::{
+    Assertion, AssertionProblem, Expected, judge, verifying_key,
+};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 use crate::store::tokens;
@@ -30,18 +32,23 @@ pub enum KeySource<'a> {
 impl<'a> KeySource<'a> {
     /// What a registration says; `None` when it has no keys.
     pub fn of(jwks: &'a Option<Value>, jwks_uri: &'a Option<String>) -> Option<KeySource<'a>> {
-        jwks.as_ref().map(KeySource::Inline).or(jwks_uri.as_deref().map(KeySource::Uri))
+        jwks.as_ref()
+            .map(KeySource::Inline)
+            .or(jwks_uri.as_deref().map(KeySource::Uri))
     }
 }
 
 impl App {
     /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
     pub fn assertion_audiences(&self) -> [String; 2] {
-        [self.issuer().to_owned(), endpoint_url(self.issuer(), TOKEN_PATH)]
+        [
+            self.issuer().to_owned(),
+            endpoint_url(self.issuer(), TOKEN_PATH),
+        ]
     }
 
-    /// Verifies an assertion, judges its claims and takes it, so that it is never taken again. `algs` is what is
-    /// registered.
+    /// Verifies an assertion, judges its claims and takes it, so that it is never taken again.
+    /// `algs` is what is registered.
     pub fn spend_assertion(
         &self,
         jws: &UnverifiedJws,
@@ -64,12 +71,22 @@ impl App {
             Ok(assertion) => assertion,
             Err(problem) => return Ok(Err(problem)),
         };
-        let is_new = tokens::take_assertion(&self.store, expected.issuer, &assertion.jti, assertion.forgotten_at)?;
-        Ok(if is_new { Ok(assertion) } else { Err(AssertionProblem::Replayed) })
+        let is_new = tokens::take_assertion(
+            &self.store,
+            expected.issuer,
+            &assertion.jti,
+            assertion.forgotten_at,
+        )?;
+        Ok(if is_new {
+            Ok(assertion)
+        } else {
+            Err(AssertionProblem::Replayed)
+        })
     }
 
-    /// The claims of a JWT that one of these keys signed, of whatever kind. A key that is not there may be new: then the
-    /// set is fetched again, at most once a minute for each provenance. All of it takes no longer than `deadline`.
+    /// The claims of a JWT that one of these keys signed, of whatever kind. A key that is not there
+    /// may be new: then the set is fetched again, at most once a minute for each provenance. All of
+    /// it takes no longer than `deadline`.
     pub fn verified_claims(
         &self,
         asker: Asker<'_>,
@@ -93,7 +110,9 @@ impl App {
         if verified != Err(AssertionProblem::Key) {
             return Ok(verified);
         }
-        let newer = had(self.key_sets.find_newer(asker, url, deadline, (&set, provenance), fetch))?;
+        let newer = had(self
+            .key_sets
+            .find_newer(asker, url, deadline, (&set, provenance), fetch))?;
         Ok(newer.map_or(verified, |newer| verify_by(jws, &newer, algs)))
     }
 }
@@ -108,8 +127,13 @@ fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>,
 }
 
 /// Refused when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
-pub fn fetch_key_set(asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<KeySet, OutboundError> {
-    let request = OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
+pub fn fetch_key_set(
+    asker: Asker<'_>,
+    url: &str,
+    deadline: Deadline,
+) -> Result<KeySet, OutboundError> {
+    let request =
+        OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
     let answer = asker.send(request, deadline)?.require_ok()?;
     let set = answer.json().as_ref().and_then(KeySet::parse);
     set.ok_or_else(|| OutboundError::Failed(String::from("the answer is no JWK set")))
@@ -160,30 +184,61 @@ mod tests {
             let (ours, foreign) = (key(algorithm), key(algorithm));
             let jws = signed(&ours, ours.kid());
             let keys = set(&[&ours, &foreign]);
-            assert_eq!(verify_by(&jws, &keys, &[algorithm]).unwrap().get("sub"), Some(&json!("web")));
-            assert_eq!(verify_by(&jws, &set(&[&foreign]), &[algorithm]), Err(AssertionProblem::Key));
-            assert_eq!(verify_by(&jws, &keys, &[]), Err(AssertionProblem::Algorithm));
+            assert_eq!(
+                verify_by(&jws, &keys, &[algorithm]).unwrap().get("sub"),
+                Some(&json!("web"))
+            );
+            assert_eq!(
+                verify_by(&jws, &set(&[&foreign]), &[algorithm]),
+                Err(AssertionProblem::Key)
+            );
+            assert_eq!(
+                verify_by(&jws, &keys, &[]),
+                Err(AssertionProblem::Algorithm)
+            );
             // Under the name of another key of the set.
             let renamed = signed(&ours, foreign.kid());
-            assert_eq!(verify_by(&renamed, &keys, &[algorithm]), Err(AssertionProblem::Signature));
-            let altered = UnverifiedJws { signing_input: format!("{}A", jws.signing_input), ..jws.clone() };
-            assert_eq!(verify_by(&altered, &keys, &[algorithm]), Err(AssertionProblem::Signature));
-            let short = UnverifiedJws { signature: jws.signature[1..].to_vec(), ..jws };
-            assert_eq!(verify_by(&short, &keys, &[algorithm]), Err(AssertionProblem::Signature));
+            assert_eq!(
+                verify_by(&renamed, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
+            let altered = UnverifiedJws {
+                signing_input: format!("{}A", jws.signing_input),
+                ..jws.clone()
+            };
+            assert_eq!(
+                verify_by(&altered, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
+            let short = UnverifiedJws {
+                signature: jws.signature[1..].to_vec(),
+                ..jws
+            };
+            assert_eq!(
+                verify_by(&short, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
         }
     }
 
     #[test]
     fn the_nothing_signature_of_ecdsa_is_no_signature() {
         let ours = key(SigningAlgorithm::Es256);
-        let jws = UnverifiedJws { signature: vec![0; 64], ..signed(&ours, ours.kid()) };
-        assert_eq!(verify_by(&jws, &set(&[&ours]), &[SigningAlgorithm::Es256]), Err(AssertionProblem::Signature));
+        let jws = UnverifiedJws {
+            signature: vec![0; 64],
+            ..signed(&ours, ours.kid())
+        };
+        assert_eq!(
+            verify_by(&jws, &set(&[&ours]), &[SigningAlgorithm::Es256]),
+            Err(AssertionProblem::Signature)
+        );
     }
 
     #[test]
     fn the_hmac_that_takes_a_public_key_for_a_secret_is_not_even_read() {
         let ours = key(SigningAlgorithm::Rs256);
-        let header = URL_SAFE_NO_PAD.encode(json!({ "alg": "HS256", "kid": ours.kid() }).to_string());
+        let header =
+            URL_SAFE_NO_PAD.encode(json!({ "alg": "HS256", "kid": ours.kid() }).to_string());
         assert_eq!(UnverifiedJws::parse(&format!("{header}.e30.AAAA")), None);
     }
 }

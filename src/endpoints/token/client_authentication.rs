@@ -1,5 +1,5 @@
-//! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a resource at
-//! introspection (RFC 7662 §2.1).
+//! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a
+//! resource at introspection (RFC 7662 §2.1).
 
 use std::iter;
 use std::sync::Arc;
@@ -12,7 +12,9 @@ use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::token::assertion::{self, Expected};
-use crate::protocol::token::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
+use crate::protocol::token::client_authentication::{
+    AuthenticationFailure, ClientVerdict, PresentedClient,
+};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
@@ -37,7 +39,8 @@ struct Unproven {
 /// What was presented, judged; or the store could not be asked.
 type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
 
-/// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2 asks for.
+/// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
+/// asks for.
 pub fn authenticate(
     app: &App,
     request: &Request,
@@ -55,10 +58,17 @@ pub fn authenticate_introspector(
     now: Instant,
 ) -> Result<Introspector, Failure> {
     let proven = prove(app, request, parameters, now, introspector)?;
-    proven.map_err(|unproven| Unproven { failure: unproven.failure.at_introspection(), ..unproven }.refused(app))
+    proven.map_err(|unproven| {
+        Unproven {
+            failure: unproven.failure.at_introspection(),
+            ..unproven
+        }
+        .refused(app)
+    })
 }
 
-/// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many are not judged at all.
+/// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many
+/// are not judged at all.
 fn prove<T>(
     app: &App,
     request: &Request,
@@ -69,7 +79,12 @@ fn prove<T>(
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     let presented = match PresentedClient::from_request(&headers, parameters) {
         Ok(presented) => presented,
-        Err(failure) => return Ok(Err(Unproven { name: None, failure })),
+        Err(failure) => {
+            return Ok(Err(Unproven {
+                name: None,
+                failure,
+            }));
+        }
     };
     let judged = judge_readings(app, request, &presented, now, judge)?;
     if judged.is_ok() {
@@ -82,8 +97,12 @@ fn prove<T>(
         app.note_failure("client_authentication_failed", request, known, reason);
     }
     // An unknown name may be a secret in the wrong field: not for the log.
-    let is_name = |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;
-    Ok(judged.map_err(|failure| Unproven { name: is_name(&failure).then_some(presented.client_id), failure }))
+    let is_name =
+        |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;
+    Ok(judged.map_err(|failure| Unproven {
+        name: is_name(&failure).then_some(presented.client_id),
+        failure,
+    }))
 }
 
 /// Whose wrong guesses count together.
@@ -98,7 +117,11 @@ enum Guesser {
 impl Guesser {
     fn of(app: &App, presented: &PresentedClient, source: Source) -> Guesser {
         let name = &presented.client_id;
-        if app.registry.knows(name) { Guesser::At((name.clone(), source)) } else { Guesser::AtNothing(source) }
+        if app.registry.knows(name) {
+            Guesser::At((name.clone(), source))
+        } else {
+            Guesser::AtNothing(source)
+        }
     }
 
     fn wait(&self, app: &App, guesses: u32, now: Instant) -> Option<Duration> {
@@ -116,9 +139,9 @@ impl Guesser {
     }
 }
 
-/// Judges the credentials, and then their raw reading where the header has two and there is room for a second guess. Guesses
-/// count if none is right: after the look, since right ones never count. Of many at once, guesses beyond the limit are not
-/// answered.
+/// Judges the credentials, and then their raw reading where the header has two and there is room
+/// for a second guess. Guesses count if none is right: after the look, since right ones never
+/// count. Of many at once, guesses beyond the limit are not answered.
 fn judge_readings<T>(
     app: &App,
     request: &Request,
@@ -128,7 +151,10 @@ fn judge_readings<T>(
 ) -> Judged<T> {
     let throttled = |retry_after| {
         app.note_turned_away(request);
-        Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after }
+        Failure::Throttled {
+            reason: Reason::TooManyClientFailures,
+            retry_after,
+        }
     };
     let (source, raw) = (Source::of(request.source), presented.retry());
     let (mut refused, mut tried) = (None, Vec::new());
@@ -141,7 +167,11 @@ fn judge_readings<T>(
             (None, _) => {}
         }
         match judge(app, reading, now)? {
-            Ok(proven) => return guesser.wait(app, guesses, now).map_or(Ok(Ok(proven)), |wait| Err(throttled(wait))),
+            Ok(proven) => {
+                return guesser
+                    .wait(app, guesses, now)
+                    .map_or(Ok(Ok(proven)), |wait| Err(throttled(wait)));
+            }
             Err(failure) if failure.counts_as_guess() => {
                 tried.push(guesser);
                 refused = refused.or(Some(failure));
@@ -152,15 +182,20 @@ fn judge_readings<T>(
     for guesser in tried {
         guesser.count(app, now).map_err(throttled)?;
     }
-    refused.map(Err).ok_or_else(|| Failure::Internal(String::from("nothing was presented")))
+    refused
+        .map(Err)
+        .ok_or_else(|| Failure::Internal(String::from("nothing was presented")))
 }
 
-/// Clients and resources share one name space. A public client proves nothing, so it is told nothing.
+/// Clients and resources share one name space. A public client proves nothing, so it is told
+/// nothing.
 fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Introspector> {
     let snapshot = app.registry.snapshot();
     let name = presented.client_id.as_str();
     if let Some(secrets) = snapshot.resource_secrets.get(name) {
-        return Ok(presented.judge_resource(secrets, now).map(|()| Introspector::Resource(name.to_owned())));
+        return Ok(presented
+            .judge_resource(secrets, now)
+            .map(|()| Introspector::Resource(name.to_owned())));
     }
     Ok(client(app, presented, now)?.and_then(|client| {
         let proven = client.client.is_confidential();
@@ -175,7 +210,9 @@ fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<
 fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
     let registered = app.registry.client(&presented.client_id)?;
     let client = registered.as_ref().map(|registered| &registered.client);
-    let secrets = registered.as_ref().map_or(&[][..], |registered| &registered.secrets);
+    let secrets = registered
+        .as_ref()
+        .map_or(&[][..], |registered| &registered.secrets);
     let proven = match presented.judge(client, secrets, now) {
         ClientVerdict::Authenticated => Ok(()),
         ClientVerdict::ByAssertion(jws) => by_assertion(app, presented, client, &jws, now)?,
@@ -184,7 +221,9 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
     match (proven, registered) {
         (Ok(()), Some(registered)) => Ok(Ok(registered)),
         (Err(failure), _) => Ok(Err(failure)),
-        (Ok(()), None) => Err(Failure::Internal(String::from("a client that is not registered was authenticated"))),
+        (Ok(()), None) => Err(Failure::Internal(String::from(
+            "a client that is not registered was authenticated",
+        ))),
     }
 }
 
@@ -196,14 +235,21 @@ fn by_assertion(
     jws: &UnverifiedJws,
     now: Instant,
 ) -> Judged<()> {
-    let Some((client, keys)) = client.and_then(|client| Some((client, KeySource::of(&client.jwks, &client.jwks_uri)?)))
+    let Some((client, keys)) =
+        client.and_then(|client| Some((client, KeySource::of(&client.jwks, &client.jwks_uri)?)))
     else {
         return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
     };
     let name = client.client_id.as_str();
-    let expected = Expected { issuer: name, subject: Some(name), audiences: &app.assertion_audiences() };
+    let expected = Expected {
+        issuer: name,
+        subject: Some(name),
+        audiences: &app.assertion_audiences(),
+    };
     let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
-    Ok(spent.map(drop).map_err(|problem| presented.failure(assertion::reason_for(problem))))
+    Ok(spent
+        .map(drop)
+        .map_err(|problem| presented.failure(assertion::reason_for(problem))))
 }
 
 impl Unproven {

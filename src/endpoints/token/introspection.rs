@@ -1,4 +1,5 @@
-//! `POST /connect/introspect` (RFC 7662): whether a token is alive, and what it says, for whom it is meant.
+//! `POST /connect/introspect` (RFC 7662): whether a token is alive, and what it says, for whom it
+//! is meant.
 
 use serde_json::{Value, json};
 
@@ -6,13 +7,17 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{presented_token, refuse_presented_token_in_query, require_form};
-use crate::endpoints::token::client_authentication::{Introspector, authenticate, authenticate_introspector};
+use crate::endpoints::token::client_authentication::{
+    Introspector, authenticate, authenticate_introspector,
+};
 use crate::endpoints::token::grants::issue::ACCESS_TOKEN_PREFIX;
 use crate::http::{Request, Response};
 use crate::protocol::keys::jwt::{ACCESS_TOKEN_TYP, ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::delegation::Delegation;
-use crate::protocol::token::introspection::{Caller, access_token_response, refresh_token_response, seen_by};
+use crate::protocol::token::introspection::{
+    Caller, access_token_response, refresh_token_response, seen_by,
+};
 use crate::protocol::token::refresh_token::{self, RefreshHandle, ends_at, stands};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::liveness;
@@ -31,7 +36,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let introspector = authenticate_introspector(app, request, &parameters, app.now())?;
     let answer = match (open(app, &presented_token(&parameters)?), &introspector) {
         (Some(PresentedToken::Access(token)), _) => of_access_token(app, &introspector, &token)?,
-        (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => of_refresh_token(app, client, handle)?,
+        (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => {
+            of_refresh_token(app, client, handle)?
+        }
         (Some(PresentedToken::Refresh(_)), Introspector::Resource(_)) | (None, _) => None,
     };
     let mut response = answers::json(200, &answer.unwrap_or_else(|| json!({ "active": false })));
@@ -43,30 +50,57 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// `None`: not active, as far as the caller is concerned.
-fn of_access_token(app: &App, introspector: &Introspector, token: &AccessToken) -> Result<Option<Value>, Failure> {
+fn of_access_token(
+    app: &App,
+    introspector: &Introspector,
+    token: &AccessToken,
+) -> Result<Option<Value>, Failure> {
     let caller = match introspector {
         Introspector::Client(client) => Caller::Client(&client.client.client_id),
         Introspector::Resource(name) => Caller::Resource(name),
     };
     let snapshot = app.registry.snapshot();
-    let Some(seen) = seen_by(caller, token, &snapshot.catalogue) else { return Ok(None) };
+    let Some(seen) = seen_by(caller, token, &snapshot.catalogue) else {
+        return Ok(None);
+    };
     let (stands, user) = standing(app, token)?;
     if !stands {
         return Ok(None);
     }
-    let Some(client) = app.registry.client(&token.client_id)? else { return Ok(None) };
+    let Some(client) = app.registry.client(&token.client_id)? else {
+        return Ok(None);
+    };
     let subject = (&client.client, user.as_ref());
-    Ok(Some(access_token_response(&seen, subject, &snapshot.catalogue, app.issuer()).into()))
+    Ok(Some(
+        access_token_response(&seen, subject, &snapshot.catalogue, app.issuer()).into(),
+    ))
 }
 
-fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle) -> Result<Option<Value>, Failure> {
+fn of_refresh_token(
+    app: &App,
+    client: &RegisteredClient,
+    handle: RefreshHandle,
+) -> Result<Option<Value>, Failure> {
     let (client, now) = (&client.client, app.now());
-    let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else { return Ok(None) };
+    let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
+        return Ok(None);
+    };
     // What the grant stands on, a token for all of it would stand on.
     let whole = grant.as_access_token();
     let standing = tokens::find(&app.store, &whole)?;
-    let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
-        && liveness::stands(&whole, Some(client), standing.user.as_ref(), &standing.facts, now);
+    let usable = stands(
+        &grant,
+        handle,
+        client,
+        &app.registry.snapshot().catalogue,
+        now,
+    ) && liveness::stands(
+        &whole,
+        Some(client),
+        standing.user.as_ref(),
+        &standing.facts,
+        now,
+    );
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
 }
 
@@ -77,24 +111,41 @@ pub fn revoke_presented(app: &App, request: &Request) -> Result<Response, Failur
     refuse_presented_token_in_query(request)?;
     let client = authenticate(app, request, &parameters, app.now())?;
     let client_id = &client.client.client_id;
-    revoke(app, request, client_id, &parameters).map_err(|failure| failure.about(client_id, None))?;
-    let mut response = Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache");
+    revoke(app, request, client_id, &parameters)
+        .map_err(|failure| failure.about(client_id, None))?;
+    let mut response = Response::empty(200)
+        .header("Cache-Control", "no-store")
+        .header("Pragma", "no-cache");
     response.note.client_id = Some(client_id.to_string());
     Ok(response)
 }
 
-fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Parameters) -> Result<(), Failure> {
+fn revoke(
+    app: &App,
+    request: &Request,
+    client_id: &ClientId,
+    parameters: &Parameters,
+) -> Result<(), Failure> {
     let revoked = match open(app, &presented_token(parameters)?) {
         Some(PresentedToken::Refresh(handle)) => revoke_grant(app, request, client_id, handle),
-        Some(PresentedToken::Access(token)) if token.client_id == *client_id => revoke_token(app, request, &token),
+        Some(PresentedToken::Access(token)) if token.client_id == *client_id => {
+            revoke_token(app, request, &token)
+        }
         Some(PresentedToken::Access(_)) | None => Ok(()),
     };
     revoked.map_err(Failure::NotRevoked)
 }
 
 /// Any generation stands for the grant, and its access tokens go with it.
-fn revoke_grant(app: &App, request: &Request, client_id: &ClientId, handle: RefreshHandle) -> Result<(), StoreError> {
-    let Some(grant) = grants::find(&app.store, handle.grant, Some(client_id))? else { return Ok(()) };
+fn revoke_grant(
+    app: &App,
+    request: &Request,
+    client_id: &ClientId,
+    handle: RefreshHandle,
+) -> Result<(), StoreError> {
+    let Some(grant) = grants::find(&app.store, handle.grant, Some(client_id))? else {
+        return Ok(());
+    };
     let event = AuditEvent {
         event: "grant_revoked",
         source: Some(request.source),
@@ -104,7 +155,8 @@ fn revoke_grant(app: &App, request: &Request, client_id: &ClientId, handle: Refr
     grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
 }
 
-/// This token alone. One that has run out is dead already, and the partition of its day may be gone.
+/// This token alone. One that has run out is dead already, and the partition of its day may be
+/// gone.
 fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(), StoreError> {
     if token.is_expired(app.now()) {
         return Ok(());
@@ -117,11 +169,20 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         sid: user.and_then(|user| user.sid.as_ref()),
         ..event(request)
     };
-    tokens::revoke(&app.store, token.expires_at.day(), &token.jti.encode(), &event)
+    tokens::revoke(
+        &app.store,
+        token.expires_at.day(),
+        &token.jti.encode(),
+        &event,
+    )
 }
 
 fn event(request: &Request) -> AuditEvent<'_> {
-    AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::default() }
+    AuditEvent {
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        ..AuditEvent::default()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,15 +197,21 @@ pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
     if token.expose().starts_with(refresh_token::PREFIX) {
         return refresh_handle(app, token).map(PresentedToken::Refresh);
     }
-    access_token(app, token).map(Box::new).map(PresentedToken::Access)
+    access_token(app, token)
+        .map(Box::new)
+        .map(PresentedToken::Access)
 }
 
 pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
     if token.expose().starts_with(ACCESS_TOKEN_PREFIX) {
-        return app.vault.access_tokens.open_text(ACCESS_TOKEN_PREFIX, token.expose());
+        return app
+            .vault
+            .access_tokens
+            .open_text(ACCESS_TOKEN_PREFIX, token.expose());
     }
     let jws = UnverifiedJws::parse(token.expose())?;
-    // An id_token may share the typ of an access token: it has no `client_id`, and ends at the claims.
+    // An id_token may share the typ of an access token: it has no `client_id`, and ends at the
+    // claims.
     let is_ours = [Some(ACCESS_TOKEN_TYP), Some(ID_TOKEN_TYP)].contains(&jws.typ.as_deref())
         && app.registry.snapshot().keys.verifies(&jws);
     // Verified just above, so the claims are what we signed.
@@ -155,10 +222,14 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
 /// Reads a refresh token; a forged one ends here, before any query.
 pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
     let (handle, tag) = RefreshHandle::parse(token.expose())?;
-    app.vault.refresh_tokens.verify(&[&handle.encode()], &tag).then_some(handle)
+    app.vault
+        .refresh_tokens
+        .verify(&[&handle.encode()], &tag)
+        .then_some(handle)
 }
 
-/// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
+/// Whether a token and everything it stands on live, the tokens that it was exchanged from
+/// included; and its user.
 pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
     let (stands, user) = stands_alone(app, token)?;
     Ok((stands && origins_stand(app, token)?, user))
@@ -175,7 +246,10 @@ fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
 
 /// Whether the tokens live that this one was exchanged from; of one that was not: yes.
 pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
-    let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
+    let origins = token
+        .delegation
+        .as_ref()
+        .map(|delegation: &Delegation| delegation.origins_of(token));
     for origin in origins.into_iter().flatten() {
         let (stands, _) = stands_alone(app, &origin)?;
         if !stands {

@@ -1,4 +1,5 @@
-//! `/connect/userinfo` (OpenID Connect Core §5.3): what the token's scopes let its holder know of the user.
+//! `/connect/userinfo` (OpenID Connect Core §5.3): what the token's scopes let its holder know of
+//! the user.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -25,7 +26,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         UserInfoVerdict::Answer(user) => {
             let (client, none) = (app.registry.client(&token.client_id)?, ScopeSet::default());
             let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
-            answers::json(200, &response(&token, user, reach, &app.registry.snapshot().catalogue))
+            answers::json(
+                200,
+                &response(&token, user, reach, &app.registry.snapshot().catalogue),
+            )
         }
         UserInfoVerdict::Refuse(failure) => refused(app, failure),
     };
@@ -48,7 +52,12 @@ fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Fai
 
 fn refused(app: &App, failure: BearerFailure) -> Response {
     let response = match failure.error() {
-        Some(error) => answers::json_error(&app.config, failure.status(), error, (failure.reason(), None)),
+        Some(error) => answers::json_error(
+            &app.config,
+            failure.status(),
+            error,
+            (failure.reason(), None),
+        ),
         None => answers::challenge_only(failure.status(), failure.reason()),
     };
     response.header("WWW-Authenticate", failure.challenge())

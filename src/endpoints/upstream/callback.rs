@@ -1,7 +1,8 @@
-//! `/external/{idp}/callback`: the way back from an upstream provider (OpenID Connect Core §3.1.2.5 to §3.1.3.7). Only what this
-//! browser began itself, a short while ago, and at this provider, goes on; what else comes here gets one and the same page.
-//! Who it is that the provider vouches for: their account is found or made, takes over what the provider says of them, and
-//! they are signed in.
+//! `/external/{idp}/callback`: the way back from an upstream provider (OpenID Connect Core §3.1.2.5
+//! to §3.1.3.7). Only what this browser began itself, a short while ago, and at this provider, goes
+//! on; what else comes here gets one and the same page. Who it is that the provider vouches for:
+//! their account is found or made, takes over what the provider says of them, and they are signed
+//! in.
 
 use std::time::Duration;
 
@@ -22,7 +23,9 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
+use crate::protocol::upstream::account::{
+    AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims,
+};
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
 use crate::protocol::words::acr_values::Strength;
@@ -36,8 +39,8 @@ use crate::store::linked_identities::{self, Link, LinkedUser};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
 use crate::store::users::{CurrentUser, UserRow};
 
-/// By how much the clock here may lag behind or be ahead of the database's, which dates the sign-outs upstream: rather
-/// somebody signs in anew than that a sign-out is missed.
+/// By how much the clock here may lag behind or be ahead of the database's, which dates the
+/// sign-outs upstream: rather somebody signs in anew than that a sign-out is missed.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
 /// Signs in, or links, the user who comes back from upstream.
@@ -47,12 +50,21 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         return Ok(answers::nothing_to_show());
     }
     let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    let state = parameters.bounded("state", parameters::HANDLE).ok().flatten().unwrap_or_default();
+    let state = parameters
+        .bounded("state", parameters::HANDLE)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
     let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
-    let Some(trip) = underway else { return Ok(over(app, request, Reason::RoundTripOver)) };
+    let Some(trip) = underway else {
+        return Ok(over(app, request, Reason::RoundTripOver));
+    };
     let flow = Flow::new(trip.begun_at, trip.flow);
-    let Some(cookie) = request.cookie(&flow.cookie_name(&app.config)).filter(|cookie| is_of(cookie, &trip)) else {
+    let Some(cookie) = request
+        .cookie(&flow.cookie_name(&app.config))
+        .filter(|cookie| is_of(cookie, &trip))
+    else {
         return Ok(over(app, request, Reason::RoundTripOver));
     };
     let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
@@ -63,15 +75,24 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         Ok(response) => Ok(departure::end(&app.config, response, flow)),
         Err(failure) => {
             let set_cookie = departure::removal(&app.config, flow);
-            Err(Failure::WithCookie { set_cookie, failure: Box::new(failure) })
+            Err(Failure::WithCookie {
+                set_cookie,
+                failure: Box::new(failure),
+            })
         }
     }
 }
 
 /// Whether the browser only makes ready for a visit that may never come.
 fn is_prefetch(request: &Request) -> bool {
-    let purposes = [request.headers.first("sec-purpose"), request.headers.first("purpose")];
-    purposes.into_iter().flatten().any(|purpose| purpose.contains("prefetch"))
+    let purposes = [
+        request.headers.first("sec-purpose"),
+        request.headers.first("purpose"),
+    ];
+    purposes
+        .into_iter()
+        .flatten()
+        .any(|purpose| purpose.contains("prefetch"))
 }
 
 /// Whether the cookie is the one that left, in constant time.
@@ -83,10 +104,18 @@ fn is_of(cookie: &str, trip: &RoundTrip) -> bool {
 /// One page for every bad callback, so that a stranger does not learn what was wrong.
 pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
     app.note_failure(FAILED, request, None, reason);
-    answers::error_page(&Presentation { config: &app.config, request }, Problem::RoundTripOver, reason)
+    answers::error_page(
+        &Presentation {
+            config: &app.config,
+            request,
+        },
+        Problem::RoundTripOver,
+        reason,
+    )
 }
 
-/// Finds out who they are there, and lets them in or asks whether to link; `sealed` is the page's `r`, empty for a link.
+/// Finds out who they are there, and lets them in or asks whether to link; `sealed` is the page's
+/// `r`, empty for a link.
 fn go_on(
     app: &App,
     request: &Request,
@@ -95,20 +124,33 @@ fn go_on(
     sealed: &str,
 ) -> Result<Response, Failure> {
     let snapshot = app.registry.snapshot();
-    // Where they went, if the name stands for the same issuer still: what that one sent is no other's to see.
+    // Where they went, if the name stands for the same issuer still: what that one sent is no
+    // other's to see.
     let registered = snapshot.catalogue.identity_providers.get(&trip.provider);
-    let registered = registered.filter(|provider| provider.enabled && provider.authority() == trip.issuer);
+    let registered =
+        registered.filter(|provider| provider.enabled && provider.authority() == trip.issuer);
     let identity = |may_go_on: &dyn Fn(&IdentityProvider) -> bool| {
-        let gone = || UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime");
-        let provider = registered.filter(|provider| may_go_on(provider)).ok_or_else(gone)?;
-        Ok((provider, provider::identity(app, &snapshot, provider, trip, parameters)?))
+        let gone = || {
+            UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime")
+        };
+        let provider = registered
+            .filter(|provider| may_go_on(provider))
+            .ok_or_else(gone)?;
+        Ok((
+            provider,
+            provider::identity(app, &snapshot, provider, trip, parameters)?,
+        ))
     };
     if let Some(sid) = &trip.linking {
         // Only within the session that asked for it: another user may have signed in since.
         let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
-        let Some(present) = present else { return Ok(over(app, request, Reason::LinkSessionOver)) };
+        let Some(present) = present else {
+            return Ok(over(app, request, Reason::LinkSessionOver));
+        };
         return match identity(&|provider| linked::may_link(&snapshot, &present, provider)) {
-            Ok((provider, identity)) => linked::arrived(app, request, &present, provider, &identity),
+            Ok((provider, identity)) => {
+                linked::arrived(app, request, &present, provider, &identity)
+            }
             Err(problem) => linked::not_arrived(app, request, &present, &trip.provider, &problem),
         };
     }
@@ -117,12 +159,17 @@ fn go_on(
     // Read after that wait: a session that was revoked meanwhile is not to go on.
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
     match arrived {
-        Ok((provider, identity)) => {
-            Entry { app, request, visit, provider, identity: &identity }.enter(trip, present.as_ref())
+        Ok((provider, identity)) => Entry {
+            app,
+            request,
+            visit,
+            provider,
+            identity: &identity,
         }
-        Err(problem) => {
-            LoginPage::of(app, request, visit).with_session(present.as_ref()).after(&trip.provider, &problem)
-        }
+        .enter(trip, present.as_ref()),
+        Err(problem) => LoginPage::of(app, request, visit)
+            .with_session(present.as_ref())
+            .after(&trip.provider, &problem),
     }
 }
 
@@ -136,18 +183,36 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
-    fn enter(&self, trip: &RoundTrip, present: Option<&PresentSession>) -> Result<Response, Failure> {
-        let Entry { app, request, visit, provider, identity } = self;
+    fn enter(
+        &self,
+        trip: &RoundTrip,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
+        let Entry {
+            app,
+            request,
+            visit,
+            provider,
+            identity,
+        } = self;
         if !identity.left_out.is_empty() {
             let (id, name, left_out) = (&request.id, &provider.name, identity.left_out.join(", "));
-            log::warn!("request {id}: identity provider {name} says too much of somebody, left out: {left_out}");
+            log::warn!(
+                "request {id}: identity provider {name} says too much of somebody, left out: {left_out}"
+            );
         }
         let claims = possible_claims(&identity.claims);
         let accepted = match self.find_or_provision(&claims) {
-            // Somebody was quicker with the same identity, most likely they themselves: now they are there.
+            // Somebody was quicker with the same identity, most likely they themselves: now they
+            // are there.
             Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| {
-                let changed_hands = || StoreError::Conflict(String::from("the identity changed hands meanwhile"));
-                if matches!(error, StoreError::Taken(_)) { changed_hands() } else { error }
+                let changed_hands =
+                    || StoreError::Conflict(String::from("the identity changed hands meanwhile"));
+                if matches!(error, StoreError::Taken(_)) {
+                    changed_hands()
+                } else {
+                    error
+                }
             })?,
             found => found?,
         };
@@ -155,24 +220,37 @@ impl Entry<'_> {
             Ok(user) => user,
             Err(refusal) => return Ok(self.refuse(refusal)),
         };
-        let (facts, ask, asked_at) = (&identity.facts, Ask::of(&visit.request), visit.request.received_at);
+        let (facts, ask, asked_at) = (
+            &identity.facts,
+            Ask::of(&visit.request),
+            visit.request.received_at,
+        );
         // By the database's clock the request may lie a moment ahead of this process.
         let now = app.now().max(asked_at);
         // Kept only where signing out here signs out there, and if it fits into an address.
-        let id_token = identity.id_token.as_ref().map(SecretText::expose).filter(|_| provider.sign_out);
+        let id_token = identity
+            .id_token
+            .as_ref()
+            .map(SecretText::expose)
+            .filter(|_| provider.sign_out);
         let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
         let acr = claims::acr(provider, facts.acr.as_deref());
         let proof = Proof {
             identity_provider: provider.name.clone(),
             amr: claims::amr(&acr, &facts.amr),
             acr,
-            auth_time: Some(round_trip::auth_time(facts.auth_time, ask.asks_for_age().then_some(asked_at), now)),
+            auth_time: Some(round_trip::auth_time(
+                facts.auth_time,
+                ask.asks_for_age().then_some(asked_at),
+                now,
+            )),
             upstream: Some(Arrival {
                 session: UpstreamSession {
                     issuer: provider.authority().to_owned(),
                     subject: facts.subject.clone(),
                     sid: facts.sid.clone(),
-                    sealed_id_token: id_token.map(|token| app.vault.upstream_id_tokens.seal(token.as_bytes())),
+                    sealed_id_token: id_token
+                        .map(|token| app.vault.upstream_id_tokens.seal(token.as_bytes())),
                 },
                 left_at: trip.begun_at.minus(CLOCKS_APART),
                 way: trip.cookie_hash,
@@ -183,11 +261,26 @@ impl Entry<'_> {
         sign_in::complete(app, request, visit, present, user, &proof)
     }
 
-    /// The user, with what the provider says of them now; `Taken` when the identity found an owner in between.
-    fn find_or_provision(&self, said: &Map<String, Value>) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
-        let (store, tenant) = (&self.app.store, self.visit.request.acr_values.tenant.as_ref());
-        let (issuer, upstream_subject) = (self.provider.authority(), self.identity.facts.subject.as_str());
-        let link = |sub| Link { issuer, upstream_subject, sub, provider: Some(&self.provider.name) };
+    /// The user, with what the provider says of them now; `Taken` when the identity found an owner
+    /// in between.
+    fn find_or_provision(
+        &self,
+        said: &Map<String, Value>,
+    ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
+        let (store, tenant) = (
+            &self.app.store,
+            self.visit.request.acr_values.tenant.as_ref(),
+        );
+        let (issuer, upstream_subject) = (
+            self.provider.authority(),
+            self.identity.facts.subject.as_str(),
+        );
+        let link = |sub| Link {
+            issuer,
+            upstream_subject,
+            sub,
+            provider: Some(&self.provider.name),
+        };
         let event = |event, sub, detail| AuditEvent {
             event,
             client_id: self.visit.client_id(),
@@ -198,13 +291,20 @@ impl Entry<'_> {
             ..AuditEvent::default()
         };
         let linked = linked_identities::find_user(store, issuer, upstream_subject, None)?;
-        let known = linked.as_ref().map(|linked| linked.found.user.clone().into_core());
+        let known = linked
+            .as_ref()
+            .map(|linked| linked.found.user.clone().into_core());
         let linked = match decide(self.provider, tenant, known.as_ref()) {
             AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
             AccountDecision::SignIn => linked,
             AccountDecision::Provision => None,
         };
-        let Some(LinkedUser { found, claims: before, .. }) = linked else {
+        let Some(LinkedUser {
+            found,
+            claims: before,
+            ..
+        }) = linked
+        else {
             let user = UserRow {
                 sub: Subject::of_random(random::bytes()),
                 username: None,
@@ -219,10 +319,19 @@ impl Entry<'_> {
             let name = &self.provider.name;
             let detail = json!({"identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject});
             let event = event("user_provisioned", &user.sub, detail);
-            let epochs = linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
-            let user = UserRow { epoch: epochs.user, ..user };
+            let epochs =
+                linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
+            let user = UserRow {
+                epoch: epochs.user,
+                ..user
+            };
             let installation_epoch = epochs.installation;
-            return Ok(Ok(CurrentUser { user, installation_epoch, consent_epoch: 0, username_key: None }));
+            return Ok(Ok(CurrentUser {
+                user,
+                installation_epoch,
+                consent_epoch: 0,
+                username_key: None,
+            }));
         };
         let change = ClaimsChange::between(&found.user.claims, &before, said);
         // Written only where that changes something.
@@ -234,7 +343,10 @@ impl Entry<'_> {
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = event("user_changed", &found.user.sub, detail);
         linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
-        let user = UserRow { claims: change.applied(&found.user.claims), ..found.user };
+        let user = UserRow {
+            claims: change.applied(&found.user.claims),
+            ..found.user
+        };
         Ok(Ok(CurrentUser { user, ..found }))
     }
 
@@ -242,17 +354,34 @@ impl Entry<'_> {
         let (problem, reason) = match refusal {
             AccountRefusal::NotProvisioned => (Problem::NotProvisioned, Reason::NotProvisioned),
             AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
-            AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
+            AccountRefusal::OtherTenant => {
+                (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere)
+            }
         };
-        let Entry { app, request, visit, provider, .. } = self;
+        let Entry {
+            app,
+            request,
+            visit,
+            provider,
+            ..
+        } = self;
         app.note_upstream_failure(FAILED, request, visit.client_id(), (&provider.name, reason));
-        let presentation = Presentation { config: &app.config, request };
+        let presentation = Presentation {
+            config: &app.config,
+            request,
+        };
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = login::as_someone_else(visit.page(app, "/login"));
-        let way_back = WayBack { sign_in: &sign_in, ui_locales: visit.ui_locales() };
+        let way_back = WayBack {
+            sign_in: &sign_in,
+            ui_locales: visit.ui_locales(),
+        };
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.facts.subject.escape_debug();
-        let detail = format!("identity provider {}, subject there {subject}", provider.name);
+        let detail = format!(
+            "identity provider {}, subject there {subject}",
+            provider.name
+        );
         let told = (reason, Some(detail.as_str()));
         let mut response = answers::error_page_with(&presentation, problem, told, Some(way_back));
         response.note.client_id = visit.client_id().map(ToString::to_string);

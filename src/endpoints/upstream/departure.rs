@@ -1,6 +1,6 @@
-//! The way upstream: one cookie more, everything else sealed as `state`, and a redirect. What comes back counts only with its
-//! cookie. Their names tell when each way began, so that the oldest can make room; SameSite is always Lax, as the way back
-//! is a navigation and nothing else.
+//! The way upstream: one cookie more, everything else sealed as `state`, and a redirect. What comes
+//! back counts only with its cookie. Their names tell when each way began, so that the oldest can
+//! make room; SameSite is always Lax, as the way back is a navigation and nothing else.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +15,9 @@ use crate::endpoints::{answers, cookies};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::round_trip::{Ask, COOKIE, LIFETIME, PromptValues, RoundTrip, STATE};
+use crate::protocol::upstream::round_trip::{
+    Ask, COOKIE, LIFETIME, PromptValues, RoundTrip, STATE,
+};
 use crate::protocol::upstream::{UpstreamProblem, external_url};
 use crate::protocol::words::identifiers;
 use crate::protocol::words::instant::Instant;
@@ -28,7 +30,8 @@ const MOST: usize = 5;
 /// What their cookies may come to, in bytes: proxies allow a header 16 KiB, often 8.
 const MOST_BYTES: usize = 7_000;
 
-/// A way that a browser is on, as its cookie's name tells it: when it began, and a random number. Sorts by age.
+/// A way that a browser is on, as its cookie's name tells it: when it began, and a random number.
+/// Sorts by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
     begun_millis: i64,
@@ -37,7 +40,10 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn new(begun_at: Instant, random: [u8; 8]) -> Flow {
-        Flow { begun_millis: begun_at.millis(), random }
+        Flow {
+            begun_millis: begun_at.millis(),
+            random,
+        }
     }
 
     pub(super) fn cookie_name(self, config: &Config) -> String {
@@ -57,7 +63,8 @@ impl Flow {
     }
 }
 
-/// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to show.
+/// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to
+/// show.
 pub fn depart(
     app: &App,
     request: &Request,
@@ -65,19 +72,35 @@ pub fn depart(
     provider: &str,
 ) -> Result<Result<Response, UpstreamProblem>, Failure> {
     let snapshot = app.registry.snapshot();
-    let registered = snapshot.catalogue.identity_providers.get(provider).filter(|provider| provider.enabled);
+    let registered = snapshot
+        .catalogue
+        .identity_providers
+        .get(provider)
+        .filter(|provider| provider.enabled);
     let Some(provider) = registered else {
-        return Ok(Err(UpstreamProblem::unavailable("it is not registered, or disabled")));
+        return Ok(Err(UpstreamProblem::unavailable(
+            "it is not registered, or disabled",
+        )));
     };
     // To ask where a link leads is not to follow it.
     if request.method == Method::Head {
         return Ok(Ok(answers::nothing_to_show()));
     }
     let (ask, linking, sealed) = match purpose {
-        Purpose::SignIn { visit, someone_else } => {
+        Purpose::SignIn {
+            visit,
+            someone_else,
+        } => {
             let ask = Ask::of(&visit.request);
             let select_account = someone_else || ask.select_account;
-            (Ask { select_account, ..ask }, None, Some(visit.sealed.clone()))
+            (
+                Ask {
+                    select_account,
+                    ..ask
+                },
+                None,
+                Some(visit.sealed.clone()),
+            )
         }
         Purpose::Link(present) => (Ask::for_linking(), Some(present.row.sid.clone()), None),
     };
@@ -107,14 +130,23 @@ pub fn depart(
             Purpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
         });
     }
-    Ok(address(app, &snapshot, provider, &ask, &trip, &state).map(|address| {
-        let flow = Flow::new(trip.begun_at, trip.flow);
-        begin(&app.config, request, answers::see_other(address), flow, &cookie)
-    }))
+    Ok(
+        address(app, &snapshot, provider, &ask, &trip, &state).map(|address| {
+            let flow = Flow::new(trip.begun_at, trip.flow);
+            begin(
+                &app.config,
+                request,
+                answers::see_other(address),
+                flow,
+                &cookie,
+            )
+        }),
+    )
 }
 
-/// The address that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256, nonce, `state`. May fetch its
-/// metadata. `LoginRequired` where they must sign in anew and the provider takes no request for that.
+/// The address that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256,
+/// nonce, `state`. May fetch its metadata. `LoginRequired` where they must sign in anew and the
+/// provider takes no request for that.
 fn address(
     app: &App,
     snapshot: &Snapshot,
@@ -126,21 +158,42 @@ fn address(
     // Without the cookie the callback would be refused.
     provider::secret(snapshot, provider)?;
     let metadata = Connection::open(app, provider)?.metadata;
-    let taken = PromptValues::of(provider.prompt_values.as_ref(), metadata.prompt_values.as_ref());
+    let taken = PromptValues::of(
+        provider.prompt_values.as_ref(),
+        metadata.prompt_values.as_ref(),
+    );
     let ask = ask.as_far_as(taken).ok_or(UpstreamProblem::LoginRequired)?;
     let redirect_uri = external_url(app.issuer(), &provider.name, "callback");
-    Ok(ask.address(&metadata.authorization_endpoint, provider, trip, &redirect_uri, state))
+    Ok(ask.address(
+        &metadata.authorization_endpoint,
+        provider,
+        trip,
+        &redirect_uri,
+        state,
+    ))
 }
 
 /// Puts a browser on one more way; the oldest ones make room for it.
-fn begin(config: &Config, request: &Request, response: Response, flow: Flow, value: &str) -> Response {
-    let present =
-        request.cookies().filter_map(|(name, value)| Some((Flow::of_cookie_name(config, name)?, value.len())));
+fn begin(
+    config: &Config,
+    request: &Request,
+    response: Response,
+    flow: Flow,
+    value: &str,
+) -> Response {
+    let present = request
+        .cookies()
+        .filter_map(|(name, value)| Some((Flow::of_cookie_name(config, name)?, value.len())));
     let outlived = making_room(present.collect(), value.len());
-    let response = outlived.into_iter().fold(response, |response, flow| end(config, response, flow));
+    let response = outlived
+        .into_iter()
+        .fold(response, |response, flow| end(config, response, flow));
     let (name, seconds) = (flow.cookie_name(config), LIFETIME.as_secs());
     let attributes = cookies::attributes(config, SameSite::Lax);
-    response.header("Set-Cookie", format!("{name}={value}; Max-Age={seconds}; {attributes}"))
+    response.header(
+        "Set-Cookie",
+        format!("{name}={value}; Max-Age={seconds}; {attributes}"),
+    )
 }
 
 pub(super) fn end(config: &Config, response: Response, flow: Flow) -> Response {
@@ -148,7 +201,11 @@ pub(super) fn end(config: &Config, response: Response, flow: Flow) -> Response {
 }
 
 pub(super) fn removal(config: &Config, flow: Flow) -> String {
-    format!("{}=; Max-Age=0; {}", flow.cookie_name(config), cookies::attributes(config, SameSite::Lax))
+    format!(
+        "{}=; Max-Age=0; {}",
+        flow.cookie_name(config),
+        cookies::attributes(config, SameSite::Lax)
+    )
 }
 
 /// Which flow cookies must go for one more of length `added`: all but the latest that fit.
@@ -160,7 +217,11 @@ fn making_room(mut present: Vec<(Flow, usize)>, added: usize) -> Vec<Flow> {
         bytes <= MOST_BYTES
     });
     let kept = fits.count();
-    present.into_iter().skip(kept).map(|(flow, _)| flow).collect()
+    present
+        .into_iter()
+        .skip(kept)
+        .map(|(flow, _)| flow)
+        .collect()
 }
 
 #[cfg(test)]
@@ -168,12 +229,23 @@ mod tests {
     use super::*;
 
     fn flows(lengths: &[usize]) -> Vec<(Flow, usize)> {
-        let flow = |(at, length): (usize, &usize)| (Flow { begun_millis: at as i64, random: [0; 8] }, *length);
+        let flow = |(at, length): (usize, &usize)| {
+            (
+                Flow {
+                    begun_millis: at as i64,
+                    random: [0; 8],
+                },
+                *length,
+            )
+        };
         lengths.iter().enumerate().map(flow).collect()
     }
 
     fn gone(lengths: &[usize], added: usize) -> Vec<i64> {
-        let mut gone: Vec<i64> = making_room(flows(lengths), added).iter().map(|flow| flow.begun_millis).collect();
+        let mut gone: Vec<i64> = making_room(flows(lengths), added)
+            .iter()
+            .map(|flow| flow.begun_millis)
+            .collect();
         gone.sort_unstable();
         gone
     }

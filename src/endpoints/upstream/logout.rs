@@ -1,7 +1,8 @@
-//! Signing out there and here. `POST /external/{idp}/logout` (OpenID Connect Back-Channel Logout 1.0 §2.5): a provider says that
-//! a user signed out there. Only the sessions end that came from that session or user at that provider. And signing out there
-//! once the session here is over (OpenID Connect RP-Initiated Logout 1.0): the browser's last address travels sealed as
-//! `state`; nothing else that comes back is followed.
+//! Signing out there and here. `POST /external/{idp}/logout` (OpenID Connect Back-Channel Logout
+//! 1.0 §2.5): a provider says that a user signed out there. Only the sessions end that came from
+//! that session or user at that provider. And signing out there once the session here is over
+//! (OpenID Connect RP-Initiated Logout 1.0): the browser's last address travels sealed as `state`;
+//! nothing else that comes back is followed.
 
 use serde_json::json;
 
@@ -35,17 +36,30 @@ const LOGOUT_TOKEN: &str = "the logout token";
 /// Takes a logout token: 200 and nothing, or 400 for whatever is not believed.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     require_form(request, 400)?;
-    if let Some(retry_after) = app.logout_token_failures.wait(&Source::of(request.source), 1, app.now()) {
+    if let Some(retry_after) =
+        app.logout_token_failures
+            .wait(&Source::of(request.source), 1, app.now())
+    {
         app.note_turned_away(request);
-        return Err(Failure::Throttled { reason: Reason::TooManyLogoutTokens, retry_after });
+        return Err(Failure::Throttled {
+            reason: Reason::TooManyLogoutTokens,
+            retry_after,
+        });
     }
     // First, so that a body that is no form gets the same answer at every provider's address.
     let form = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
-    let token = form.bounded("logout_token", parameters::ASSERTION).map_err(Failure::bad_request)?;
+    let token = form
+        .bounded("logout_token", parameters::ASSERTION)
+        .map_err(Failure::bad_request)?;
     let token = token.ok_or_else(|| refused(app, request, None, "no logout_token"))?;
     let snapshot = app.registry.snapshot();
-    let registered = snapshot.catalogue.identity_providers.get(provider).filter(|provider| provider.enabled);
-    let registered = registered.ok_or_else(|| refused(app, request, None, "no such identity provider, or disabled"))?;
+    let registered = snapshot
+        .catalogue
+        .identity_providers
+        .get(provider)
+        .filter(|provider| provider.enabled);
+    let registered = registered
+        .ok_or_else(|| refused(app, request, None, "no such identity provider, or disabled"))?;
     let notice = read(app, registered, token).map_err(|problem| match problem {
         UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(registered), &cause),
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
@@ -55,11 +69,15 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         UpstreamProblem::Busy => Failure::Busy,
         UpstreamProblem::Unavailable(cause) => {
             count(app, request);
-            log::warn!("request {}: a logout token of {provider} cannot be verified: {cause}", request.id);
+            log::warn!(
+                "request {}: a logout token of {provider} cannot be verified: {cause}",
+                request.id
+            );
             Failure::Busy
         }
     })?;
-    let sessions = upstream_sessions::sessions_of(&app.store, registered, &notice).map_err(Failure::NotRevoked)?;
+    let sessions = upstream_sessions::sessions_of(&app.store, registered, &notice)
+        .map_err(Failure::NotRevoked)?;
     let event = AuditEvent {
         event: "session_ended",
         source: Some(request.source),
@@ -67,25 +85,43 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         detail: json!({"by": "identity_provider", "identity_provider": provider}),
         ..AuditEvent::default()
     };
-    if !upstream_sessions::end(&app.store, registered, &notice, &sessions, &event).map_err(Failure::NotRevoked)? {
-        return Err(refused(app, request, Some(registered), "the logout token was used before"));
+    if !upstream_sessions::end(&app.store, registered, &notice, &sessions, &event)
+        .map_err(Failure::NotRevoked)?
+    {
+        return Err(refused(
+            app,
+            request,
+            Some(registered),
+            "the logout token was used before",
+        ));
     }
-    Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))
+    Ok(Response::empty(200)
+        .header("Cache-Control", "no-store")
+        .header("Pragma", "no-cache"))
 }
 
-/// The contents of a logout token of that provider, verified. The statement that acts on it also spends it, so a token whose
-/// statement failed may be sent again.
-fn read(app: &App, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, UpstreamProblem> {
+/// The contents of a logout token of that provider, verified. The statement that acts on it also
+/// spends it, so a token whose statement failed may be sent again.
+fn read(
+    app: &App,
+    provider: &IdentityProvider,
+    token: &str,
+) -> Result<LogoutNotice, UpstreamProblem> {
     let refused = |problem| not_believed(LOGOUT_TOKEN, problem);
     let jws = UnverifiedJws::parse(token).ok_or_else(|| refused(TokenProblem::Malformed))?;
     check_typ(jws.typ.as_deref(), LOGOUT_TOKEN_TYP).map_err(refused)?;
-    let judged = |claims| judge_logout(claims, provider.authority(), &provider.client_id, app.now());
-    // A token that no signature could save is refused first: strangers make us fetch nothing, and get the same answer whether
-    // the provider can be asked or does not exist.
-    let unverified = jws.unverified_claims().ok_or_else(|| refused(TokenProblem::Malformed))?;
+    let judged =
+        |claims| judge_logout(claims, provider.authority(), &provider.client_id, app.now());
+    // A token that no signature could save is refused first: strangers make us fetch nothing, and
+    // get the same answer whether the provider can be asked or does not exist.
+    let unverified = jws
+        .unverified_claims()
+        .ok_or_else(|| refused(TokenProblem::Malformed))?;
     judged(&unverified).map_err(refused)?;
     if let ProviderKind::OAuth { .. } = provider.kind {
-        return Err(UpstreamProblem::not_believed("a provider without an issuer sends no logout tokens"));
+        return Err(UpstreamProblem::not_believed(
+            "a provider without an issuer sends no logout tokens",
+        ));
     }
     let connection = Connection::open(app, provider)?;
     let jws = (&jws, Provenance::Presented);
@@ -95,10 +131,17 @@ fn read(app: &App, provider: &IdentityProvider, token: &str) -> Result<LogoutNot
 
 fn count(app: &App, request: &Request) {
     // No guess, and told whatever the count: it keeps the next ones away.
-    let _counted = app.logout_token_failures.count(Source::of(request.source), app.now());
+    let _counted = app
+        .logout_token_failures
+        .count(Source::of(request.source), app.now());
 }
 
-fn refused(app: &App, request: &Request, provider: Option<&IdentityProvider>, cause: &str) -> Failure {
+fn refused(
+    app: &App,
+    request: &Request,
+    provider: Option<&IdentityProvider>,
+    cause: &str,
+) -> Failure {
     count(app, request);
     let (event, reason) = ("upstream_logout_refused", Reason::LogoutTokenRefused);
     match provider {
@@ -114,7 +157,8 @@ fn refused(app: &App, request: &Request, provider: Option<&IdentityProvider>, ca
     })
 }
 
-/// An address much longer than that is cut or refused on its way; the ID token in it is only a help.
+/// An address much longer than that is cut or refused on its way; the ID token in it is only a
+/// help.
 const LONGEST_ADDRESS: usize = 8_000;
 
 pub struct UpstreamSignOut {
@@ -126,49 +170,76 @@ impl UpstreamSignOut {
     /// For a session that came from a provider where signing out here signs out there.
     pub fn of(app: &App, present: &PresentSession) -> Result<Option<UpstreamSignOut>, Failure> {
         let snapshot = app.registry.snapshot();
-        let provider = snapshot.catalogue.identity_providers.get(present.row.identity_provider());
-        let Some(provider) = provider.filter(|provider| provider.enabled && provider.sign_out) else {
+        let provider = snapshot
+            .catalogue
+            .identity_providers
+            .get(present.row.identity_provider());
+        let Some(provider) = provider.filter(|provider| provider.enabled && provider.sign_out)
+        else {
             return Ok(None);
         };
         let upstream = upstream_sessions::find(&app.store, present.row.day, &present.row.sid)?;
-        // Another provider of that name never signed them in, and must not see the ID token of the first.
+        // Another provider of that name never signed them in, and must not see the ID token of the
+        // first.
         let of_issuer = upstream.filter(|upstream| upstream.issuer == provider.authority());
-        let Some(upstream) = of_issuer else { return Ok(None) };
+        let Some(upstream) = of_issuer else {
+            return Ok(None);
+        };
         let sealed = upstream.sealed_id_token;
         let opened = sealed.and_then(|sealed| app.vault.upstream_id_tokens.open(&sealed));
-        let id_token = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
-        Ok(Some(UpstreamSignOut { provider: provider.clone(), id_token }))
+        let id_token = opened
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .map(SecretText::new);
+        Ok(Some(UpstreamSignOut {
+            provider: provider.clone(),
+            id_token,
+        }))
     }
 
-    /// What the provider is called, and where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2), without the ID token where that is too long;
-    /// `None` where the provider is away or offers no such thing: the sign-out here is complete without it.
+    /// What the provider is called, and where signing out there begins (OpenID Connect RP-Initiated
+    /// Logout 1.0 §2), without the ID token where that is too long; `None` where the provider is
+    /// away or offers no such thing: the sign-out here is complete without it.
     pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<(String, String)> {
         let provider = &self.provider;
-        let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
+        let returns = UpstreamReturn {
+            provider: provider.name.clone(),
+            request: request.clone(),
+        };
         let state = visit::seal(app, SealedPurpose::SignedOut(returns)).sealed;
         let back = external_url(app.issuer(), &provider.name, "signed-out");
         let metadata = Connection::open(app, provider).ok()?.metadata;
         let endpoint = metadata.end_session_endpoint.as_deref()?;
-        let mut parameters =
-            vec![("client_id", provider.client_id.clone()), ("post_logout_redirect_uri", back), ("state", state)];
+        let mut parameters = vec![
+            ("client_id", provider.client_id.clone()),
+            ("post_logout_redirect_uri", back),
+            ("state", state),
+        ];
         let without_token = with_query(endpoint, &parameters);
         if let Some(token) = &self.id_token {
             parameters.insert(0, ("id_token_hint", token.expose().to_owned()));
         }
         let addresses = [with_query(endpoint, &parameters), without_token];
-        let address = addresses.into_iter().find(|address| address.len() <= LONGEST_ADDRESS)?;
+        let address = addresses
+            .into_iter()
+            .find(|address| address.len() <= LONGEST_ADDRESS)?;
         Some((provider.display_name.clone(), address))
     }
 }
 
-/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to `/logout`, which says that
-/// nobody is signed in or asks whether to sign out.
+/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
+/// `/logout`, which says that nobody is signed in or asks whether to sign out.
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let state = query.bounded("state", parameters::HANDLE).map_err(Failure::bad_request)?;
+    let state = query
+        .bounded("state", parameters::HANDLE)
+        .map_err(Failure::bad_request)?;
     let opened = state.and_then(|state| visit::open_text(app, state).ok());
     let returns = opened.and_then(|opened| {
-        if let SealedPurpose::SignedOut(returns) = opened.request.purpose { Some(returns) } else { None }
+        if let SealedPurpose::SignedOut(returns) = opened.request.purpose {
+            Some(returns)
+        } else {
+            None
+        }
     });
     let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
         let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));

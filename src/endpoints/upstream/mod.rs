@@ -1,5 +1,6 @@
-//! Signing in with somebody else's provider: the way there, and the way back. Nothing is stored before the person is back
-//! and who they are there is verified; until then everything travels sealed with the browser.
+//! Signing in with somebody else's provider: the way there, and the way back. Nothing is stored
+//! before the person is back and who they are there is verified; until then everything travels
+//! sealed with the browser.
 
 mod callback;
 mod departure;
@@ -19,7 +20,8 @@ pub const FAILED: &str = "external_sign_in_failed";
 pub enum Purpose<'a> {
     SignIn {
         visit: &'a Visit,
-        /// As somebody else than this browser is known to be, there or here: they shall be asked who they are.
+        /// As somebody else than this browser is known to be, there or here: they shall be asked
+        /// who they are.
         someone_else: bool,
     },
     Link(&'a PresentSession),

@@ -1,5 +1,5 @@
-//! The requests to a provider: its endpoints, what is sent there, and the verified identity that comes back. The decisions are
-//! in `protocol/upstream/`. Stores nothing.
+//! The requests to a provider: its endpoints, what is sent there, and the verified identity that
+//! comes back. The decisions are in `protocol/upstream/`. Stores nothing.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(crate) struct Connection<'a> {
     deadline: Deadline,
 }
 
-/// Our client secret there, if one is registered. `provider` is of the same snapshot: a secret of the provider that has the
-/// name now must not go to the endpoints of the one before.
+/// Our client secret there, if one is registered. `provider` is of the same snapshot: a secret of
+/// the provider that has the name now must not go to the endpoints of the one before.
 pub(crate) fn secret<'a>(
     snapshot: &'a Snapshot,
     provider: &IdentityProvider,
@@ -45,12 +45,16 @@ pub(crate) fn secret<'a>(
     snapshot
         .provider_secrets
         .get(&provider.name)
-        .map(|secret| secret.as_ref().ok_or_else(|| UpstreamProblem::unavailable(lost)))
+        .map(|secret| {
+            secret
+                .as_ref()
+                .ok_or_else(|| UpstreamProblem::unavailable(lost))
+        })
         .transpose()
 }
 
-/// Who came back by that way: what the callback's parameters prove (OpenID Connect Core §3.1.2.5 to §3.1.3.7, §5.3). `provider` is of `snapshot`. All requests together take 5 s
-/// at most.
+/// Who came back by that way: what the callback's parameters prove (OpenID Connect Core §3.1.2.5 to
+/// §3.1.3.7, §5.3). `provider` is of `snapshot`. All requests together take 5 s at most.
 pub(crate) fn identity(
     app: &App,
     snapshot: &Snapshot,
@@ -66,18 +70,29 @@ pub(crate) fn identity(
         ProviderKind::OAuth { .. } => None,
     };
     let code = answers::code(callback, issuer, metadata.announces_iss)?;
-    // One place for all requests: a code that was sent must not be lost for want of a place for the next.
-    let place = app.outbound.take_place(&metadata.token_endpoint).map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
+    // One place for all requests: a code that was sent must not be lost for want of a place for the
+    // next.
+    let place = app
+        .outbound
+        .take_place(&metadata.token_endpoint)
+        .map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
     let tokens = connection.exchange(&place, &code, trip, secret)?;
     let ask = |endpoint: &str| -> Result<Map<String, Value>, UpstreamProblem> {
-        connection.ask(&place, (USERINFO_ENDPOINT, "object"), endpoint, &tokens.access_token)
+        connection.ask(
+            &place,
+            (USERINFO_ENDPOINT, "object"),
+            endpoint,
+            &tokens.access_token,
+        )
     };
     let (facts, said, id_token) = match &provider.kind {
         ProviderKind::OpenId { .. } => {
-            let missing = || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
+            let missing =
+                || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
             let token = tokens.id_token.as_ref().ok_or_else(missing)?;
             let refused = |problem| not_believed(ID_TOKEN, problem);
-            let jws = UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
+            let jws = UnverifiedJws::parse(token.expose())
+                .ok_or_else(|| refused(TokenProblem::Malformed))?;
             id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
             let presented = (&jws, Provenance::Answered);
             let claims = connection.verified_claims(Asker::Seated(&place), ID_TOKEN, presented)?;
@@ -90,50 +105,97 @@ pub(crate) fn identity(
                 needs_auth_time: trip.max_age.is_some(),
             };
             let facts = id_token::judge(&claims, &expected, app.now()).map_err(|problem| {
-                if problem == TokenProblem::NoAuthTime { UpstreamProblem::LoginRequired } else { refused(problem) }
+                if problem == TokenProblem::NoAuthTime {
+                    UpstreamProblem::LoginRequired
+                } else {
+                    refused(problem)
+                }
             })?;
-            let endpoint = metadata.userinfo_endpoint.as_deref().filter(|_| are_wanting(provider, &claims));
+            let endpoint = metadata
+                .userinfo_endpoint
+                .as_deref()
+                .filter(|_| are_wanting(provider, &claims));
             let user_info = endpoint.map(ask).transpose()?;
             // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
-            let is_about = |said: &Map<String, Value>| said.get("sub").and_then(Value::as_str) == Some(&facts.subject);
+            let is_about = |said: &Map<String, Value>| {
+                said.get("sub").and_then(Value::as_str) == Some(&facts.subject)
+            };
             if !user_info.as_ref().is_none_or(is_about) {
                 let cause = "the userinfo endpoint's answer is about another sub than the ID token";
                 return Err(UpstreamProblem::not_believed(cause));
             }
-            (facts, merged(&claims, user_info.as_ref()), Some(token.clone()))
+            (
+                facts,
+                merged(&claims, user_info.as_ref()),
+                Some(token.clone()),
+            )
         }
-        ProviderKind::OAuth { userinfo_endpoint, emails_endpoint, subject_claim, .. } => {
+        ProviderKind::OAuth {
+            userinfo_endpoint,
+            emails_endpoint,
+            subject_claim,
+            ..
+        } => {
             let user_info = ask(userinfo_endpoint)?;
             let unusable = "the userinfo endpoint's answer has no usable subject: the member that subject_claim names must be \
                             a text or a whole number";
             let subject = oauth_subject(&user_info, subject_claim);
             let subject = subject.ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
-            let said = match emails_endpoint.as_deref().filter(|_| answers::wants_emails(provider, &user_info)) {
+            let said = match emails_endpoint
+                .as_deref()
+                .filter(|_| answers::wants_emails(provider, &user_info))
+            {
                 Some(endpoint) => {
                     let called = ("the emails endpoint", "array of objects");
-                    let addresses: Vec<_> = connection.ask(&place, called, endpoint, &tokens.access_token)?;
+                    let addresses: Vec<_> =
+                        connection.ask(&place, called, endpoint, &tokens.access_token)?;
                     answers::with_primary_email(user_info, &addresses)
                 }
                 None => user_info,
             };
-            (IdTokenFacts { subject, ..IdTokenFacts::default() }, said, None)
+            (
+                IdTokenFacts {
+                    subject,
+                    ..IdTokenFacts::default()
+                },
+                said,
+                None,
+            )
         }
     };
     let (claims, left_out) = mapped(provider, &said);
-    Ok(UpstreamIdentity { facts, claims, left_out, label: label(&said), id_token })
+    Ok(UpstreamIdentity {
+        facts,
+        claims,
+        left_out,
+        label: label(&said),
+        id_token,
+    })
 }
 
 impl<'a> Connection<'a> {
     /// Finds what is needed to speak to a provider; everything with it must be over in 5 s.
-    pub(crate) fn open(app: &'a App, provider: &'a IdentityProvider) -> Result<Connection<'a>, UpstreamProblem> {
+    pub(crate) fn open(
+        app: &'a App,
+        provider: &'a IdentityProvider,
+    ) -> Result<Connection<'a>, UpstreamProblem> {
         let deadline = Deadline::usual();
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
                 let fetch = |asker: Asker<'_>| fetch_metadata(asker, issuer, deadline);
-                let found = app.upstream_documents.find(Asker::Worker(&app.outbound), issuer, deadline, fetch);
+                let found = app.upstream_documents.find(
+                    Asker::Worker(&app.outbound),
+                    issuer,
+                    deadline,
+                    fetch,
+                );
                 found.map_err(|error| unanswered("discovery", error))?
             }
-            ProviderKind::OAuth { authorization_endpoint, token_endpoint, .. } => Arc::new(UpstreamMetadata {
+            ProviderKind::OAuth {
+                authorization_endpoint,
+                token_endpoint,
+                ..
+            } => Arc::new(UpstreamMetadata {
                 authorization_endpoint: authorization_endpoint.clone(),
                 token_endpoint: token_endpoint.clone(),
                 // What all of them understand; the header, only some.
@@ -141,7 +203,12 @@ impl<'a> Connection<'a> {
                 ..UpstreamMetadata::default()
             }),
         };
-        Ok(Connection { app, provider, metadata, deadline })
+        Ok(Connection {
+            app,
+            provider,
+            metadata,
+            deadline,
+        })
     }
 
     /// Redeems a code. `secret` is our `client_secret` there; none where we are a public client.
@@ -166,9 +233,12 @@ impl<'a> Connection<'a> {
             (Some(secret), Some(SecretTransport::Post)) => {
                 fields.extend([("client_id", client_id), ("client_secret", secret.expose())]);
             }
-            (Some(secret), Some(SecretTransport::Basic)) => authorization = Some(answers::basic(client_id, secret)),
+            (Some(secret), Some(SecretTransport::Basic)) => {
+                authorization = Some(answers::basic(client_id, secret))
+            }
             (Some(_), None) => {
-                let cause = "its token endpoint takes neither client_secret_basic nor client_secret_post";
+                let cause =
+                    "its token endpoint takes neither client_secret_basic nor client_secret_post";
                 return Err(UpstreamProblem::unavailable(cause));
             }
         }
@@ -178,7 +248,11 @@ impl<'a> Connection<'a> {
         }
         let answer = self.send(place, TOKEN_ENDPOINT, request)?;
         let may_be_form = matches!(self.provider.kind, ProviderKind::OAuth { .. });
-        answers::tokens(answer.status, answer.content_type.as_deref().filter(|_| may_be_form), &answer.body)
+        answers::tokens(
+            answer.status,
+            answer.content_type.as_deref().filter(|_| may_be_form),
+            &answer.body,
+        )
     }
 
     /// What an endpoint answers to that token; it and its answer as they are called in a cause.
@@ -201,25 +275,42 @@ impl<'a> Connection<'a> {
         what: &str,
         request: OutboundRequest<'_>,
     ) -> Result<OutboundAnswer, UpstreamProblem> {
-        let request = request.header("Accept", "application/json").by(self.deadline);
-        place.send(&request).map_err(|error| unanswered(what, error))
+        let request = request
+            .header("Accept", "application/json")
+            .by(self.deadline);
+        place
+            .send(&request)
+            .map_err(|error| unanswered(what, error))
     }
 
-    /// The claims of a JWT, if the provider's keys signed it with an algorithm that its metadata names. `what` it is
-    /// called in the cause.
+    /// The claims of a JWT, if the provider's keys signed it with an algorithm that its metadata
+    /// names. `what` it is called in the cause.
     pub(crate) fn verified_claims(
         &self,
         asker: Asker<'_>,
         what: &str,
         jws: (&UnverifiedJws, Provenance),
     ) -> Result<Map<String, Value>, UpstreamProblem> {
-        let UpstreamMetadata { jwks_uri, algorithms, .. } = &*self.metadata;
-        match self.app.verified_claims(asker, jws, KeySource::Uri(jwks_uri), algorithms, self.deadline) {
+        let UpstreamMetadata {
+            jwks_uri,
+            algorithms,
+            ..
+        } = &*self.metadata;
+        match self.app.verified_claims(
+            asker,
+            jws,
+            KeySource::Uri(jwks_uri),
+            algorithms,
+            self.deadline,
+        ) {
             Ok(Ok(claims)) => Ok(claims),
-            Ok(Err(AssertionProblem::KeysUnavailable)) => {
-                Err(UpstreamProblem::unavailable("the provider's keys (jwks_uri) cannot be had"))
-            }
-            Ok(Err(problem)) => Err(UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))),
+            Ok(Err(AssertionProblem::KeysUnavailable)) => Err(UpstreamProblem::unavailable(
+                "the provider's keys (jwks_uri) cannot be had",
+            )),
+            Ok(Err(problem)) => Err(UpstreamProblem::NotBelieved(format!(
+                "{what}: {}",
+                problem.as_str()
+            ))),
             Err(Failure::Busy) => Err(UpstreamProblem::Busy),
             Err(failure) => Err(UpstreamProblem::Unavailable(format!("{failure:?}"))),
         }
@@ -227,10 +318,18 @@ impl<'a> Connection<'a> {
 }
 
 /// Fetches and reads the discovery document of an issuer.
-pub fn fetch_metadata(asker: Asker<'_>, issuer: &str, deadline: Deadline) -> Result<UpstreamMetadata, OutboundError> {
+pub fn fetch_metadata(
+    asker: Asker<'_>,
+    issuer: &str,
+    deadline: Deadline,
+) -> Result<UpstreamMetadata, OutboundError> {
     let url = metadata::address(issuer);
     let request = OutboundRequest::get(&url).header("Accept", "application/json");
-    let document = asker.send(request, deadline)?.require_ok()?.json().unwrap_or_default();
+    let document = asker
+        .send(request, deadline)?
+        .require_ok()?
+        .json()
+        .unwrap_or_default();
     metadata::read(&document, issuer).map_err(OutboundError::Failed)
 }
 

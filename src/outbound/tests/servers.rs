@@ -1,4 +1,5 @@
-//! Servers of one connection at a time, on loopback; and a certificate authority by the openssl command.
+//! Servers of one connection at a time, on loopback; and a certificate authority by the openssl
+//! command.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,17 +21,30 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn plain(status: &str, headers: &str, body: &str) -> Server {
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        );
         Server::start(move |mut stream| answer_with(&mut stream, &answer))
     }
 
     /// Says `sealed` over TLS.
     pub(super) fn tls(certificate: &Path) -> Server {
-        let chain = CertificateDer::pem_file_iter(certificate).unwrap().map(Result::unwrap).collect();
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         let key = PrivateKeyDer::from_pem_file(certificate.with_extension("key")).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let config = Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let config = Arc::new(
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain, key)
+                .unwrap(),
+        );
         Server::start(move |stream| {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsealed";
@@ -40,7 +54,10 @@ impl Server {
 
     fn start(serve: impl Fn(TcpStream) + Send + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU32::new(0)));
+        let (port, connections) = (
+            listener.local_addr().unwrap().port(),
+            Arc::new(AtomicU32::new(0)),
+        );
         let counted = Arc::clone(&connections);
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
@@ -80,8 +97,19 @@ impl Authority {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = env::temp_dir().join(format!("gatepost-ca-{}-{number}", process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let authority = Authority { file: directory.join("ca.pem"), directory };
-        authority.openssl("ca", &["-subj", "/CN=Test authority", "-addext", "keyUsage=critical,keyCertSign"]);
+        let authority = Authority {
+            file: directory.join("ca.pem"),
+            directory,
+        };
+        authority.openssl(
+            "ca",
+            &[
+                "-subj",
+                "/CN=Test authority",
+                "-addext",
+                "keyUsage=critical,keyCertSign",
+            ],
+        );
         authority
     }
 
@@ -93,8 +121,20 @@ impl Authority {
     pub(super) fn certificate(&self, names: &str) -> PathBuf {
         let key = self.file.with_extension("key");
         let alternative = format!("subjectAltName={names}");
-        let issuer = ["-CA", self.file.to_str().unwrap(), "-CAkey", key.to_str().unwrap(), "-subj", "/CN=Test server"];
-        let extensions = ["-addext", &alternative, "-addext", "basicConstraints=critical,CA:FALSE"];
+        let issuer = [
+            "-CA",
+            self.file.to_str().unwrap(),
+            "-CAkey",
+            key.to_str().unwrap(),
+            "-subj",
+            "/CN=Test server",
+        ];
+        let extensions = [
+            "-addext",
+            &alternative,
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ];
         let name = format!("server-{}", MADE.fetch_add(1, Ordering::Relaxed));
         self.openssl(&name, &[&issuer, &extensions[..]].concat())
     }
@@ -102,7 +142,17 @@ impl Authority {
     fn openssl(&self, name: &str, arguments: &[&str]) -> PathBuf {
         let certificate = self.directory.join(format!("{name}.pem"));
         let output = Command::new("openssl")
-            .args(["req", "-x509", "-days", "2", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+            .args([
+                "req",
+                "-x509",
+                "-days",
+                "2",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ])
             .args(arguments)
             .arg("-keyout")
             .arg(certificate.with_extension("key"))
@@ -110,7 +160,11 @@ impl Authority {
             .arg(&certificate)
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         certificate
     }
 }

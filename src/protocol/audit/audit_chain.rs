@@ -1,6 +1,7 @@
-//! The audit log's chains: what the hash of a row covers, and how rows, heads and chains are named. Each row repeats the
-//! hash of the one before it, so that none can be changed, taken out or put in without all that follow telling. How far
-//! chains have come the log tells, too: only what Gatepost's own log says counts, never what a request brought into it.
+//! The audit log's chains: what the hash of a row covers, and how rows, heads and chains are named.
+//! Each row repeats the hash of the one before it, so that none can be changed, taken out or put in
+//! without all that follow telling. How far chains have come the log tells, too: only what
+//! Gatepost's own log says counts, never what a request brought into it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -106,7 +107,8 @@ pub struct AuditRow {
 }
 
 impl AuditRow {
-    /// Its hash: over every column, each with its length before it, so that no text can pass from one to the next.
+    /// Its hash: over every column, each with its length before it, so that no text can pass from
+    /// one to the next.
     pub fn hash(&self) -> Hash {
         let mut hashed = self.hashed_before_user();
         for text in [&self.sub, &self.sid, &self.source, &self.request_id] {
@@ -115,20 +117,33 @@ impl AuditRow {
         Sha256::digest(hashed).into()
     }
 
-    /// What is hashed of the columns before the user's: a statement that finds the user goes on from there.
+    /// What is hashed of the columns before the user's: a statement that finds the user goes on
+    /// from there.
     pub fn hashed_before_user(&self) -> Vec<u8> {
-        let (day, at, seq) = (self.day.0.to_be_bytes(), self.at.micros().to_be_bytes(), self.seq.to_be_bytes());
+        let (day, at, seq) = (
+            self.day.0.to_be_bytes(),
+            self.at.micros().to_be_bytes(),
+            self.seq.to_be_bytes(),
+        );
         let mut hashed = [DOMAIN, &day, &at, &seq, &self.previous].concat();
-        for text in [Some(&self.chain), Some(&self.event), Some(&self.detail), self.client_id.as_ref()] {
+        for text in [
+            Some(&self.chain),
+            Some(&self.event),
+            Some(&self.detail),
+            self.client_id.as_ref(),
+        ] {
             absorb(&mut hashed, text.map(String::as_str));
         }
         hashed
     }
 }
 
-/// One byte tells nothing from something; something has its length before it. The function `hashed` does the same in SQL.
+/// One byte tells nothing from something; something has its length before it. The function `hashed`
+/// does the same in SQL.
 fn absorb(hashed: &mut Vec<u8>, text: Option<&str>) {
-    let Some(text) = text else { return hashed.push(0) };
+    let Some(text) = text else {
+        return hashed.push(0);
+    };
     hashed.push(1);
     hashed.extend_from_slice(&(text.len() as u64).to_be_bytes());
     hashed.extend_from_slice(text.as_bytes());
@@ -152,14 +167,17 @@ pub const COMMAND: &str = "command-";
 /// Before the last sign of a server, for so long it may not have told what it should have.
 const DOUBTFUL: Duration = Duration::from_secs(86_400);
 
-/// The heads of commands that no server may have told yet, of all chain ends and when they were written: those since the
-/// last sign of a server that is not this process, and for a day before.
+/// The heads of commands that no server may have told yet, of all chain ends and when they were
+/// written: those since the last sign of a server that is not this process, and for a day before.
 pub fn untold(ends: Vec<(Head, Instant)>, this_process: &str) -> Vec<Head> {
     let is_of = |head: &Head, process: &str| head.chain.contains(&format!("/{process}"));
-    let others = ends.iter().filter(|(head, _)| !is_of(head, COMMAND) && !is_of(head, &format!("{this_process}/")));
+    let others = ends
+        .iter()
+        .filter(|(head, _)| !is_of(head, COMMAND) && !is_of(head, &format!("{this_process}/")));
     let since = others.map(|(_, at)| at.minus(DOUBTFUL)).max();
-    let of_commands =
-        ends.into_iter().filter(|(head, at)| is_of(head, COMMAND) && since.is_none_or(|since| *at >= since));
+    let of_commands = ends
+        .into_iter()
+        .filter(|(head, at)| is_of(head, COMMAND) && since.is_none_or(|since| *at >= since));
     of_commands.map(|(head, _)| head).collect()
 }
 
@@ -169,31 +187,50 @@ pub fn from_hex(text: &str) -> Option<Hash> {
 
 pub const HEADS: &str = "audit heads:";
 
-/// The log target of those lines, which are written whatever the level: without them a removed end shows nowhere.
+/// The log target of those lines, which are written whatever the level: without them a removed end
+/// shows nowhere.
 pub const HEADS_TARGET: &str = "gatepost::audit_heads";
 
-/// Told in one line: what collects logs cuts longer ones, and heads with them (rsyslog at 8 KiB, journald at 48).
+/// Told in one line: what collects logs cuts longer ones, and heads with them (rsyslog at 8 KiB,
+/// journald at 48).
 const HEADS_OF_A_LINE: usize = 50;
 
-/// The log lines that tell heads: [`HEADS`], then `chain:seq:until:hash` for each. None where there is no head.
+/// The log lines that tell heads: [`HEADS`], then `chain:seq:until:hash` for each. None where there
+/// is no head.
 pub fn heads_lines(heads: &[Head]) -> impl Iterator<Item = String> {
     heads.chunks(HEADS_OF_A_LINE).map(|heads| {
         let mut line = String::from(HEADS);
-        for Head { chain, seq, hash, until } in heads {
-            line.push_str(&format!(" {chain}:{seq}:{}:{}", until.0, identifiers::encode(hash)));
+        for Head {
+            chain,
+            seq,
+            hash,
+            until,
+        } in heads
+        {
+            line.push_str(&format!(
+                " {chain}:{seq}:{}:{}",
+                until.0,
+                identifiers::encode(hash)
+            ));
         }
         line
     })
 }
 
-/// The heads that a line of a log tells. Only a line that is nothing else tells any: a message that begins with them, as
-/// Gatepost's log writes it, in text or in JSON, bare or behind what journald or a collector puts before a line. What
-/// a request brings stands in the middle of a message, and is believed nowhere.
+/// The heads that a line of a log tells. Only a line that is nothing else tells any: a message that
+/// begins with them, as Gatepost's log writes it, in text or in JSON, bare or behind what journald
+/// or a collector puts before a line. What a request brings stands in the middle of a message, and
+/// is believed nowhere.
 pub fn heads_in(line: &str) -> Vec<Head> {
     let line = line.trim_end();
     let told = message(line).or_else(|| message(without_collector(line)?));
-    let told = told.as_deref().and_then(|message| message.strip_prefix(HEADS));
-    told.unwrap_or_default().split_ascii_whitespace().map_while(head).collect()
+    let told = told
+        .as_deref()
+        .and_then(|message| message.strip_prefix(HEADS));
+    told.unwrap_or_default()
+        .split_ascii_whitespace()
+        .map_while(head)
+        .collect()
 }
 
 /// The message of a line at the level of heads, as Gatepost writes it.
@@ -212,7 +249,9 @@ fn message(line: &str) -> Option<Cow<'_, str>> {
 /// Without the priority of RFC 5424 §6.2.1.
 fn without_priority(line: &str) -> &str {
     let behind = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-    let priority = behind.filter(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    let priority = behind.filter(|(number, _)| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
     priority.map_or(line, |(_, rest)| rest)
 }
 
@@ -220,16 +259,24 @@ fn without_time(line: &str) -> &str {
     let is_time = |word: &str| {
         let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
         let is_plain = |byte: u8| byte.is_ascii_digit() || b"TZ:.,+-".contains(&byte);
-        is_digit(0) && word.as_bytes().get(10) == Some(&b'T') && is_digit(11) && word.bytes().all(is_plain)
+        is_digit(0)
+            && word.as_bytes().get(10) == Some(&b'T')
+            && is_digit(11)
+            && word.bytes().all(is_plain)
     };
-    line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
+    line.split_once(' ')
+        .filter(|(word, _)| is_time(word))
+        .map_or(line, |(_, rest)| rest)
 }
 
-/// What follows the beginning `TIME HOST NAME[PID]: ` of journald and syslog, or a time alone, as containers have it.
+/// What follows the beginning `TIME HOST NAME[PID]: ` of journald and syslog, or a time alone, as
+/// containers have it.
 fn without_collector(line: &str) -> Option<&str> {
     let rest = without_time(line);
     if rest.len() < line.len() {
-        let stream = ["stdout F ", "stderr F "].into_iter().find_map(|stream| rest.strip_prefix(stream));
+        let stream = ["stdout F ", "stderr F "]
+            .into_iter()
+            .find_map(|stream| rest.strip_prefix(stream));
         let rest = stream.unwrap_or(rest);
         if message(rest).is_some() {
             return Some(rest);
@@ -238,21 +285,35 @@ fn without_collector(line: &str) -> Option<&str> {
     let (header, rest) = line.split_once("]: ")?;
     let (before, pid) = header.rsplit_once('[')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_header = before.len() < MOST_HEADER && begins_with_time(without_priority(before)) && is_number(pid);
+    let is_header =
+        before.len() < MOST_HEADER && begins_with_time(without_priority(before)) && is_number(pid);
     is_header.then_some(rest)
 }
 
-/// Whether it is a time, in a form of syslog or of `journalctl --output`, then two words: host and program.
+/// Whether it is a time, in a form of syslog or of `journalctl --output`, then two words: host and
+/// program.
 fn begins_with_time(header: &str) -> bool {
     let of = |text: &str, others: &[u8]| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || others.contains(&byte))
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || others.contains(&byte))
     };
-    let is_name = |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_name =
+        |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
     let is_clock = |text: &str| of(text, b":.") && text.contains(':');
     let is_seconds = |text: &str| of(text, b".") && text.matches('.').count() == 1;
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
-    let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte));
-    if !words.iter().rev().take(2).all(|word| is_plain(word) && !LEVELS.contains(word)) {
+    let is_plain = |word: &&str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte))
+    };
+    if !words
+        .iter()
+        .rev()
+        .take(2)
+        .all(|word| is_plain(word) && !LEVELS.contains(word))
+    {
         return false;
     }
     match *words.as_slice() {
@@ -275,7 +336,12 @@ fn head(text: &str) -> Option<Head> {
     let chain = parts.next()?.to_owned();
     let seq = parts.next()?.parse().ok()?;
     let until = Day(parts.next()?.parse().ok()?);
-    Some(Head { chain, seq, until, hash: from_hex(parts.next()?)? })
+    Some(Head {
+        chain,
+        seq,
+        until,
+        hash: from_hex(parts.next()?)?,
+    })
 }
 
 #[cfg(test)]
@@ -304,7 +370,12 @@ mod tests {
     #[test]
     fn text_does_not_pass_from_one_column_to_the_next() {
         let of = |sub: Option<&str>, sid: Option<&str>| {
-            AuditRow { sub: sub.map(str::to_owned), sid: sid.map(str::to_owned), ..full() }.hash()
+            AuditRow {
+                sub: sub.map(str::to_owned),
+                sid: sid.map(str::to_owned),
+                ..full()
+            }
+            .hash()
         };
         let hashes = [
             of(Some("ab"), Some("c")),
@@ -313,7 +384,12 @@ mod tests {
             of(Some("a"), None),
             of(Some("a"), Some("")),
         ];
-        assert!(hashes.iter().enumerate().all(|(index, hash)| !hashes[..index].contains(hash)));
+        assert!(
+            hashes
+                .iter()
+                .enumerate()
+                .all(|(index, hash)| !hashes[..index].contains(hash))
+        );
     }
 
     /// What is stored was hashed by earlier versions: this may never change.
@@ -334,7 +410,8 @@ mod tests {
         };
         let heads = vec![head(1), head(2)];
         let line: String = heads_lines(&heads).collect();
-        let json = format!(r#"{{"level":"info","message":"{line}","target":"gatepost::audit_heads"}}"#);
+        let json =
+            format!(r#"{{"level":"info","message":"{line}","target":"gatepost::audit_heads"}}"#);
         let text = format!("INFO  {line}");
         let with_time = format!("2026-11-22T00:59:15.250Z INFO  {line}");
         for own in [text, with_time, json] {
@@ -353,7 +430,11 @@ mod tests {
                 "2026-11-22T00:59:15.123456789+01:00 stderr F ",
             ] {
                 for end in ["", "\r"] {
-                    assert_eq!(heads_in(&format!("{before}{own}{end}")), heads, "{before}{own}");
+                    assert_eq!(
+                        heads_in(&format!("{before}{own}{end}")),
+                        heads,
+                        "{before}{own}"
+                    );
                 }
             }
         }

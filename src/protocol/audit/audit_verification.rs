@@ -1,5 +1,5 @@
-//! Whether the audit log is as it was written: rows in, findings out. Rows come by day, chain and place; heads, which
-//! somebody kept elsewhere, come first.
+//! Whether the audit log is as it was written: rows in, findings out. Rows come by day, chain and
+//! place; heads, which somebody kept elsewhere, come first.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ pub enum Wrong {
     },
     /// The whole chain is gone, which had come this far.
     ChainRemoved,
-    /// Two heads tell different things of one place: one of them is forged, or the chain was written anew between them.
+    /// Two heads tell different things of one place: one of them is forged, or the chain was
+    /// written anew between them.
     HeadsDiffer,
 }
 
@@ -76,15 +77,24 @@ impl Verification {
     /// Begins. A chain that a head names and that was kept until before `today` may be gone.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
         let (heads_by_chain, ends) = (BTreeMap::new(), BTreeMap::new());
-        let mut verification =
-            Verification { today, heads: heads_by_chain, ends, present: None, findings: Vec::new(), rows: 0 };
+        let mut verification = Verification {
+            today,
+            heads: heads_by_chain,
+            ends,
+            present: None,
+            findings: Vec::new(),
+            rows: 0,
+        };
         heads.into_iter().for_each(|head| verification.expect(head));
         verification
     }
 
     /// Takes a head: at its place stood a row with its hash.
     fn expect(&mut self, head: Head) {
-        let new = Expected { until: head.until, hashes: BTreeMap::new() };
+        let new = Expected {
+            until: head.until,
+            hashes: BTreeMap::new(),
+        };
         let expected = self.heads.entry(head.chain.clone()).or_insert(new);
         let hashes = expected.hashes.entry(head.seq).or_default();
         let is_known = hashes.contains(&head.hash);
@@ -94,26 +104,49 @@ impl Verification {
             hashes.push(head.hash);
         }
         if differs {
-            self.findings.push(Finding { wrong: Wrong::HeadsDiffer, chain: head.chain, seq: head.seq, at: None });
+            self.findings.push(Finding {
+                wrong: Wrong::HeadsDiffer,
+                chain: head.chain,
+                seq: head.seq,
+                at: None,
+            });
         }
     }
 
-    /// Takes the next row with the hash stored beside it, and where it opens a chain the head of the one it goes on from.
+    /// Takes the next row with the hash stored beside it, and where it opens a chain the head of
+    /// the one it goes on from.
     pub fn row(&mut self, row: &AuditRow, hash: Hash, after: Option<Head>) {
         self.rows += 1;
         let mut present = self.chain_of(row);
         let wrong = self.judge(&present, row, hash);
         let is_inserted = matches!(wrong, Some((Wrong::Inserted, _)));
         if row.seq > present.next && !is_inserted {
-            self.found(Wrong::Removed { to: row.seq - 1 }, row, present.next, present.at);
+            self.found(
+                Wrong::Removed { to: row.seq - 1 },
+                row,
+                present.next,
+                present.at,
+            );
         }
         present.reported = wrong.is_some();
         if let Some((wrong, seq)) = wrong {
             self.found(wrong, row, seq, Some(row.at));
         }
         if !is_inserted {
-            present = Present { next: row.seq.saturating_add(1), previous: hash, at: Some(row.at), ..present };
-            self.ends.insert(row.chain.clone(), End { seq: row.seq, hash, at: row.at });
+            present = Present {
+                next: row.seq.saturating_add(1),
+                previous: hash,
+                at: Some(row.at),
+                ..present
+            };
+            self.ends.insert(
+                row.chain.clone(),
+                End {
+                    seq: row.seq,
+                    hash,
+                    at: row.at,
+                },
+            );
         }
         self.present = Some(present);
         if let Some(after) = after {
@@ -133,9 +166,13 @@ impl Verification {
         })
     }
 
-    /// What is wrong with the row, and at which place: one whose successor does not follow it was written anew.
+    /// What is wrong with the row, and at which place: one whose successor does not follow it was
+    /// written anew.
     fn judge(&self, present: &Present, row: &AuditRow, hash: Hash) -> Option<(Wrong, i64)> {
-        let expected = self.heads.get(&row.chain).and_then(|expected| expected.hashes.get(&row.seq));
+        let expected = self
+            .heads
+            .get(&row.chain)
+            .and_then(|expected| expected.hashes.get(&row.seq));
         // No chain comes as far as the last number.
         if row.seq < present.next || row.seq == i64::MAX {
             return Some((Wrong::Inserted, row.seq));
@@ -143,19 +180,32 @@ impl Verification {
         if row.hash() != hash || expected.is_some_and(|hashes| !hashes.contains(&hash)) {
             return Some((Wrong::Changed, row.seq));
         }
-        let follows = row.previous == present.previous || row.seq > present.next || present.reported;
+        let follows =
+            row.previous == present.previous || row.seq > present.next || present.reported;
         (!follows).then_some((Wrong::Changed, row.seq.saturating_sub(1).max(0)))
     }
 
-    /// A connection that goes on in a new chain names the end of the old one, which nothing can follow.
+    /// A connection that goes on in a new chain names the end of the old one, which nothing can
+    /// follow.
     fn check_predecessor(&mut self, after: &Head) {
-        let Some(end) = self.ends.get(&after.chain).copied() else { return self.expect(after.clone()) };
-        let finding = |wrong, seq| Finding { wrong, chain: after.chain.clone(), seq, at: Some(end.at) };
+        let Some(end) = self.ends.get(&after.chain).copied() else {
+            return self.expect(after.clone());
+        };
+        let finding = |wrong, seq| Finding {
+            wrong,
+            chain: after.chain.clone(),
+            seq,
+            at: Some(end.at),
+        };
         if end.seq < after.seq {
-            self.findings.push(finding(Wrong::Removed { to: after.seq }, end.seq.saturating_add(1)));
+            self.findings.push(finding(
+                Wrong::Removed { to: after.seq },
+                end.seq.saturating_add(1),
+            ));
         }
         if end.seq > after.seq {
-            self.findings.push(finding(Wrong::Inserted, after.seq.saturating_add(1)));
+            self.findings
+                .push(finding(Wrong::Inserted, after.seq.saturating_add(1)));
         }
         if end.seq == after.seq && end.hash != after.hash {
             self.findings.push(finding(Wrong::Changed, end.seq));
@@ -163,24 +213,46 @@ impl Verification {
     }
 
     fn found(&mut self, wrong: Wrong, row: &AuditRow, seq: i64, at: Option<Instant>) {
-        self.findings.push(Finding { wrong, chain: row.chain.clone(), seq, at });
+        self.findings.push(Finding {
+            wrong,
+            chain: row.chain.clone(),
+            seq,
+            at,
+        });
     }
 
     /// Ends: what heads name and no row was there for is gone.
     pub fn finish(mut self) -> Verdict {
         for (chain, Expected { until, hashes }) in &self.heads {
-            let Some((seq, _)) = hashes.last_key_value() else { continue };
-            let finding = |wrong, seq, at| Finding { wrong, chain: chain.clone(), seq, at };
+            let Some((seq, _)) = hashes.last_key_value() else {
+                continue;
+            };
+            let finding = |wrong, seq, at| Finding {
+                wrong,
+                chain: chain.clone(),
+                seq,
+                at,
+            };
             match self.ends.get(chain) {
                 Some(end) if end.seq < *seq => {
-                    self.findings.push(finding(Wrong::Removed { to: *seq }, end.seq.saturating_add(1), Some(end.at)));
+                    self.findings.push(finding(
+                        Wrong::Removed { to: *seq },
+                        end.seq.saturating_add(1),
+                        Some(end.at),
+                    ));
                 }
-                None if *until >= self.today => self.findings.push(finding(Wrong::ChainRemoved, *seq, None)),
+                None if *until >= self.today => {
+                    self.findings.push(finding(Wrong::ChainRemoved, *seq, None))
+                }
                 Some(_) | None => {}
             }
         }
         self.findings.dedup();
-        Verdict { rows: self.rows, chains: self.ends.len(), findings: self.findings }
+        Verdict {
+            rows: self.rows,
+            chains: self.ends.len(),
+            findings: self.findings,
+        }
     }
 }
 
@@ -217,13 +289,24 @@ mod tests {
     }
 
     fn head(stored: &Stored) -> Head {
-        Head { chain: stored.0.chain.clone(), seq: stored.0.seq, hash: stored.1, until: stored.0.day }
+        Head {
+            chain: stored.0.chain.clone(),
+            seq: stored.0.seq,
+            hash: stored.1,
+            until: stored.0.day,
+        }
     }
 
     fn verify(rows: &[Stored], heads: &[Head]) -> Vec<(Wrong, i64)> {
         let mut verification = Verification::new(heads.to_vec(), TODAY);
-        rows.iter().for_each(|(row, hash)| verification.row(row, *hash, None));
-        verification.finish().findings.iter().map(|finding| (finding.wrong, finding.seq)).collect()
+        rows.iter()
+            .for_each(|(row, hash)| verification.row(row, *hash, None));
+        verification
+            .finish()
+            .findings
+            .iter()
+            .map(|finding| (finding.wrong, finding.seq))
+            .collect()
     }
 
     #[test]
@@ -245,25 +328,50 @@ mod tests {
     fn heads_that_contradict_one_another_are_found_and_the_later_takes_nothing_back() {
         let rows = chain(1, 3);
         let told = head(&rows[2]);
-        let forged = Head { hash: [7; 32], ..told.clone() };
-        let old = Head { until: Day(0), ..told.clone() };
+        let forged = Head {
+            hash: [7; 32],
+            ..told.clone()
+        };
+        let old = Head {
+            until: Day(0),
+            ..told.clone()
+        };
         let differ = (Wrong::HeadsDiffer, 2);
         assert_eq!(verify(&rows, &[told.clone(), told.clone()]), []);
-        for heads in [[told.clone(), forged.clone()], [forged, told.clone()], [told.clone(), old.clone()]] {
+        for heads in [
+            [told.clone(), forged.clone()],
+            [forged, told.clone()],
+            [told.clone(), old.clone()],
+        ] {
             assert_eq!(verify(&rows, &heads), [differ]);
         }
         for heads in [[told.clone(), old.clone()], [old, told]] {
             assert_eq!(verify(&[], &heads), [differ, (Wrong::ChainRemoved, 2)]);
-            assert_eq!(verify(&rows[..2], &heads), [differ, (Wrong::Removed { to: 2 }, 2)]);
+            assert_eq!(
+                verify(&rows[..2], &heads),
+                [differ, (Wrong::Removed { to: 2 }, 2)]
+            );
         }
     }
 
     #[test]
     fn a_chain_that_was_kept_long_enough_may_be_gone() {
         let stored = chain(1, 3);
-        let head = Head { until: Day(TODAY.0 - 1), ..head(&stored[2]) };
+        let head = Head {
+            until: Day(TODAY.0 - 1),
+            ..head(&stored[2])
+        };
         assert_eq!(verify(&[], std::slice::from_ref(&head)), []);
-        assert_eq!(verify(&[], &[Head { until: TODAY, ..head }]), [(Wrong::ChainRemoved, 2)]);
+        assert_eq!(
+            verify(
+                &[],
+                &[Head {
+                    until: TODAY,
+                    ..head
+                }]
+            ),
+            [(Wrong::ChainRemoved, 2)]
+        );
     }
 
     #[test]
@@ -272,10 +380,15 @@ mod tests {
         let second = chain(2, 2);
         let verify = |first: &[Stored]| {
             let mut verification = Verification::new([], TODAY);
-            first.iter().for_each(|(row, hash)| verification.row(row, *hash, None));
+            first
+                .iter()
+                .for_each(|(row, hash)| verification.row(row, *hash, None));
             verification.row(&second[0].0, second[0].1, Some(head(&chain(1, 4)[3])));
             let findings = verification.finish().findings;
-            findings.iter().map(|finding| (finding.wrong, finding.seq)).collect::<Vec<_>>()
+            findings
+                .iter()
+                .map(|finding| (finding.wrong, finding.seq))
+                .collect::<Vec<_>>()
         };
         assert_eq!(verify(&first), []);
         assert_eq!(verify(&first[..2]), [(Wrong::Removed { to: 3 }, 2)]);

@@ -1,6 +1,6 @@
-//! Failed attempts on their way to the audit log: some of each minute one by one, the rest as numbers, in bounded memory.
-//! Somebody who fails on purpose neither fills the log, from however many addresses, nor hides what concerns an account or a
-//! client.
+//! Failed attempts on their way to the audit log: some of each minute one by one, the rest as
+//! numbers, in bounded memory. Somebody who fails on purpose neither fills the log, from however
+//! many addresses, nor hides what concerns an account or a client.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -12,7 +12,8 @@ use crate::protocol::words::instant::Instant;
 
 /// One by one, from one source in one minute.
 pub const TOLD_PER_MINUTE: u32 = 10;
-/// One by one, from everywhere in one minute. Beyond them the first of each account and client is told.
+/// One by one, from everywhere in one minute. Beyond them the first of each account and client is
+/// told.
 const MOST_TOLD: u32 = 500;
 /// Told apart in one minute, the first to fail; the others count together.
 const MOST_SOURCES: usize = 100;
@@ -119,7 +120,12 @@ impl FailedAttempts {
         let account = attempt.sub.clone().map(Concerned::Account);
         let client = attempt.client_id.clone().map(Concerned::Client);
         let before = self.concerned.len();
-        self.concerned.extend(account.into_iter().chain(client).map(|one| (attempt.event, one)));
+        self.concerned.extend(
+            account
+                .into_iter()
+                .chain(client)
+                .map(|one| (attempt.event, one)),
+        );
         self.concerned.len() > before
     }
 
@@ -166,20 +172,30 @@ impl FailedAttempts {
         self.concerned.clear();
         let sources = std::mem::take(&mut self.sources).into_iter();
         let others = std::mem::take(&mut self.others);
-        let more = sources.map(|(source, own)| (Some(source), own.more)).chain([(None, others)]);
+        let more = sources
+            .map(|(source, own)| (Some(source), own.more))
+            .chain([(None, others)]);
         let more = more.filter(|(_, more)| *more != MoreFailures::default());
-        self.waiting.extend(more.map(|(source, more)| FailureRow::More { source, more }));
+        self.waiting
+            .extend(more.map(|(source, more)| FailureRow::More { source, more }));
         let not_told = std::mem::take(&mut self.not_told).into_iter();
-        self.waiting.extend(not_told.map(|(event, count)| FailureRow::NotTold { event, count }));
+        self.waiting
+            .extend(not_told.map(|(event, count)| FailureRow::NotTold { event, count }));
     }
 }
 
 impl FailureRow {
     fn attempts(&self) -> MoreFailures {
         match self {
-            FailureRow::One(_) => MoreFailures { failed: 1, turned_away: 0 },
+            FailureRow::One(_) => MoreFailures {
+                failed: 1,
+                turned_away: 0,
+            },
             FailureRow::More { more, .. } => *more,
-            FailureRow::NotTold { count, .. } => MoreFailures { failed: *count, turned_away: 0 },
+            FailureRow::NotTold { count, .. } => MoreFailures {
+                failed: *count,
+                turned_away: 0,
+            },
         }
     }
 }
@@ -210,7 +226,10 @@ mod tests {
     }
 
     fn failed(failed: u64) -> MoreFailures {
-        MoreFailures { failed, turned_away: 0 }
+        MoreFailures {
+            failed,
+            turned_away: 0,
+        }
     }
 
     fn total(rows: &[FailureRow]) -> u64 {
@@ -225,13 +244,37 @@ mod tests {
         attempts.note_turned_away(address(2), NOW);
         assert_eq!(attempts.take(NOW).len(), 10);
         assert!(!attempts.is_waiting());
-        let more = |number, more| FailureRow::More { source: Some(address(number)), more };
-        let expected =
-            [more(1, MoreFailures { failed: 2, turned_away: 7 }), more(2, MoreFailures { failed: 0, turned_away: 1 })];
+        let more = |number, more| FailureRow::More {
+            source: Some(address(number)),
+            more,
+        };
+        let expected = [
+            more(
+                1,
+                MoreFailures {
+                    failed: 2,
+                    turned_away: 7,
+                },
+            ),
+            more(
+                2,
+                MoreFailures {
+                    failed: 0,
+                    turned_away: 1,
+                },
+            ),
+        ];
         assert_eq!(attempts.take(A_MINUTE_LATER), expected);
         (0..5_000).for_each(|number| attempts.note_turned_away(address(number), A_MINUTE_LATER));
         assert!(attempts.sources.len() <= MOST_SOURCES);
-        assert_eq!(attempts.take_all().iter().map(|row| row.attempts().turned_away).sum::<u64>(), 5_000);
+        assert_eq!(
+            attempts
+                .take_all()
+                .iter()
+                .map(|row| row.attempts().turned_away)
+                .sum::<u64>(),
+            5_000
+        );
     }
 
     const NOW: Instant = Instant::from_seconds(1_795_132_800);
@@ -244,14 +287,28 @@ mod tests {
         assert!(attempts.sources.len() <= MOST_SOURCES && attempts.waiting.len() <= MOST_WAITING);
         let rows = attempts.take_all();
         assert_eq!(rows.len(), 501);
-        assert_eq!(rows.last(), Some(&FailureRow::NotTold { event: "sign_in_failed", count: 14_500 }));
+        assert_eq!(
+            rows.last(),
+            Some(&FailureRow::NotTold {
+                event: "sign_in_failed",
+                count: 14_500
+            })
+        );
         assert_eq!(total(&rows), 15_000);
         // Sums of sources are few, too.
         (0..900).for_each(|number| attempts.note_turned_away(address(number), NOW));
         (0..50).for_each(|_| note(&mut attempts, 1, NOW));
         let rows = attempts.take_all();
         assert_eq!(rows.len(), 10 + 100 + 1);
-        assert_eq!((total(&rows), rows.iter().map(|row| row.attempts().turned_away).sum::<u64>()), (50, 900));
+        assert_eq!(
+            (
+                total(&rows),
+                rows.iter()
+                    .map(|row| row.attempts().turned_away)
+                    .sum::<u64>()
+            ),
+            (50, 900)
+        );
     }
 
     #[test]
@@ -263,7 +320,11 @@ mod tests {
             client_id: client_id.map(ClientId::new),
             ..attempt(7)
         };
-        attempts.note(of("sign_in_failed", Some("carol"), None), address(9_999), NOW);
+        attempts.note(
+            of("sign_in_failed", Some("carol"), None),
+            address(9_999),
+            NOW,
+        );
         (0..5_000).for_each(|number| note(&mut attempts, number, NOW));
         assert_eq!(attempts.take(NOW).len(), 500);
         for (event, sub, client_id, is_told) in [
@@ -278,11 +339,22 @@ mod tests {
             ("code_replayed", None, Some("web"), false),
         ] {
             attempts.note(of(event, sub, client_id), address(7), NOW);
-            assert_eq!(attempts.take(NOW).len(), usize::from(is_told), "{event} {sub:?} {client_id:?}");
+            assert_eq!(
+                attempts.take(NOW).len(),
+                usize::from(is_told),
+                "{event} {sub:?} {client_id:?}"
+            );
         }
         let more = |event, count| FailureRow::NotTold { event, count };
-        assert_eq!(attempts.take(A_MINUTE_LATER), [more("code_replayed", 1), more("sign_in_failed", 4_505)]);
-        attempts.note(of("sign_in_failed", Some("alice"), None), address(7), A_MINUTE_LATER);
+        assert_eq!(
+            attempts.take(A_MINUTE_LATER),
+            [more("code_replayed", 1), more("sign_in_failed", 4_505)]
+        );
+        attempts.note(
+            of("sign_in_failed", Some("alice"), None),
+            address(7),
+            A_MINUTE_LATER,
+        );
         assert_eq!(attempts.take(A_MINUTE_LATER).len(), 1, "each minute anew");
     }
 

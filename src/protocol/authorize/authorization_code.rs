@@ -95,17 +95,23 @@ fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
 
 /// Compares the verifier with the challenge. An empty `code_verifier` counts as sent: a client that
 /// sends one means to use PKCE.
-fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &PresentedVerifier) -> Result<(), Reason> {
+fn verify_challenge(
+    challenge: Option<&CodeChallengeDigest>,
+    verifier: &PresentedVerifier,
+) -> Result<(), Reason> {
     match verifier {
         PresentedVerifier::Absent => pkce::verify(challenge, None),
         PresentedVerifier::Empty if challenge.is_some() => Err(Reason::CodeVerifierMissing),
         PresentedVerifier::Empty => Err(Reason::CodeVerifierUnexpected),
-        PresentedVerifier::Sent(code_verifier) => pkce::verify(challenge, Some(code_verifier.expose())),
+        PresentedVerifier::Sent(code_verifier) => {
+            pkce::verify(challenge, Some(code_verifier.expose()))
+        }
     }
 }
 
 fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catalogue) -> bool {
-    code.grant.scope.is_within(&client.scope) && tenant_stands(code.grant.user.tenant.as_ref(), client, catalogue)
+    code.grant.scope.is_within(&client.scope)
+        && tenant_stands(code.grant.user.tenant.as_ref(), client, catalogue)
 }
 
 #[cfg(test)]
@@ -113,7 +119,9 @@ mod tests {
     use super::*;
     use crate::protocol::words::identifiers::ClientId;
 
-    use crate::protocol::words::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code};
+    use crate::protocol::words::samples::{
+        self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code,
+    };
     use crate::protocol::words::secret::SecretText;
 
     fn sent(code_verifier: &str) -> PresentedVerifier {
@@ -139,11 +147,17 @@ mod tests {
     }
 
     fn with_verifier(code_verifier: PresentedVerifier) -> AuthorizationCodeRequest {
-        AuthorizationCodeRequest { code_verifier, ..request() }
+        AuthorizationCodeRequest {
+            code_verifier,
+            ..request()
+        }
     }
 
     fn with_redirect_uri(redirect_uri: &str) -> AuthorizationCodeRequest {
-        AuthorizationCodeRequest { redirect_uri: redirect_uri.to_owned(), ..request() }
+        AuthorizationCodeRequest {
+            redirect_uri: redirect_uri.to_owned(),
+            ..request()
+        }
     }
 
     fn seconds(seconds: u64) -> Instant {
@@ -156,8 +170,24 @@ mod tests {
         stranger.client_id = ClientId::new("other");
         let rejected = Redemption::Reject(Reason::CodeOfAnotherClient);
         assert_eq!(redeemed(&code(), &request(), &stranger, NOW), rejected);
-        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &stranger, NOW), rejected);
-        assert_eq!(redeemed(&code(), &with_verifier(PresentedVerifier::Absent), &stranger, seconds(61)), rejected);
+        assert_eq!(
+            redeemed(
+                &code(),
+                &with_redirect_uri("https://evil.example/"),
+                &stranger,
+                NOW
+            ),
+            rejected
+        );
+        assert_eq!(
+            redeemed(
+                &code(),
+                &with_verifier(PresentedVerifier::Absent),
+                &stranger,
+                seconds(61)
+            ),
+            rejected
+        );
     }
 
     #[test]
@@ -165,22 +195,61 @@ mod tests {
         let client = samples::client();
         let watched = Redemption::ReplayOnly(Reason::CodeExpired);
         assert_eq!(redeemed(&code(), &request(), &client, seconds(60)), watched);
-        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &client, seconds(599)), watched);
-        assert_eq!(redeemed(&code(), &request(), &client, seconds(600)), Redemption::Reject(Reason::CodeExpired));
+        assert_eq!(
+            redeemed(
+                &code(),
+                &with_redirect_uri("https://evil.example/"),
+                &client,
+                seconds(599)
+            ),
+            watched
+        );
+        assert_eq!(
+            redeemed(&code(), &request(), &client, seconds(600)),
+            Redemption::Reject(Reason::CodeExpired)
+        );
     }
 
     #[test]
     fn every_failure_of_pkce_burns_the_code() {
-        let bare = AuthorizationCode { challenge: None, ..code() };
+        let bare = AuthorizationCode {
+            challenge: None,
+            ..code()
+        };
         for (code, verifier, reason) in [
-            (&code(), PresentedVerifier::Absent, Reason::CodeVerifierMissing),
-            (&code(), PresentedVerifier::Empty, Reason::CodeVerifierMissing),
-            (&code(), sent(&VERIFIER.to_lowercase()), Reason::CodeVerifierMismatch),
-            (&code(), sent(&"a".repeat(8_192)), Reason::CodeVerifierMismatch),
+            (
+                &code(),
+                PresentedVerifier::Absent,
+                Reason::CodeVerifierMissing,
+            ),
+            (
+                &code(),
+                PresentedVerifier::Empty,
+                Reason::CodeVerifierMissing,
+            ),
+            (
+                &code(),
+                sent(&VERIFIER.to_lowercase()),
+                Reason::CodeVerifierMismatch,
+            ),
+            (
+                &code(),
+                sent(&"a".repeat(8_192)),
+                Reason::CodeVerifierMismatch,
+            ),
             (&bare, sent(VERIFIER), Reason::CodeVerifierUnexpected),
-            (&bare, PresentedVerifier::Empty, Reason::CodeVerifierUnexpected),
+            (
+                &bare,
+                PresentedVerifier::Empty,
+                Reason::CodeVerifierUnexpected,
+            ),
         ] {
-            let verdict = redeemed(code, &with_verifier(verifier.clone()), &samples::client(), NOW);
+            let verdict = redeemed(
+                code,
+                &with_verifier(verifier.clone()),
+                &samples::client(),
+                NOW,
+            );
             assert_eq!(verdict, Redemption::Burn(reason), "{verifier:?}");
         }
     }

@@ -13,7 +13,11 @@ use crate::protocol::words::secret::SecretText;
 
 /// All characters but the unreserved ones of RFC 3986 §2.3. A space becomes `%20`, which every
 /// decoder understands; not all understand `+`.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 pub type ResponseParameters = Vec<(&'static str, String)>;
 
@@ -43,19 +47,33 @@ pub struct AuthorizeSuccess<'a> {
 
 impl AuthorizeSuccess<'_> {
     pub fn parameters(&self) -> ResponseParameters {
-        let Issued { code, id_token, access_token } = self.issued;
-        let secret = |name, value: &Option<SecretText>| value.as_ref().map(|value| (name, value.expose().to_owned()));
+        let Issued {
+            code,
+            id_token,
+            access_token,
+        } = self.issued;
+        let secret = |name, value: &Option<SecretText>| {
+            value
+                .as_ref()
+                .map(|value| (name, value.expose().to_owned()))
+        };
         let text = |name, value: Option<&str>| value.map(|value| (name, value.to_owned()));
         let mut parameters: ResponseParameters =
-            [secret("code", code), secret("id_token", id_token)].into_iter().flatten().collect();
+            [secret("code", code), secret("id_token", id_token)]
+                .into_iter()
+                .flatten()
+                .collect();
         if let Some(token) = access_token {
             parameters.push(("access_token", token.access_token.expose().to_owned()));
             parameters.push(("token_type", "Bearer".to_owned()));
             parameters.push(("expires_in", token.expires_in.to_string()));
             parameters.push(("scope", token.scope.to_string()));
         }
-        let rest =
-            [text("state", self.state), text("session_state", self.session_state), text("iss", Some(self.issuer))];
+        let rest = [
+            text("state", self.state),
+            text("session_state", self.session_state),
+            text("iss", Some(self.issuer)),
+        ];
         parameters.extend(rest.into_iter().flatten());
         parameters
     }
@@ -69,7 +87,10 @@ pub fn error_parameters(
     state: Option<&str>,
     issuer: Option<&str>,
 ) -> ResponseParameters {
-    let mut parameters = vec![("error", code.as_str().to_owned()), ("error_description", description)];
+    let mut parameters = vec![
+        ("error", code.as_str().to_owned()),
+        ("error_description", description),
+    ];
     parameters.extend(state.map(|state| ("state", state.to_owned())));
     parameters.extend(issuer.map(|issuer| ("iss", issuer.to_owned())));
     parameters
@@ -98,11 +119,22 @@ impl fmt::Debug for Delivery {
     }
 }
 
-pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: ResponseParameters) -> Delivery {
+pub fn deliver(
+    target: &RedirectTarget,
+    mode: ResponseMode,
+    parameters: ResponseParameters,
+) -> Delivery {
     match mode {
-        ResponseMode::Query => Delivery::Redirect { location: with_query(target.uri(), &parameters) },
-        ResponseMode::Fragment => Delivery::Redirect { location: format!("{}#{}", target.uri(), encode(&parameters)) },
-        ResponseMode::FormPost => Delivery::Form { action: target.uri().to_owned(), fields: parameters },
+        ResponseMode::Query => Delivery::Redirect {
+            location: with_query(target.uri(), &parameters),
+        },
+        ResponseMode::Fragment => Delivery::Redirect {
+            location: format!("{}#{}", target.uri(), encode(&parameters)),
+        },
+        ResponseMode::FormPost => Delivery::Form {
+            action: target.uri().to_owned(),
+            fields: parameters,
+        },
     }
 }
 
@@ -119,7 +151,9 @@ pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
 }
 
 fn encode(parameters: &[(&'static str, String)]) -> String {
-    let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
+    let pairs = parameters
+        .iter()
+        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
     pairs.collect::<Vec<String>>().join("&")
 }
 
@@ -144,7 +178,10 @@ mod tests {
 
     fn read(encoded: &str) -> Vec<(String, String)> {
         let parameters = Parameters::parse(encoded.as_bytes()).unwrap();
-        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        parameters
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 
     #[test]
@@ -154,14 +191,23 @@ mod tests {
             ("https://rp1.example/cb", "https://rp1.example/cb?a=1"),
             ("https://rp1.example", "https://rp1.example?a=1"),
             ("https://rp1.example/cb?", "https://rp1.example/cb?a=1"),
-            ("https://rp1.example/cb?x=%20+y", "https://rp1.example/cb?x=%20+y&a=1"),
+            (
+                "https://rp1.example/cb?x=%20+y",
+                "https://rp1.example/cb?x=%20+y&a=1",
+            ),
             ("https://rp1.example/cb?x&", "https://rp1.example/cb?x&a=1"),
-            ("https://rp1.example/cb?x=1?", "https://rp1.example/cb?x=1?&a=1"),
+            (
+                "https://rp1.example/cb?x=1?",
+                "https://rp1.example/cb?x=1?&a=1",
+            ),
             ("com.example.app:/cb", "com.example.app:/cb?a=1"),
         ] {
             assert_eq!(location(uri, ResponseMode::Query, &one), expected);
         }
-        assert_eq!(with_query("https://rp1.example/cb", &[]), "https://rp1.example/cb");
+        assert_eq!(
+            with_query("https://rp1.example/cb", &[]),
+            "https://rp1.example/cb"
+        );
     }
 
     #[test]
@@ -170,9 +216,20 @@ mod tests {
         let parameters = vec![("code", "good".to_owned()), ("state", state.to_owned())];
         for mode in [ResponseMode::Query, ResponseMode::Fragment] {
             let location = location("https://rp1.example/cb", mode, &parameters);
-            assert!(location.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+".contains(&byte)), "{location}");
+            assert!(
+                location
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+".contains(&byte)),
+                "{location}"
+            );
             let (_, sent) = location.split_once(['?', '#']).unwrap();
-            assert_eq!(read(sent), [("code".to_owned(), "good".to_owned()), ("state".to_owned(), state.to_owned())]);
+            assert_eq!(
+                read(sent),
+                [
+                    ("code".to_owned(), "good".to_owned()),
+                    ("state".to_owned(), state.to_owned())
+                ]
+            );
         }
     }
 

@@ -53,7 +53,8 @@ impl Allowance {
         client: &Client,
         now: Instant,
     ) -> Option<Allowance> {
-        let stands = consent.stands(client.consent_lifetime, now) && expires_at.is_none_or(|end| now < end);
+        let stands =
+            consent.stands(client.consent_lifetime, now) && expires_at.is_none_or(|end| now < end);
         stands.then(|| Allowance {
             client_id: client.client_id.clone(),
             scope: consent.scope.clone(),
@@ -63,7 +64,9 @@ impl Allowance {
 
     /// What an offline grant allows while its refresh token can be used; `None` after that.
     pub fn of_grant(grant: &Grant, client: &Client, now: Instant) -> Option<Allowance> {
-        let stands = grant.is_offline() && grant.revoked_at.is_none() && now < refresh_token::ends_at(grant, client);
+        let stands = grant.is_offline()
+            && grant.revoked_at.is_none()
+            && now < refresh_token::ends_at(grant, client);
         stands.then(|| Allowance {
             client_id: client.client_id.clone(),
             scope: grant.scope.clone(),
@@ -73,7 +76,11 @@ impl Allowance {
 
     fn and(self, other: Allowance) -> Allowance {
         let scope = self.scope.iter().chain(other.scope.iter()).collect();
-        Allowance { client_id: self.client_id, scope, since: self.since.min(other.since) }
+        Allowance {
+            client_id: self.client_id,
+            scope,
+            since: self.since.min(other.since),
+        }
     }
 }
 
@@ -98,11 +105,25 @@ mod tests {
     #[test]
     fn the_same_or_less_is_covered_until_it_lapses_or_is_withdrawn() {
         for (given, scope, claims, lifetime, now, covered) in [
-            ("openid email", "email openid", &["name"][..], None, i64::MAX, true),
+            (
+                "openid email",
+                "email openid",
+                &["name"][..],
+                None,
+                i64::MAX,
+                true,
+            ),
             ("openid email", "openid", &[], None, 1000, true),
             ("openid email", "openid", &[], Some(10), 1009, true),
             ("openid email", "openid email phone", &[], None, 1000, false),
-            ("openid email", "openid", &["name", "phone_number"], None, 1000, false),
+            (
+                "openid email",
+                "openid",
+                &["name", "phone_number"],
+                None,
+                1000,
+                false,
+            ),
             ("openid email", "openid", &["email"], None, 1000, false),
             ("openid email", "openid", &[], Some(10), 1010, false),
             ("", "", &[], None, 1002, false),
@@ -113,8 +134,15 @@ mod tests {
                 given_at: Instant::from_seconds(1000),
             };
             let claims = claims.iter().map(|name| (*name).to_owned()).collect();
-            let (scope, lifetime) = (ScopeSet::parse(scope).unwrap(), lifetime.map(Duration::from_secs));
-            assert_eq!(consent.covers(&scope, &claims, lifetime, Instant::from_seconds(now)), covered, "{scope} {now}");
+            let (scope, lifetime) = (
+                ScopeSet::parse(scope).unwrap(),
+                lifetime.map(Duration::from_secs),
+            );
+            assert_eq!(
+                consent.covers(&scope, &claims, lifetime, Instant::from_seconds(now)),
+                covered,
+                "{scope} {now}"
+            );
         }
     }
 
@@ -128,7 +156,11 @@ mod tests {
         const HOUR: Duration = Duration::from_secs(3_600);
 
         fn consent() -> Consent {
-            Consent { scope: scope("openid email"), claims: BTreeSet::new(), given_at: NOW }
+            Consent {
+                scope: scope("openid email"),
+                claims: BTreeSet::new(),
+                given_at: NOW,
+            }
         }
 
         fn grant() -> Grant {
@@ -141,24 +173,56 @@ mod tests {
                 Allowance::of_consent(consent, end, client, now).is_some()
             };
             let (client, later) = (samples::client(), NOW.plus(HOUR));
-            let hourly = Client { consent_lifetime: Some(HOUR), ..samples::client() };
+            let hourly = Client {
+                consent_lifetime: Some(HOUR),
+                ..samples::client()
+            };
             assert!(counts(&consent(), None, &client, later));
-            assert!(counts(&consent(), Some(later), &hourly, later.minus(Duration::from_micros(1))));
+            assert!(counts(
+                &consent(),
+                Some(later),
+                &hourly,
+                later.minus(Duration::from_micros(1))
+            ));
             assert!(!counts(&consent(), None, &hourly, later));
             assert!(!counts(&consent(), Some(later), &client, later));
-            assert!(!counts(&Consent { scope: ScopeSet::default(), ..consent() }, None, &client, later));
+            assert!(!counts(
+                &Consent {
+                    scope: ScopeSet::default(),
+                    ..consent()
+                },
+                None,
+                &client,
+                later
+            ));
         }
 
         #[test]
         fn a_grant_counts_while_it_can_be_refreshed() {
-            let counts = |grant: &Grant, now| Allowance::of_grant(grant, &samples::client(), now).is_some();
+            let counts =
+                |grant: &Grant, now| Allowance::of_grant(grant, &samples::client(), now).is_some();
             assert!(counts(&grant(), NOW));
-            assert!(!counts(&Grant { revoked_at: Some(NOW), ..grant() }, NOW));
+            assert!(!counts(
+                &Grant {
+                    revoked_at: Some(NOW),
+                    ..grant()
+                },
+                NOW
+            ));
             assert!(!counts(&samples::given("openid"), NOW));
-            assert!(!counts(&Grant { expires_at: NOW, ..grant() }, NOW));
+            assert!(!counts(
+                &Grant {
+                    expires_at: NOW,
+                    ..grant()
+                },
+                NOW
+            ));
             let idle = samples::client().lifetimes.refresh_token_idle;
             assert!(!counts(&grant(), NOW.plus(idle)));
-            assert!(counts(&grant(), NOW.plus(idle).minus(Duration::from_micros(1))));
+            assert!(counts(
+                &grant(),
+                NOW.plus(idle).minus(Duration::from_micros(1))
+            ));
         }
 
         #[test]
@@ -176,7 +240,10 @@ mod tests {
             ]);
             assert_eq!(
                 merged,
-                [allowance("app", "openid", second), allowance("web", "openid email offline_access", first)]
+                [
+                    allowance("app", "openid", second),
+                    allowance("web", "openid email offline_access", first)
+                ]
             );
         }
     }

@@ -121,10 +121,16 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
     // Who signed in for this request has chosen an account already, and so has who got as far as
     // the consent page.
     let request = situation.request;
-    if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
+    if situation.step == Step::Arrival
+        && request.prompt.select_account
+        && !is_own_sign_in(request, session)
+    {
         return Interaction::SelectAccount;
     }
-    if situation.client.is_some_and(|client| !client.is_open_to(situation.role)) {
+    if situation
+        .client
+        .is_some_and(|client| !client.is_open_to(situation.role))
+    {
         return match request.prompt.none {
             true => refuse(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser),
             false => Interaction::NotOpen,
@@ -134,8 +140,12 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         return stronger;
     }
     match &situation.step {
-        Step::AfterConsent { granted } => proceed(granted.retain(|name| request.scope.contains(name))),
-        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen if !must_consent(situation) => {
+        Step::AfterConsent { granted } => {
+            proceed(granted.retain(|name| request.scope.contains(name)))
+        }
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen
+            if !must_consent(situation) =>
+        {
             proceed(request.scope.clone())
         }
         Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen => ask_consent(situation),
@@ -145,13 +155,23 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
 /// The scopes that the ticks on the consent page grant: the requested ones that are ticked or
 /// cannot be unticked. A tick outside the request is `invalid_request`. No scope left is
 /// `access_denied`.
-pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) -> Result<ScopeSet, Refusal> {
+pub fn narrow(
+    requested: &ScopeSet,
+    ticked: &ScopeSet,
+    catalogue: &Catalogue,
+) -> Result<ScopeSet, Refusal> {
     if !ticked.is_within(requested) {
-        return Err(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::ScopeOutsideRequest));
+        return Err(Refusal::new(
+            AuthorizeErrorCode::InvalidRequest,
+            Reason::ScopeOutsideRequest,
+        ));
     }
     let granted = requested.retain(|name| ticked.contains(name) || is_required(name, catalogue));
     if granted.is_empty() {
-        Err(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+        Err(Refusal::new(
+            AuthorizeErrorCode::AccessDenied,
+            Reason::AccessDenied,
+        ))
     } else {
         Ok(granted)
     }
@@ -159,7 +179,11 @@ pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) ->
 
 /// Whether the consent page shows this scope as required: it cannot be unticked.
 pub fn is_required(scope: &str, catalogue: &Catalogue) -> bool {
-    scope == OPENID || catalogue.scopes.get(scope).is_some_and(|registered| registered.required)
+    scope == OPENID
+        || catalogue
+            .scopes
+            .get(scope)
+            .is_some_and(|registered| registered.required)
 }
 
 fn proceed(scope: ScopeSet) -> Interaction {
@@ -168,17 +192,33 @@ fn proceed(scope: ScopeSet) -> Interaction {
 
 /// The session, if it meets everything that the request says about who signs in and when.
 fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCause> {
-    let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
+    let session = situation
+        .session
+        .filter(|session| session.is_alive(situation.now))
+        .ok_or(LoginCause::NoSession)?;
     let request = situation.request;
     let own_sign_in = is_own_sign_in(request, session);
     // The account page is for users of any tenant, unless its address names one.
-    let any_tenant = matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
+    let any_tenant =
+        matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
     let answers = [
-        (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
-        (is_of_wanted_provider(situation, session), LoginCause::OtherIdentityProvider),
-        (is_wanted_subject(situation, &session.subject), LoginCause::OtherSubject),
+        (
+            any_tenant || session.tenant == request.acr_values.tenant,
+            LoginCause::OtherTenant,
+        ),
+        (
+            is_of_wanted_provider(situation, session),
+            LoginCause::OtherIdentityProvider,
+        ),
+        (
+            is_wanted_subject(situation, &session.subject),
+            LoginCause::OtherSubject,
+        ),
         (own_sign_in || !request.prompt.login, LoginCause::Prompt),
-        (own_sign_in || !is_too_old(session, request.max_age, situation.now), LoginCause::TooOld),
+        (
+            own_sign_in || !is_too_old(session, request.max_age, situation.now),
+            LoginCause::TooOld,
+        ),
     ];
     let unanswered = answers.into_iter().find(|(answered, _)| !answered);
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
@@ -188,15 +228,29 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
 /// wishes. A session from an identity provider is not made stronger here. A first factor can be
 /// added only right after a sign-in.
 fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
-    let Situation { request, minimum_acr, strongest_acr, .. } = *situation;
+    let Situation {
+        request,
+        minimum_acr,
+        strongest_acr,
+        ..
+    } = *situation;
     let is_local = session.identity_provider() == LOCAL;
-    let will_do = |acr: &str| request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr;
+    let will_do = |acr: &str| {
+        request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr
+    };
     if will_do(&session.acr) {
         let may_ask = situation.step == Step::Arrival && is_local && !request.prompt.none;
-        let wished = may_ask && !is_own_sign_in(request, session) && wishes_more(request, session, strongest_acr);
+        let wished = may_ask
+            && !is_own_sign_in(request, session)
+            && wishes_more(request, session, strongest_acr);
         return wished.then_some(Interaction::Stronger(Stronger::Prove { may_skip: true }));
     }
-    let unmet = |reason| Some(refuse(AuthorizeErrorCode::UnmetAuthenticationRequirements, reason));
+    let unmet = |reason| {
+        Some(refuse(
+            AuthorizeErrorCode::UnmetAuthenticationRequirements,
+            reason,
+        ))
+    };
     if !is_local {
         return Some(sign_in(situation, LoginCause::OtherAcr));
     }
@@ -205,7 +259,10 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
     };
     if request.prompt.none {
         return match strongest_acr >= wanted {
-            true => Some(refuse(AuthorizeErrorCode::InteractionRequired, Reason::InteractionRequired)),
+            true => Some(refuse(
+                AuthorizeErrorCode::InteractionRequired,
+                Reason::InteractionRequired,
+            )),
             false => unmet(Reason::FactorDeclined),
         };
     }
@@ -217,7 +274,9 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
     }
     match may_begin(session, true, situation.now) {
         true => Some(Interaction::Stronger(Stronger::Enrol(wanted))),
-        false => Some(Interaction::Login { cause: LoginCause::OtherAcr }),
+        false => Some(Interaction::Login {
+            cause: LoginCause::OtherAcr,
+        }),
     }
 }
 
@@ -225,7 +284,8 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
 /// first. The first one that the session or the user's factors reach decides.
 fn wishes_more(request: &AuthorizeRequest, session: &Session, strongest_acr: Strength) -> bool {
     let mut wishes = request.acr_values.others.iter().map(String::as_str);
-    let decisive = wishes.find(|wish| reaches(&session.acr, wish) || reaches(strongest_acr.as_str(), wish));
+    let decisive =
+        wishes.find(|wish| reaches(&session.acr, wish) || reaches(strongest_acr.as_str(), wish));
     decisive.is_some_and(|wish| !reaches(&session.acr, wish))
 }
 
@@ -245,12 +305,19 @@ fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
 fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
     let provider = session.identity_provider();
     let wanted = situation.request.acr_values.identity_provider.as_deref();
-    let place = Place { client: situation.client, tenant: session.tenant.as_ref(), catalogue: situation.catalogue };
+    let place = Place {
+        client: situation.client,
+        tenant: session.tenant.as_ref(),
+        catalogue: situation.catalogue,
+    };
     wanted.is_none_or(|wanted| wanted == provider) && place.accepts(session)
 }
 
 fn is_wanted_subject(situation: &Situation<'_>, subject: &Subject) -> bool {
-    situation.hinted_subject.is_none_or(|hinted| hinted == subject) && situation.request.claims.allows_subject(subject)
+    situation
+        .hinted_subject
+        .is_none_or(|hinted| hinted == subject)
+        && situation.request.claims.allows_subject(subject)
 }
 
 fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
@@ -259,15 +326,18 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
     }
     let dead_end = match cause {
         LoginCause::OtherSubject => Some((AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)),
-        LoginCause::OtherAcr => {
-            Some((AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::UnmetAuthenticationRequirements))
-        }
+        LoginCause::OtherAcr => Some((
+            AuthorizeErrorCode::UnmetAuthenticationRequirements,
+            Reason::UnmetAuthenticationRequirements,
+        )),
         LoginCause::OtherTenant | LoginCause::OtherIdentityProvider => {
             Some((AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn))
         }
         // A sign-in by password is always fresh. An identity provider may be content with an older
         // sign-in.
-        LoginCause::Prompt | LoginCause::TooOld => Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld)),
+        LoginCause::Prompt | LoginCause::TooOld => {
+            Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld))
+        }
         LoginCause::NoSession => None,
     };
     match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
@@ -282,14 +352,17 @@ fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
 }
 
 fn must_consent(situation: &Situation<'_>) -> bool {
-    let Situation { request, client, .. } = situation;
+    let Situation {
+        request, client, ..
+    } = situation;
     match (&request.ending, client) {
         (Ending::Account { .. }, _) => false,
         // Somebody else may have sent them the code, and sit at the device. Only this question
         // warns them (RFC 8628 §5.4).
         (Ending::Device(_), _) | (Ending::Client(_), None) => true,
         (Ending::Client(path), Some(client)) => {
-            let is_required = client.require_consent == Some(true) || is_impersonable(client, &path.to);
+            let is_required =
+                client.require_consent == Some(true) || is_impersonable(client, &path.to);
             request.prompt.consent || is_required && !is_remembered(situation)
         }
     }
@@ -315,7 +388,9 @@ pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool
 /// only if the registration sets `allow_remember_consent`.
 fn may_remember_at(client: &Client, redirect: &RedirectTarget) -> bool {
     let by_itself = !is_impersonable(client, redirect);
-    client.allow_remember_consent.map_or(by_itself, |said| said && (by_itself || redirect.is_loopback()))
+    client.allow_remember_consent.map_or(by_itself, |said| {
+        said && (by_itself || redirect.is_loopback())
+    })
 }
 
 /// Whether people are asked each time, whatever they allowed before and although the registration
@@ -325,9 +400,15 @@ pub fn always_asks(client: &Client, redirect: &RedirectTarget) -> bool {
 }
 
 fn is_remembered(situation: &Situation<'_>) -> bool {
-    let Situation { request, consent, now, .. } = situation;
+    let Situation {
+        request,
+        consent,
+        now,
+        ..
+    } = situation;
     let lifetime = situation.client.and_then(|client| client.consent_lifetime);
-    let covers = |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), lifetime, *now);
+    let covers =
+        |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), lifetime, *now);
     may_remember(situation.request, situation.client) && consent.is_some_and(covers)
 }
 
@@ -335,5 +416,7 @@ fn ask_consent(situation: &Situation<'_>) -> Interaction {
     if situation.request.prompt.none {
         return refuse(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
     }
-    Interaction::Consent { may_remember: may_remember(situation.request, situation.client) }
+    Interaction::Consent {
+        may_remember: may_remember(situation.request, situation.client),
+    }
 }

@@ -47,9 +47,13 @@ impl CodeChallenge {
     pub fn parse(challenge: &str, method: CodeChallengeMethod) -> Result<CodeChallenge, Reason> {
         let well_formed = match method {
             CodeChallengeMethod::Plain => is_verifier(challenge),
-            CodeChallengeMethod::S256 => challenge.len() == S256_LENGTH && challenge.bytes().all(is_base64url),
+            CodeChallengeMethod::S256 => {
+                challenge.len() == S256_LENGTH && challenge.bytes().all(is_base64url)
+            }
         };
-        let value = well_formed.then(|| SecretText::new(challenge)).ok_or(Reason::MalformedCodeChallenge)?;
+        let value = well_formed
+            .then(|| SecretText::new(challenge))
+            .ok_or(Reason::MalformedCodeChallenge)?;
         Ok(CodeChallenge { method, value })
     }
 
@@ -58,7 +62,10 @@ impl CodeChallenge {
     }
 
     pub fn digest(&self) -> CodeChallengeDigest {
-        CodeChallengeDigest { method: self.method, sha256: sha256(self.value.expose()) }
+        CodeChallengeDigest {
+            method: self.method,
+            sha256: sha256(self.value.expose()),
+        }
     }
 }
 
@@ -72,7 +79,10 @@ pub struct CodeChallengeDigest {
 /// Compares a verifier with the challenge (RFC 7636 §4.6). A verifier without a challenge is an
 /// error: somebody may have removed the challenge from the request (RFC 9700 §2.1.1). All three
 /// errors are `invalid_grant`.
-pub fn verify(challenge: Option<&CodeChallengeDigest>, code_verifier: Option<&str>) -> Result<(), Reason> {
+pub fn verify(
+    challenge: Option<&CodeChallengeDigest>,
+    code_verifier: Option<&str>,
+) -> Result<(), Reason> {
     match (challenge, code_verifier) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(Reason::CodeVerifierUnexpected),
@@ -99,7 +109,8 @@ fn sha256(text: &str) -> [u8; 32] {
 
 fn is_verifier(text: &str) -> bool {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    (parameters::CODE_VERIFIER_LEAST..=parameters::CODE_VERIFIER).contains(&text.len()) && text.bytes().all(unreserved)
+    (parameters::CODE_VERIFIER_LEAST..=parameters::CODE_VERIFIER).contains(&text.len())
+        && text.bytes().all(unreserved)
 }
 
 fn is_base64url(byte: u8) -> bool {
@@ -117,11 +128,15 @@ mod tests {
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
     fn s256(challenge: &str) -> CodeChallengeDigest {
-        CodeChallenge::parse(challenge, CodeChallengeMethod::S256).unwrap().digest()
+        CodeChallenge::parse(challenge, CodeChallengeMethod::S256)
+            .unwrap()
+            .digest()
     }
 
     fn plain(challenge: &str) -> CodeChallengeDigest {
-        CodeChallenge::parse(challenge, CodeChallengeMethod::Plain).unwrap().digest()
+        CodeChallenge::parse(challenge, CodeChallengeMethod::Plain)
+            .unwrap()
+            .digest()
     }
 
     #[test]
@@ -139,46 +154,87 @@ mod tests {
             &"a".repeat(129),
         ];
         for verifier in rows {
-            assert_eq!(verify(Some(&s256(CHALLENGE)), Some(verifier)), Err(Reason::CodeVerifierMismatch), "{verifier}");
+            assert_eq!(
+                verify(Some(&s256(CHALLENGE)), Some(verifier)),
+                Err(Reason::CodeVerifierMismatch),
+                "{verifier}"
+            );
         }
         // Too short to be a verifier, however well it fits.
         let of_a_short_one = s256(&URL_SAFE_NO_PAD.encode(Sha256::digest(b"short")));
-        assert_eq!(verify(Some(&of_a_short_one), Some("short")), Err(Reason::CodeVerifierMismatch));
+        assert_eq!(
+            verify(Some(&of_a_short_one), Some("short")),
+            Err(Reason::CodeVerifierMismatch)
+        );
         // The method belongs to the challenge: a challenge is no verifier of itself, nor the other
         // way round.
-        assert_eq!(verify(Some(&plain(CHALLENGE)), Some(VERIFIER)), Err(Reason::CodeVerifierMismatch));
-        assert_eq!(verify(Some(&s256(CHALLENGE)), Some(CHALLENGE)), Err(Reason::CodeVerifierMismatch));
+        assert_eq!(
+            verify(Some(&plain(CHALLENGE)), Some(VERIFIER)),
+            Err(Reason::CodeVerifierMismatch)
+        );
+        assert_eq!(
+            verify(Some(&s256(CHALLENGE)), Some(CHALLENGE)),
+            Err(Reason::CodeVerifierMismatch)
+        );
     }
 
     #[test]
     fn methods_are_the_two_of_the_standard() {
-        assert_eq!(CodeChallengeMethod::parse(None), Ok(CodeChallengeMethod::Plain));
+        assert_eq!(
+            CodeChallengeMethod::parse(None),
+            Ok(CodeChallengeMethod::Plain)
+        );
         for method in [CodeChallengeMethod::Plain, CodeChallengeMethod::S256] {
-            assert_eq!(CodeChallengeMethod::parse(Some(method.as_str())), Ok(method));
+            assert_eq!(
+                CodeChallengeMethod::parse(Some(method.as_str())),
+                Ok(method)
+            );
         }
         for name in ["", "s256", "S512", "PLAIN", "none", "S256 "] {
-            assert_eq!(CodeChallengeMethod::parse(Some(name)), Err(Reason::UnsupportedCodeChallengeMethod), "{name}");
+            assert_eq!(
+                CodeChallengeMethod::parse(Some(name)),
+                Err(Reason::UnsupportedCodeChallengeMethod),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn lengths_and_characters_of_a_challenge() {
         for length in [43, 44, 127, 128] {
-            assert!(CodeChallenge::parse(&"~".repeat(length), CodeChallengeMethod::Plain).is_ok(), "{length}");
+            assert!(
+                CodeChallenge::parse(&"~".repeat(length), CodeChallengeMethod::Plain).is_ok(),
+                "{length}"
+            );
         }
         for length in [0, 1, 42, 129] {
-            assert!(CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::Plain).is_err(), "{length}");
+            assert!(
+                CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::Plain).is_err(),
+                "{length}"
+            );
         }
         for length in [0, 42, 44, 128] {
-            assert!(CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::S256).is_err(), "{length}");
+            assert!(
+                CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::S256).is_err(),
+                "{length}"
+            );
         }
-        for odd in ["+", "/", "=", "%", " ", "\n", "\0", "\u{212a}", "\u{e9}", "*"] {
+        for odd in [
+            "+", "/", "=", "%", " ", "\n", "\0", "\u{212a}", "\u{e9}", "*",
+        ] {
             let text = format!("{}{odd}", "a".repeat(43 - odd.len()));
             assert_eq!(text.len(), 43);
             for method in [CodeChallengeMethod::Plain, CodeChallengeMethod::S256] {
-                assert_eq!(CodeChallenge::parse(&text, method), Err(Reason::MalformedCodeChallenge), "{odd:?}");
+                assert_eq!(
+                    CodeChallenge::parse(&text, method),
+                    Err(Reason::MalformedCodeChallenge),
+                    "{odd:?}"
+                );
             }
-            assert_eq!(verify(Some(&s256(CHALLENGE)), Some(&text)), Err(Reason::CodeVerifierMismatch));
+            assert_eq!(
+                verify(Some(&s256(CHALLENGE)), Some(&text)),
+                Err(Reason::CodeVerifierMismatch)
+            );
         }
         // Unreserved, but not of base64url.
         assert!(CodeChallenge::parse(&"~".repeat(43), CodeChallengeMethod::S256).is_err());

@@ -24,8 +24,13 @@ pub struct RequestedClaims {
 
 impl RequestedClaims {
     /// Reads the parameter. JSON of another form than §5.5 says is `MalformedClaims`.
-    pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
-        let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
+    pub fn parse(
+        text: &str,
+        client: &Client,
+        catalogue: &Catalogue,
+    ) -> Result<RequestedClaims, Reason> {
+        let document: Map<String, Value> =
+            serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
         let userinfo = Member::read(document.get("userinfo"))?;
         let id_token = Member::read(document.get("id_token"))?;
         Ok(RequestedClaims {
@@ -42,18 +47,29 @@ impl RequestedClaims {
     }
 
     pub fn allows_subject(&self, subject: &Subject) -> bool {
-        self.subjects.as_ref().is_none_or(|subjects| subjects.contains(subject))
+        self.subjects
+            .as_ref()
+            .is_none_or(|subjects| subjects.contains(subject))
     }
 
     pub fn is_met_by(&self, acr: &str) -> bool {
-        self.essential_acr.as_ref().is_none_or(|values| values.iter().any(|wanted| reaches(acr, wanted)))
+        self.essential_acr
+            .as_ref()
+            .is_none_or(|values| values.iter().any(|wanted| reaches(acr, wanted)))
     }
 
     /// The `acr` that tokens tell of a sign-in of `acr`. With an essential `acr`, this is the
     /// strongest requested value that the sign-in reaches (§5.5.1.1).
     pub fn told<'a>(&'a self, acr: &'a str) -> &'a str {
-        let reached = self.essential_acr.iter().flatten().map(String::as_str).filter(|wanted| reaches(acr, wanted));
-        reached.max_by_key(|wanted| (Strength::of(wanted), *wanted == acr)).unwrap_or(acr)
+        let reached = self
+            .essential_acr
+            .iter()
+            .flatten()
+            .map(String::as_str)
+            .filter(|wanted| reaches(acr, wanted));
+        reached
+            .max_by_key(|wanted| (Strength::of(wanted), *wanted == acr))
+            .unwrap_or(acr)
     }
 }
 
@@ -75,23 +91,45 @@ impl Member {
             return Ok(Member::default());
         };
         let object = member.as_object().ok_or(Reason::MalformedClaims)?;
-        let wishes = object.iter().map(|(name, wish)| Ok((name.clone(), Wish::read(wish)?)));
-        wishes.collect::<Result<Vec<(String, Wish)>, Reason>>().map(Member)
+        let wishes = object
+            .iter()
+            .map(|(name, wish)| Ok((name.clone(), Wish::read(wish)?)));
+        wishes
+            .collect::<Result<Vec<(String, Wish)>, Reason>>()
+            .map(Member)
     }
 
     fn names_within(&self, client: &Client, catalogue: &Catalogue) -> BTreeSet<String> {
         let allowed = claims_within_reach(client, catalogue);
-        self.0.iter().map(|(name, _)| name).filter(|name| allowed.contains(name.as_str())).cloned().collect()
+        self.0
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| allowed.contains(name.as_str()))
+            .cloned()
+            .collect()
     }
 
     fn wish(&self, name: &str) -> Option<&Wish> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, wish)| wish)
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, wish)| wish)
     }
 
     /// The values of an essential `acr`. `None` where any value will do.
     fn essential_acr(&self) -> Option<BTreeSet<String>> {
-        let values = self.wish("acr").filter(|wish| wish.essential)?.values.as_ref()?;
-        Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        let values = self
+            .wish("acr")
+            .filter(|wish| wish.essential)?
+            .values
+            .as_ref()?;
+        Some(
+            values
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+        )
     }
 
     fn subjects(&self) -> Result<Option<BTreeSet<Subject>>, Reason> {
@@ -99,7 +137,10 @@ impl Member {
             return Ok(None);
         };
         let subjects = values.iter().map(|value| value.as_str().map(Subject::new));
-        subjects.collect::<Option<BTreeSet<Subject>>>().map(Some).ok_or(Reason::MalformedClaims)
+        subjects
+            .collect::<Option<BTreeSet<Subject>>>()
+            .map(Some)
+            .ok_or(Reason::MalformedClaims)
     }
 }
 
@@ -109,8 +150,13 @@ impl Wish {
             return Ok(Wish::default());
         }
         let object = wish.as_object().ok_or(Reason::MalformedClaims)?;
-        let essential = object.get("essential").map_or(Some(false), Value::as_bool).ok_or(Reason::MalformedClaims)?;
-        let listed = object.get("values").map(|values| values.as_array().cloned().ok_or(Reason::MalformedClaims));
+        let essential = object
+            .get("essential")
+            .map_or(Some(false), Value::as_bool)
+            .ok_or(Reason::MalformedClaims)?;
+        let listed = object
+            .get("values")
+            .map(|values| values.as_array().cloned().ok_or(Reason::MalformedClaims));
         let values = match (object.get("value"), listed.transpose()?) {
             (None, listed) => listed,
             (Some(value), None) => Some(vec![value.clone()]),
@@ -124,19 +170,32 @@ impl Wish {
 /// The claims that the client's identity scopes have. `sub` is left out: every client gets it, and
 /// nobody is asked.
 fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
-    let scopes = client.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    let scopes = client
+        .scope
+        .iter()
+        .filter_map(|name| catalogue.scopes.get(name));
     let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
-    identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
+    identity
+        .flat_map(|scope| scope.claims.iter().map(String::as_str))
+        .filter(|claim| *claim != "sub")
+        .collect()
 }
 
 /// The subjects that both members allow. None left is `MalformedClaims`: the members contradict
 /// each other.
 fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
     let subjects = both(userinfo.subjects()?, id_token.subjects()?);
-    if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }
+    if subjects.as_ref().is_some_and(BTreeSet::is_empty) {
+        Err(Reason::MalformedClaims)
+    } else {
+        Ok(subjects)
+    }
 }
 
-fn both<T: Ord + Clone>(left: Option<BTreeSet<T>>, right: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
+fn both<T: Ord + Clone>(
+    left: Option<BTreeSet<T>>,
+    right: Option<BTreeSet<T>>,
+) -> Option<BTreeSet<T>> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.intersection(&right).cloned().collect()),
         (Some(only), None) | (None, Some(only)) => Some(only),
@@ -161,15 +220,34 @@ mod tests {
 
     #[test]
     fn only_an_essential_acr_with_values_binds() {
-        let essential = read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
-        for (acr, told) in [("1", "1"), ("2", "1"), ("phr", "1"), ("loa2", "loa2"), ("loa3", "1")] {
-            assert!(essential.is_met_by(acr) && essential.told(acr) == told, "{acr}");
+        let essential =
+            read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
+        for (acr, told) in [
+            ("1", "1"),
+            ("2", "1"),
+            ("phr", "1"),
+            ("loa2", "loa2"),
+            ("loa3", "1"),
+        ] {
+            assert!(
+                essential.is_met_by(acr) && essential.told(acr) == told,
+                "{acr}"
+            );
         }
-        let stronger = read(r#"{"id_token": {"acr": {"essential": true, "values": ["2", "phr", "loa2"]}}}"#).unwrap();
-        for (acr, met, told) in
-            [("1", false, "1"), ("2", true, "2"), ("phr", true, "phr"), ("loa2", true, "loa2"), ("loa3", false, "loa3")]
-        {
-            assert!(stronger.is_met_by(acr) == met && stronger.told(acr) == told, "{acr}");
+        let stronger =
+            read(r#"{"id_token": {"acr": {"essential": true, "values": ["2", "phr", "loa2"]}}}"#)
+                .unwrap();
+        for (acr, met, told) in [
+            ("1", false, "1"),
+            ("2", true, "2"),
+            ("phr", true, "phr"),
+            ("loa2", true, "loa2"),
+            ("loa3", false, "loa3"),
+        ] {
+            assert!(
+                stronger.is_met_by(acr) == met && stronger.told(acr) == told,
+                "{acr}"
+            );
         }
         for text in [
             r#"{"id_token": {"acr": {"values": ["loa2"]}}}"#,
@@ -178,7 +256,11 @@ mod tests {
         ] {
             assert!(read(text).unwrap().is_met_by("0"), "{text}");
         }
-        assert!(!read(r#"{"id_token": {"acr": {"essential": true, "value": 1}}}"#).unwrap().is_met_by("1"));
+        assert!(
+            !read(r#"{"id_token": {"acr": {"essential": true, "value": 1}}}"#)
+                .unwrap()
+                .is_met_by("1")
+        );
     }
 
     #[test]
@@ -197,7 +279,10 @@ mod tests {
             assert_eq!(read(text), Err(Reason::MalformedClaims), "{text}");
         }
         assert_eq!(read(&"[".repeat(4096)), Err(Reason::MalformedClaims));
-        assert_eq!(read(&r#"{"id_token":"#.repeat(340)), Err(Reason::MalformedClaims));
+        assert_eq!(
+            read(&r#"{"id_token":"#.repeat(340)),
+            Err(Reason::MalformedClaims)
+        );
     }
 
     proptest! {

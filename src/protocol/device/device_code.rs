@@ -41,9 +41,14 @@ impl UserCode {
 
     /// Reads what a person typed. Case, hyphens and spaces do not count.
     pub fn parse(typed: &str) -> Option<UserCode> {
-        let counts =
-            |letter: &char| !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
-        let letters: String = typed.chars().filter(counts).map(|letter| letter.to_ascii_uppercase()).collect();
+        let counts = |letter: &char| {
+            !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}')
+        };
+        let letters: String = typed
+            .chars()
+            .filter(counts)
+            .map(|letter| letter.to_ascii_uppercase())
+            .collect();
         let whole = letters.len() == LENGTH && letters.bytes().all(|byte| LETTERS.contains(&byte));
         whole.then_some(UserCode(letters))
     }
@@ -85,7 +90,9 @@ pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
     };
     match (facts.expired, facts.decision, facts.early) {
         (true, _, _) => refuse(TokenErrorCode::ExpiredToken, Reason::DeviceCodeExpired),
-        (false, Some(DeviceDecision::Denied), _) => refuse(TokenErrorCode::AccessDenied, Reason::DeviceDenied),
+        (false, Some(DeviceDecision::Denied), _) => {
+            refuse(TokenErrorCode::AccessDenied, Reason::DeviceDenied)
+        }
         (false, None, true) => refuse(TokenErrorCode::SlowDown, Reason::DevicePolledTooEarly),
         (false, None, false) => refuse(TokenErrorCode::AuthorizationPending, Reason::DevicePending),
         (false, Some(DeviceDecision::Allowed), _) => Ok(()),
@@ -97,12 +104,25 @@ pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue
 }
 
 /// The parameters of a device authorization request. None of them may stand in the URL.
-pub const PARAMETERS: [&str; 7] =
-    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "resource", "acr_values"];
+pub const PARAMETERS: [&str; 7] = [
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "scope",
+    "resource",
+    "acr_values",
+];
 
 /// Parameters that may be sent only once.
-pub const SINGLE_PARAMETERS: [&str; 6] =
-    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "acr_values"];
+pub const SINGLE_PARAMETERS: [&str; 6] = [
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "scope",
+    "acr_values",
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceAuthorizationRequest {
@@ -119,12 +139,18 @@ impl DeviceAuthorizationRequest {
         catalogue: &Catalogue,
         issuer: &str,
     ) -> Result<DeviceAuthorizationRequest, TokenError> {
-        let acr_values = parameters.bounded("acr_values", parameters::OTHER).map_err(invalid_request)?;
+        let acr_values = parameters
+            .bounded("acr_values", parameters::OTHER)
+            .map_err(invalid_request)?;
         let scope = requested_scope(scope(parameters)?.as_ref(), client, catalogue)?;
         let resources = resources(parameters)?;
         AcrValues::parse(acr_values, client, catalogue).map_err(invalid_request)?;
         narrow(&scope, &resources, &[], catalogue, issuer)?;
-        Ok(DeviceAuthorizationRequest { scope, resources, acr_values: acr_values.map(str::to_owned) })
+        Ok(DeviceAuthorizationRequest {
+            scope,
+            resources,
+            acr_values: acr_values.map(str::to_owned),
+        })
     }
 }
 
@@ -140,10 +166,32 @@ mod tests {
 
     #[test]
     fn case_hyphens_and_spaces_do_not_count() {
-        for typed in ["BCDF-GHJK", "bcdfghjk", " bcdf ghjk ", "b-c-d-f-g-h-j-k", "BCDF\u{2013}GHJK", "BCDF\u{a0}GHJK"] {
-            assert_eq!(UserCode::parse(typed).map(|code| code.to_string()).as_deref(), Some("BCDF-GHJK"), "{typed:?}");
+        for typed in [
+            "BCDF-GHJK",
+            "bcdfghjk",
+            " bcdf ghjk ",
+            "b-c-d-f-g-h-j-k",
+            "BCDF\u{2013}GHJK",
+            "BCDF\u{a0}GHJK",
+        ] {
+            assert_eq!(
+                UserCode::parse(typed)
+                    .map(|code| code.to_string())
+                    .as_deref(),
+                Some("BCDF-GHJK"),
+                "{typed:?}"
+            );
         }
-        for typed in ["", "-", "BCDF-GHJ", "BCDF-GHJKL", "ABCD-EFGH", "BCDF_GHJK", "BCDF-GHJ1", "BCDFGHJ\u{212a}"] {
+        for typed in [
+            "",
+            "-",
+            "BCDF-GHJ",
+            "BCDF-GHJKL",
+            "ABCD-EFGH",
+            "BCDF_GHJK",
+            "BCDF-GHJ1",
+            "BCDFGHJ\u{212a}",
+        ] {
             assert_eq!(UserCode::parse(typed), None, "{typed:?}");
         }
     }
@@ -160,31 +208,86 @@ mod tests {
         assert_eq!(counts, [12; 20]);
         assert_eq!(UserCode::draw(&[7; 7]), None);
         let some_unusable = [0, 255, 1, 2, 250, 3, 4, 5, 6, 7];
-        assert_eq!(UserCode::draw(&some_unusable).unwrap().to_string(), "BCDF-GHJK");
+        assert_eq!(
+            UserCode::draw(&some_unusable).unwrap().to_string(),
+            "BCDF-GHJK"
+        );
     }
 
     #[test]
     fn a_poll_is_told_the_first_that_holds() {
-        let waiting = PollFacts { redeemed: false, expired: false, decision: None, early: false };
-        let allowed = PollFacts { decision: Some(DeviceDecision::Allowed), ..waiting };
-        let denied = PollFacts { decision: Some(DeviceDecision::Denied), ..waiting };
+        let waiting = PollFacts {
+            redeemed: false,
+            expired: false,
+            decision: None,
+            early: false,
+        };
+        let allowed = PollFacts {
+            decision: Some(DeviceDecision::Allowed),
+            ..waiting
+        };
+        let denied = PollFacts {
+            decision: Some(DeviceDecision::Denied),
+            ..waiting
+        };
         for (facts, expected) in [
             (None, Err(("invalid_grant", Reason::UnknownDeviceCode))),
             (
-                Some(PollFacts { redeemed: true, expired: true, ..allowed }),
+                Some(PollFacts {
+                    redeemed: true,
+                    expired: true,
+                    ..allowed
+                }),
                 Err(("invalid_grant", Reason::UnknownDeviceCode)),
             ),
             (
-                Some(PollFacts { expired: true, early: true, ..waiting }),
+                Some(PollFacts {
+                    expired: true,
+                    early: true,
+                    ..waiting
+                }),
                 Err(("expired_token", Reason::DeviceCodeExpired)),
             ),
-            (Some(PollFacts { expired: true, ..allowed }), Err(("expired_token", Reason::DeviceCodeExpired))),
-            (Some(PollFacts { expired: true, ..denied }), Err(("expired_token", Reason::DeviceCodeExpired))),
-            (Some(PollFacts { early: true, ..denied }), Err(("access_denied", Reason::DeviceDenied))),
-            (Some(PollFacts { early: true, ..waiting }), Err(("slow_down", Reason::DevicePolledTooEarly))),
-            (Some(waiting), Err(("authorization_pending", Reason::DevicePending))),
+            (
+                Some(PollFacts {
+                    expired: true,
+                    ..allowed
+                }),
+                Err(("expired_token", Reason::DeviceCodeExpired)),
+            ),
+            (
+                Some(PollFacts {
+                    expired: true,
+                    ..denied
+                }),
+                Err(("expired_token", Reason::DeviceCodeExpired)),
+            ),
+            (
+                Some(PollFacts {
+                    early: true,
+                    ..denied
+                }),
+                Err(("access_denied", Reason::DeviceDenied)),
+            ),
+            (
+                Some(PollFacts {
+                    early: true,
+                    ..waiting
+                }),
+                Err(("slow_down", Reason::DevicePolledTooEarly)),
+            ),
+            (
+                Some(waiting),
+                Err(("authorization_pending", Reason::DevicePending)),
+            ),
             (Some(allowed), Ok(())),
-            (Some(PollFacts { early: true, ..allowed }), Ok(())),
+            (
+                Some(PollFacts {
+                    early: true,
+                    ..allowed
+                }),
+                Ok(()),
+            ),
         ] {
             let verdict = judge_poll(facts).map_err(|error| (error.code.as_str(), error.reason));
             assert_eq!(verdict, expected, "{facts:?}");

@@ -1,5 +1,5 @@
-//! JSON Web Signature, compact form (RFC 7515 §3.1), as far as it needs no key. `alg` chooses nothing: verifiers
-//! compare it with their own record of the key.
+//! JSON Web Signature, compact form (RFC 7515 §3.1), as far as it needs no key. `alg` chooses
+//! nothing: verifiers compare it with their own record of the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256, Sha512};
 
 use crate::protocol::words::client::SigningAlgorithm;
 
-/// Of an id_token. Access tokens of clients registered so have it, too: `client_id` is in every access token and in no
-/// id_token, and tells them apart.
+/// Of an id_token. Access tokens of clients registered so have it, too: `client_id` is in every
+/// access token and in no id_token, and tells them apart.
 pub const ID_TOKEN_TYP: &str = "JWT";
 /// RFC 9068 §2.1
 pub const ACCESS_TOKEN_TYP: &str = "at+jwt";
@@ -33,11 +33,25 @@ pub struct UnverifiedJws {
     pub signature: Vec<u8>,
 }
 
-/// RFC 7515 §5.1. `typ` is a word of ours, with nothing to escape; `kid` may have been somebody else's.
-pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &impl Serialize) -> String {
-    let header = format!(r#"{{"alg":"{}","kid":{},"typ":"{typ}"}}"#, alg.as_str(), Value::from(kid));
+/// RFC 7515 §5.1. `typ` is a word of ours, with nothing to escape; `kid` may have been somebody
+/// else's.
+pub fn signing_input(
+    alg: SigningAlgorithm,
+    kid: &str,
+    typ: &str,
+    claims: &impl Serialize,
+) -> String {
+    let header = format!(
+        r#"{{"alg":"{}","kid":{},"typ":"{typ}"}}"#,
+        alg.as_str(),
+        Value::from(kid)
+    );
     let payload = serde_json::to_vec(claims).unwrap_or_default();
-    format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
+    format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header),
+        URL_SAFE_NO_PAD.encode(payload)
+    )
 }
 
 pub fn assemble(mut signing_input: String, signature: &[u8]) -> String {
@@ -46,11 +60,13 @@ pub fn assemble(mut signing_input: String, signature: &[u8]) -> String {
     signing_input
 }
 
-/// `at_hash` and `c_hash` (OpenID Connect Core §3.1.3.6, §3.3.2.11): the left half of the text's hash, by the hash of
-/// the id_token's own signature.
+/// `at_hash` and `c_hash` (OpenID Connect Core §3.1.3.6, §3.3.2.11): the left half of the text's
+/// hash, by the hash of the id_token's own signature.
 pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
     let hash: Vec<u8> = match alg {
-        SigningAlgorithm::Rs256 | SigningAlgorithm::Es256 => Sha256::digest(text.as_bytes()).to_vec(),
+        SigningAlgorithm::Rs256 | SigningAlgorithm::Es256 => {
+            Sha256::digest(text.as_bytes()).to_vec()
+        }
         SigningAlgorithm::EdDsa => Sha512::digest(text.as_bytes()).to_vec(),
     };
     let half = hash.len() / 2;
@@ -59,9 +75,9 @@ pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
 }
 
 impl UnverifiedJws {
-    /// `None` unless it has three parts of strict base64url and a header that names one of our algorithms and no
-    /// extension that must be understood (`crit`). Keys offered in the header (`jwk`, `jku`, `x5u`, `x5c`) are not
-    /// looked at.
+    /// `None` unless it has three parts of strict base64url and a header that names one of our
+    /// algorithms and no extension that must be understood (`crit`). Keys offered in the header
+    /// (`jwk`, `jku`, `x5u`, `x5c`) are not looked at.
     pub fn parse(text: &str) -> Option<UnverifiedJws> {
         if text.len() > MOST_BYTES {
             return None;
@@ -71,7 +87,8 @@ impl UnverifiedJws {
         if header.is_empty() || payload.is_empty() || signature.is_empty() {
             return None;
         }
-        let header: Map<String, Value> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+        let header: Map<String, Value> =
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
         if header.contains_key("crit") {
             return None;
         }
@@ -121,10 +138,21 @@ impl PublicKey {
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
-        match (jwk.get("kty")?.as_str()?, jwk.get("crv").and_then(Value::as_str)) {
-            ("RSA", None) => Some(PublicKey::Rsa { n: bytes("n")?, e: bytes("e")? }),
-            ("EC", Some("P-256")) => Some(PublicKey::P256 { x: coordinate("x")?, y: coordinate("y")? }),
-            ("OKP", Some("Ed25519")) => Some(PublicKey::Ed25519 { x: coordinate("x")? }),
+        match (
+            jwk.get("kty")?.as_str()?,
+            jwk.get("crv").and_then(Value::as_str),
+        ) {
+            ("RSA", None) => Some(PublicKey::Rsa {
+                n: bytes("n")?,
+                e: bytes("e")?,
+            }),
+            ("EC", Some("P-256")) => Some(PublicKey::P256 {
+                x: coordinate("x")?,
+                y: coordinate("y")?,
+            }),
+            ("OKP", Some("Ed25519")) => Some(PublicKey::Ed25519 {
+                x: coordinate("x")?,
+            }),
             _ => None,
         }
     }
@@ -137,7 +165,8 @@ impl PublicKey {
         }
     }
 
-    /// base64url of the SHA-256 over its required members in alphabetical order (RFC 7638 §3): the order of our objects.
+    /// base64url of the SHA-256 over its required members in alphabetical order (RFC 7638 §3): the
+    /// order of our objects.
     pub fn thumbprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.required_members().to_string()))
     }
@@ -145,7 +174,11 @@ impl PublicKey {
     /// For signatures only.
     pub fn to_jwk(&self) -> Value {
         let mut jwk = self.required_members();
-        let named = [("use", "sig"), ("alg", self.algorithm().as_str()), ("kid", &self.thumbprint())];
+        let named = [
+            ("use", "sig"),
+            ("alg", self.algorithm().as_str()),
+            ("kid", &self.thumbprint()),
+        ];
         jwk.as_object_mut()
             .into_iter()
             .for_each(|jwk| jwk.extend(named.map(|(name, text)| (name.to_owned(), json!(text)))));
@@ -155,10 +188,20 @@ impl PublicKey {
     fn required_members(&self) -> Value {
         let octets = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         // The fewest octets (RFC 7518 §2).
-        let integer = |bytes: &[u8]| octets(&bytes.iter().copied().skip_while(|byte| *byte == 0).collect::<Vec<u8>>());
+        let integer = |bytes: &[u8]| {
+            octets(
+                &bytes
+                    .iter()
+                    .copied()
+                    .skip_while(|byte| *byte == 0)
+                    .collect::<Vec<u8>>(),
+            )
+        };
         match self {
             PublicKey::Rsa { n, e } => json!({"kty": "RSA", "n": integer(n), "e": integer(e)}),
-            PublicKey::P256 { x, y } => json!({"kty": "EC", "crv": "P-256", "x": octets(x), "y": octets(y)}),
+            PublicKey::P256 { x, y } => {
+                json!({"kty": "EC", "crv": "P-256", "x": octets(x), "y": octets(y)})
+            }
             PublicKey::Ed25519 { x } => json!({"kty": "OKP", "crv": "Ed25519", "x": octets(x)}),
         }
     }
@@ -168,13 +211,18 @@ impl PublicKey {
 pub fn document<'a>(keys: impl IntoIterator<Item = (&'a str, &'a PublicKey)>) -> Value {
     let mut distinct: Vec<(&str, &PublicKey)> = Vec::new();
     for (kid, key) in keys {
-        if distinct.iter().all(|(_, known)| known.thumbprint() != key.thumbprint()) {
+        if distinct
+            .iter()
+            .all(|(_, known)| known.thumbprint() != key.thumbprint())
+        {
             distinct.push((kid, key));
         }
     }
     let named = |(kid, key): (&str, &PublicKey)| {
         let mut jwk = key.to_jwk();
-        jwk.as_object_mut().into_iter().for_each(|jwk| drop(jwk.insert(String::from("kid"), json!(kid))));
+        jwk.as_object_mut()
+            .into_iter()
+            .for_each(|jwk| drop(jwk.insert(String::from("kid"), json!(kid))));
         jwk
     };
     json!({ "keys": distinct.into_iter().map(named).collect::<Vec<Value>>() })
@@ -188,17 +236,31 @@ mod tests {
 
     fn jws(header: &str, payload: &str) -> String {
         let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
-        format!("{}.{}.{}", encode(header), encode(payload), encode("signature"))
+        format!(
+            "{}.{}.{}",
+            encode(header),
+            encode(payload),
+            encode("signature")
+        )
     }
 
     #[test]
     fn at_hash_and_c_hash_of_openid_connect_core_a_3_and_a_4() {
         let access_token = "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y";
-        assert_eq!(half_hash(SigningAlgorithm::Rs256, access_token), "77QmUPtjPfzWtF2AnpK9RQ");
+        assert_eq!(
+            half_hash(SigningAlgorithm::Rs256, access_token),
+            "77QmUPtjPfzWtF2AnpK9RQ"
+        );
         let code = "Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk";
-        assert_eq!(half_hash(SigningAlgorithm::Es256, code), "LDktKdoQak3Pk0cnXxCltA");
-        // SHA-512("abc"), FIPS 180-4: ddaf35a193617aba cc417349ae204131 12e6fa4e89a97ea2 0a9eeee64b55d39a ...
-        let half = URL_SAFE_NO_PAD.decode(half_hash(SigningAlgorithm::EdDsa, "abc")).unwrap();
+        assert_eq!(
+            half_hash(SigningAlgorithm::Es256, code),
+            "LDktKdoQak3Pk0cnXxCltA"
+        );
+        // SHA-512("abc"), FIPS 180-4: ddaf35a193617aba cc417349ae204131 12e6fa4e89a97ea2
+        // 0a9eeee64b55d39a ...
+        let half = URL_SAFE_NO_PAD
+            .decode(half_hash(SigningAlgorithm::EdDsa, "abc"))
+            .unwrap();
         assert_eq!(half.len(), 32);
         assert_eq!(half[..4], [0xdd, 0xaf, 0x35, 0xa1]);
         assert_eq!(half[28..], [0x4b, 0x55, 0xd3, 0x9a]);
@@ -209,9 +271,15 @@ mod tests {
         // Header and payload of the RS256 example; its signature is not of interest here.
         let text = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.AQID";
         let jws = UnverifiedJws::parse(text).unwrap();
-        assert_eq!((jws.alg, jws.kid.as_deref(), jws.typ.as_deref()), (SigningAlgorithm::Rs256, None, None));
+        assert_eq!(
+            (jws.alg, jws.kid.as_deref(), jws.typ.as_deref()),
+            (SigningAlgorithm::Rs256, None, None)
+        );
         assert_eq!(jws.signature, [1, 2, 3]);
-        assert_eq!(jws.unverified_claims().unwrap().get("exp"), Some(&json!(1_300_819_380)));
+        assert_eq!(
+            jws.unverified_claims().unwrap().get("exp"),
+            Some(&json!(1_300_819_380))
+        );
         assert_eq!(assemble(jws.signing_input.clone(), &jws.signature), text);
     }
 
@@ -234,7 +302,9 @@ mod tests {
         let good = jws(r#"{"alg":"RS256"}"#, "{}");
         assert!(UnverifiedJws::parse(&good).is_some());
         let parts: Vec<&str> = good.split('.').collect();
-        let [header, payload, signature] = parts[..] else { panic!("three parts") };
+        let [header, payload, signature] = parts[..] else {
+            panic!("three parts")
+        };
         for text in [
             String::new(),
             String::from(".."),
@@ -273,26 +343,53 @@ mod tests {
         /// RFC 7638 §3.1, RFC 7517 Appendix A.1, RFC 8037 Appendix A.2.
         fn keys() -> [PublicKey; 3] {
             let n = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
-            let (x, y) = ("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM");
+            let (x, y) = (
+                "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+                "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
+            );
             let ed25519 = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
             [
-                PublicKey::Rsa { n: bytes(n), e: vec![1, 0, 1] },
-                PublicKey::P256 { x: bytes(x).try_into().unwrap(), y: bytes(y).try_into().unwrap() },
-                PublicKey::Ed25519 { x: bytes(ed25519).try_into().unwrap() },
+                PublicKey::Rsa {
+                    n: bytes(n),
+                    e: vec![1, 0, 1],
+                },
+                PublicKey::P256 {
+                    x: bytes(x).try_into().unwrap(),
+                    y: bytes(y).try_into().unwrap(),
+                },
+                PublicKey::Ed25519 {
+                    x: bytes(ed25519).try_into().unwrap(),
+                },
             ]
         }
 
         #[test]
         fn keys_are_published_under_their_thumbprint_and_read_back() {
             let [rsa, p256, ed25519] = keys();
-            assert_eq!(rsa.thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
-            assert_eq!(ed25519.thumbprint(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+            assert_eq!(
+                rsa.thumbprint(),
+                "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+            );
+            assert_eq!(
+                ed25519.thumbprint(),
+                "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+            );
             // Nothing private is among them.
-            for (key, members) in
-                [(rsa, "alg e kid kty n use"), (p256, "alg crv kid kty use x y"), (ed25519, "alg crv kid kty use x")]
-            {
+            for (key, members) in [
+                (rsa, "alg e kid kty n use"),
+                (p256, "alg crv kid kty use x y"),
+                (ed25519, "alg crv kid kty use x"),
+            ] {
                 let jwk = key.to_jwk();
-                assert_eq!(jwk.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" "), members);
+                assert_eq!(
+                    jwk.as_object()
+                        .unwrap()
+                        .keys()
+                        .cloned()
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                    members
+                );
                 assert_eq!(PublicKey::from_jwk(&jwk), Some(key));
             }
         }
@@ -300,11 +397,22 @@ mod tests {
         #[test]
         fn leading_zeros_change_no_name() {
             let [rsa, ..] = keys();
-            let PublicKey::Rsa { n, .. } = &rsa else { panic!("{rsa:?}") };
-            let padded = PublicKey::Rsa { n: [&[0, 0][..], n].concat(), e: vec![0, 1, 0, 1] };
-            assert_eq!((padded.thumbprint(), padded.to_jwk()), (rsa.thumbprint(), rsa.to_jwk()));
+            let PublicKey::Rsa { n, .. } = &rsa else {
+                panic!("{rsa:?}")
+            };
+            let padded = PublicKey::Rsa {
+                n: [&[0, 0][..], n].concat(),
+                e: vec![0, 1, 0, 1],
+            };
+            assert_eq!(
+                (padded.thumbprint(), padded.to_jwk()),
+                (rsa.thumbprint(), rsa.to_jwk())
+            );
             // A coordinate keeps its full length (RFC 7518 §6.2.1.2).
-            let short = PublicKey::P256 { x: [0; 32], y: [0; 32] };
+            let short = PublicKey::P256 {
+                x: [0; 32],
+                y: [0; 32],
+            };
             assert_eq!(short.to_jwk()["x"].as_str().map(str::len), Some(43));
         }
     }

@@ -1,11 +1,13 @@
-//! When a signing key is announced, signs, stays published and is forgotten; and which of these steps is due now.
+//! When a signing key is announced, signs, stays published and is forgotten; and which of these
+//! steps is due now.
 
 use std::time::Duration;
 
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 
-/// How long a private part is kept once another key signs: a process whose clock is behind goes on with it.
+/// How long a private part is kept once another key signs: a process whose clock is behind goes on
+/// with it.
 const HANDOVER: Duration = Duration::from_secs(3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,8 @@ pub struct KeySeasons {
     pub hint: Duration,
 }
 
-/// From when a key stands in the JWKS, signs, signs no longer, is not published, and checks no hints.
+/// From when a key stands in the JWKS, signs, signs no longer, is not published, and checks no
+/// hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyTimes {
     pub announced_at: Instant,
@@ -43,7 +46,12 @@ impl KeySeasons {
     }
 
     /// Ends earlier or later because its successor takes over then.
-    pub fn retiring_at(&self, announced_at: Instant, activates_at: Instant, retires_at: Instant) -> KeyTimes {
+    pub fn retiring_at(
+        &self,
+        announced_at: Instant,
+        activates_at: Instant,
+        retires_at: Instant,
+    ) -> KeyTimes {
         let unpublished_at = retires_at.plus(self.publish);
         KeyTimes {
             announced_at,
@@ -83,28 +91,49 @@ pub struct Standing {
 }
 
 /// The youngest that may sign, even past its time when nothing follows it.
-pub fn current(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
-    able(keys, algorithm).filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at)
+pub fn current(
+    keys: &[ScheduledKey],
+    algorithm: SigningAlgorithm,
+    now: Instant,
+) -> Option<&ScheduledKey> {
+    able(keys, algorithm)
+        .filter(|key| key.times.activates_at <= now)
+        .max_by_key(|key| key.times.activates_at)
 }
 
-pub fn announced(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
-    able(keys, algorithm).filter(|key| now < key.times.activates_at).min_by_key(|key| key.times.activates_at)
+pub fn announced(
+    keys: &[ScheduledKey],
+    algorithm: SigningAlgorithm,
+    now: Instant,
+) -> Option<&ScheduledKey> {
+    able(keys, algorithm)
+        .filter(|key| now < key.times.activates_at)
+        .min_by_key(|key| key.times.activates_at)
 }
 
 fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Item = &ScheduledKey> {
-    keys.iter().filter(move |key| key.algorithm == algorithm && key.can_sign)
+    keys.iter()
+        .filter(move |key| key.algorithm == algorithm && key.can_sign)
 }
 
 pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Standing {
     let times = key.times;
     let signer = current(keys, key.algorithm, now);
     if now < times.activates_at {
-        return Standing { state: KeyState::Announced, since: times.announced_at, until: Some(times.activates_at) };
+        return Standing {
+            state: KeyState::Announced,
+            since: times.announced_at,
+            until: Some(times.activates_at),
+        };
     }
     if signer.is_some_and(|signer| signer.kid == key.kid) {
         let next = announced(keys, key.algorithm, now).map(|next| next.times.activates_at);
         let until = next.or(Some(times.retires_at).filter(|retires_at| now < *retires_at));
-        return Standing { state: KeyState::Signing, since: times.activates_at, until };
+        return Standing {
+            state: KeyState::Signing,
+            since: times.activates_at,
+            until,
+        };
     }
     if now < times.unpublished_at {
         let replaced = signer.map_or(times.retires_at, |signer| signer.times.activates_at);
@@ -114,7 +143,11 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Stan
             until: Some(times.unpublished_at),
         };
     }
-    Standing { state: KeyState::Retired, since: times.unpublished_at, until: Some(times.forgotten_at) }
+    Standing {
+        state: KeyState::Retired,
+        since: times.unpublished_at,
+        until: Some(times.forgotten_at),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,36 +169,64 @@ pub enum KeyStep {
     },
 }
 
-/// So that each algorithm always has a key that signs and, in time, one that is announced to follow it. Done at once,
-/// the next look finds nothing.
+/// So that each algorithm always has a key that signs and, in time, one that is announced to follow
+/// it. Done at once, the next look finds nothing.
 #[must_use]
 pub fn due(keys: &[ScheduledKey], seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
-    let mut steps: Vec<KeyStep> =
-        SigningAlgorithm::ALL.into_iter().flat_map(|algorithm| succession(keys, algorithm, seasons, now)).collect();
+    let mut steps: Vec<KeyStep> = SigningAlgorithm::ALL
+        .into_iter()
+        .flat_map(|algorithm| succession(keys, algorithm, seasons, now))
+        .collect();
     for key in keys {
         let signer = current(keys, key.algorithm, now);
         let is_replaced = signer.is_some_and(|signer| {
-            signer.times.activates_at > key.times.activates_at && signer.times.activates_at.plus(HANDOVER) <= now
+            signer.times.activates_at > key.times.activates_at
+                && signer.times.activates_at.plus(HANDOVER) <= now
         });
         if key.can_sign && is_replaced {
-            steps.push(KeyStep::Erase { kid: key.kid.clone() });
+            steps.push(KeyStep::Erase {
+                kid: key.kid.clone(),
+            });
         } else if !key.can_sign && key.times.forgotten_at <= now {
-            steps.push(KeyStep::Forget { kid: key.kid.clone() });
+            steps.push(KeyStep::Forget {
+                kid: key.kid.clone(),
+            });
         }
     }
     steps
 }
 
-fn succession(keys: &[ScheduledKey], algorithm: SigningAlgorithm, seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
-    let reschedule = |key: &ScheduledKey, times| KeyStep::Reschedule { kid: key.kid.clone(), times };
-    let ending = |key: &ScheduledKey, at| {
-        reschedule(key, seasons.retiring_at(key.times.announced_at, key.times.activates_at, at))
+fn succession(
+    keys: &[ScheduledKey],
+    algorithm: SigningAlgorithm,
+    seasons: &KeySeasons,
+    now: Instant,
+) -> Vec<KeyStep> {
+    let reschedule = |key: &ScheduledKey, times| KeyStep::Reschedule {
+        kid: key.kid.clone(),
+        times,
     };
-    match (current(keys, algorithm, now), announced(keys, algorithm, now)) {
-        (None, None) => vec![KeyStep::Make { algorithm, times: seasons.active_at_once(now) }],
-        // The clock went back: it signs all the same, and has its times again once the clock has caught up.
+    let ending = |key: &ScheduledKey, at| {
+        reschedule(
+            key,
+            seasons.retiring_at(key.times.announced_at, key.times.activates_at, at),
+        )
+    };
+    match (
+        current(keys, algorithm, now),
+        announced(keys, algorithm, now),
+    ) {
+        (None, None) => vec![KeyStep::Make {
+            algorithm,
+            times: seasons.active_at_once(now),
+        }],
+        // The clock went back: it signs all the same, and has its times again once the clock has
+        // caught up.
         (None, Some(next)) if now < next.times.announced_at => Vec::new(),
-        (None, Some(next)) => vec![reschedule(next, seasons.active_from(next.times.announced_at, now))],
+        (None, Some(next)) => vec![reschedule(
+            next,
+            seasons.active_from(next.times.announced_at, now),
+        )],
         (Some(signer), Some(next)) if signer.times.retires_at < next.times.activates_at => {
             vec![ending(signer, next.times.activates_at)]
         }
@@ -173,8 +234,15 @@ fn succession(keys: &[ScheduledKey], algorithm: SigningAlgorithm, seasons: &KeyS
         (Some(signer), None) if now < signer.times.retires_at.minus(seasons.announce) => Vec::new(),
         (Some(signer), None) => {
             let activates_at = signer.times.retires_at.max(now.plus(seasons.announce));
-            let made = KeyStep::Make { algorithm, times: seasons.active_from(now, activates_at) };
-            if activates_at == signer.times.retires_at { vec![made] } else { vec![made, ending(signer, activates_at)] }
+            let made = KeyStep::Make {
+                algorithm,
+                times: seasons.active_from(now, activates_at),
+            };
+            if activates_at == signer.times.retires_at {
+                vec![made]
+            } else {
+                vec![made, ending(signer, activates_at)]
+            }
         }
     }
 }
@@ -197,7 +265,12 @@ mod tests {
     }
 
     fn key(kid: &str, algorithm: SigningAlgorithm, times: KeyTimes) -> ScheduledKey {
-        ScheduledKey { kid: kid.to_owned(), algorithm, times, can_sign: true }
+        ScheduledKey {
+            kid: kid.to_owned(),
+            algorithm,
+            times,
+            can_sign: true,
+        }
     }
 
     /// Does what is due; answers how much that was.
@@ -210,10 +283,14 @@ mod tests {
                     keys.push(key(&format!("key {made}"), *algorithm, *times));
                 }
                 KeyStep::Reschedule { kid, times } => {
-                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.times = *times);
+                    keys.iter_mut()
+                        .filter(|key| key.kid == *kid)
+                        .for_each(|key| key.times = *times);
                 }
                 KeyStep::Erase { kid } => {
-                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.can_sign = false);
+                    keys.iter_mut()
+                        .filter(|key| key.kid == *kid)
+                        .for_each(|key| key.can_sign = false);
                 }
                 KeyStep::Forget { kid } => keys.retain(|key| key.kid != *kid),
             }
@@ -230,14 +307,22 @@ mod tests {
             keep(&mut keys, now, &mut made);
             assert_eq!(keep(&mut keys, now, &mut made), 0, "something is due twice");
             for algorithm in SigningAlgorithm::ALL {
-                let signer = current(&keys, algorithm, now).unwrap_or_else(|| panic!("no {algorithm:?} key"));
-                assert!(signer.times.announced_at.plus(SEASONS.announce) <= now || signer.times.announced_at == day(0));
+                let signer = current(&keys, algorithm, now)
+                    .unwrap_or_else(|| panic!("no {algorithm:?} key"));
+                assert!(
+                    signer.times.announced_at.plus(SEASONS.announce) <= now
+                        || signer.times.announced_at == day(0)
+                );
                 if !signers.contains(&signer.kid) {
                     signers.push(signer.kid.clone());
                 }
             }
             let private = keys.iter().filter(|key| key.can_sign).count();
-            assert!((3..=9).contains(&private) && keys.len() <= 12, "{private} of {}", keys.len());
+            assert!(
+                (3..=9).contains(&private) && keys.len() <= 12,
+                "{private} of {}",
+                keys.len()
+            );
         }
         assert_eq!(signers.len(), 27, "one each 90 days, of each kind");
     }
@@ -246,17 +331,47 @@ mod tests {
     fn a_gap_is_closed_at_once() {
         let eddsa = SigningAlgorithm::EdDsa;
         let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));
-        // After a long stop, a key is announced anew before it signs, and the old one goes on until then.
+        // After a long stop, a key is announced anew before it signs, and the old one goes on until
+        // then.
         let late = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(500));
-        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_from(day(500), day(514)) };
+        let made = KeyStep::Make {
+            algorithm: eddsa,
+            times: SEASONS.active_from(day(500), day(514)),
+        };
         let times = SEASONS.retiring_at(day(0), day(14), day(514));
-        assert_eq!(late, [made, KeyStep::Reschedule { kid: String::from("next"), times }]);
+        assert_eq!(
+            late,
+            [
+                made,
+                KeyStep::Reschedule {
+                    kid: String::from("next"),
+                    times
+                }
+            ]
+        );
         let steps = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(3));
         assert_eq!(
             steps,
-            [KeyStep::Reschedule { kid: String::from("next"), times: SEASONS.active_from(day(0), day(3)) }]
+            [KeyStep::Reschedule {
+                kid: String::from("next"),
+                times: SEASONS.active_from(day(0), day(3))
+            }]
         );
-        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_at_once(day(3)) };
-        assert_eq!(succession(&[ScheduledKey { can_sign: false, ..next }], eddsa, &SEASONS, day(3)), [made]);
+        let made = KeyStep::Make {
+            algorithm: eddsa,
+            times: SEASONS.active_at_once(day(3)),
+        };
+        assert_eq!(
+            succession(
+                &[ScheduledKey {
+                    can_sign: false,
+                    ..next
+                }],
+                eddsa,
+                &SEASONS,
+                day(3)
+            ),
+            [made]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Public keys of others (RFC 7517). Weak keys and keys that are not for signatures are left out. Where two keys share a name
-//! and an algorithm, neither is used.
+//! Public keys of others (RFC 7517). Weak keys and keys that are not for signatures are left out.
+//! Where two keys share a name and an algorithm, neither is used.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
@@ -49,14 +49,16 @@ impl KeySet {
         Some(KeySet(keys))
     }
 
-    /// Called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key without a name goes by
-    /// its thumbprint (RFC 7638).
+    /// Called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key
+    /// without a name goes by its thumbprint (RFC 7638).
     pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
         let goes_by = |named: &NamedKey, kid: &str| match &named.kid {
             Some(own) => own == kid,
             None => named.key.thumbprint() == kid,
         };
-        let fits = |named: &&NamedKey| named.key.algorithm() == alg && kid.is_none_or(|kid| goes_by(named, kid));
+        let fits = |named: &&NamedKey| {
+            named.key.algorithm() == alg && kid.is_none_or(|kid| goes_by(named, kid))
+        };
         let mut fitting = self.0.iter().filter(fits);
         match (fitting.next(), fitting.next()) {
             (None, _) => KeyChoice::Unknown,
@@ -71,28 +73,47 @@ impl KeySet {
 
     /// Two keys share name and algorithm, so that neither can ever be chosen.
     pub fn has_ambiguous_names(&self) -> bool {
-        let named = |key: &NamedKey| key.kid.as_deref().map(|kid| self.choose(key.key.algorithm(), Some(kid)));
-        self.0.iter().any(|key| named(key) == Some(KeyChoice::Ambiguous))
+        let named = |key: &NamedKey| {
+            key.kid
+                .as_deref()
+                .map(|kid| self.choose(key.key.algorithm(), Some(kid)))
+        };
+        self.0
+            .iter()
+            .any(|key| named(key) == Some(KeyChoice::Ambiguous))
     }
 }
 
-/// A key that verifies signatures, for the one algorithm that fits its kind, and its name in a set. `None` for one that is for
-/// encryption, or for algorithms we do not use: not ours to judge (RFC 7517 §5). The error is the rule that it breaks.
+/// A key that verifies signatures, for the one algorithm that fits its kind, and its name in a set.
+/// `None` for one that is for encryption, or for algorithms we do not use: not ours to judge (RFC
+/// 7517 §5). The error is the rule that it breaks.
 pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
     let jwk = jwk.as_object().ok_or("must be an object")?;
     let kty = text(jwk, "kty")?.ok_or("must have a kty")?;
-    if kty == "oct" || PRIVATE_MEMBERS.iter().any(|member| jwk.contains_key(*member)) {
+    if kty == "oct"
+        || PRIVATE_MEMBERS
+            .iter()
+            .any(|member| jwk.contains_key(*member))
+    {
         return Err("holds a private or symmetric key; register the public part only");
     }
     let kid = text(jwk, "kid")?;
-    let is_ours = matches!((kty, text(jwk, "crv")?), ("RSA", _) | ("EC", Some("P-256")) | ("OKP", Some("Ed25519")));
+    let is_ours = matches!(
+        (kty, text(jwk, "crv")?),
+        ("RSA", _) | ("EC", Some("P-256")) | ("OKP", Some("Ed25519"))
+    );
     if !is_ours || !is_for_signatures(jwk)? {
         return Ok(None);
     }
-    let key = PublicKey::from_jwk(&Value::Object(jwk.clone())).ok_or("is not a well-formed public key")?;
+    let key = PublicKey::from_jwk(&Value::Object(jwk.clone()))
+        .ok_or("is not a well-formed public key")?;
     check_strength(&key)?;
-    let is_meant = text(jwk, "alg")?.is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(key.algorithm()));
-    Ok(is_meant.then(|| NamedKey { key, kid: kid.map(str::to_owned) }))
+    let is_meant = text(jwk, "alg")?
+        .is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(key.algorithm()));
+    Ok(is_meant.then(|| NamedKey {
+        key,
+        kid: kid.map(str::to_owned),
+    }))
 }
 
 /// `use` and `key_ops` (RFC 7517 §4.2, §4.3).
@@ -105,15 +126,17 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
     Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
 }
 
-/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing; a
-/// point that is not on its curve is no key (RFC 7518 §6.2.1).
+/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1
+/// signs nothing; a point that is not on its curve is no key (RFC 7518 §6.2.1).
 fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
     let (n, e) = match key {
         PublicKey::Rsa { n, e } => (n, e),
         PublicKey::P256 { x, y } => {
             let point = [&[4], x.as_slice(), y].concat();
             let parsed = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
-            return parsed.map(drop).map_err(|_| "is a point that is not on its curve");
+            return parsed
+                .map(drop)
+                .map_err(|_| "is a point that is not on its curve");
         }
         PublicKey::Ed25519 { .. } => return Ok(()),
     };
@@ -130,8 +153,13 @@ fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
 /// Without leading zeros.
 fn bits(number: &[u8]) -> u32 {
     let mut significant = number.iter().skip_while(|byte| **byte == 0);
-    let first = significant.next().map_or(0, |byte| u8::BITS - byte.leading_zeros());
-    u32::try_from(significant.count()).unwrap_or(u32::MAX).saturating_mul(u8::BITS).saturating_add(first)
+    let first = significant
+        .next()
+        .map_or(0, |byte| u8::BITS - byte.leading_zeros());
+    u32::try_from(significant.count())
+        .unwrap_or(u32::MAX)
+        .saturating_mul(u8::BITS)
+        .saturating_add(first)
 }
 
 fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, &'static str> {
@@ -172,33 +200,75 @@ mod tests {
 
     #[test]
     fn a_key_is_found_by_name_and_algorithm() {
-        let (one, two) = (with(p256(1), "kid", json!("one")), with(p256(2), "kid", json!("two")));
+        let (one, two) = (
+            with(p256(1), "kid", json!("one")),
+            with(p256(2), "kid", json!("two")),
+        );
         let set = set(&[one.clone(), two, with(rsa(2_048), "kid", json!("one"))]);
         let expected = PublicKey::from_jwk(&one).unwrap();
-        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("one")), KeyChoice::One(&expected));
-        assert!(matches!(set.choose(SigningAlgorithm::Rs256, Some("one")), KeyChoice::One(PublicKey::Rsa { .. })));
-        assert!(matches!(set.choose(SigningAlgorithm::Rs256, None), KeyChoice::One(PublicKey::Rsa { .. })));
-        assert_eq!(set.choose(SigningAlgorithm::Rs256, Some("two")), KeyChoice::Unknown);
-        assert_eq!(set.choose(SigningAlgorithm::EdDsa, None), KeyChoice::Unknown);
-        assert_eq!(set.choose(SigningAlgorithm::Es256, None), KeyChoice::Ambiguous);
-        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("")), KeyChoice::Unknown);
+        assert_eq!(
+            set.choose(SigningAlgorithm::Es256, Some("one")),
+            KeyChoice::One(&expected)
+        );
+        assert!(matches!(
+            set.choose(SigningAlgorithm::Rs256, Some("one")),
+            KeyChoice::One(PublicKey::Rsa { .. })
+        ));
+        assert!(matches!(
+            set.choose(SigningAlgorithm::Rs256, None),
+            KeyChoice::One(PublicKey::Rsa { .. })
+        ));
+        assert_eq!(
+            set.choose(SigningAlgorithm::Rs256, Some("two")),
+            KeyChoice::Unknown
+        );
+        assert_eq!(
+            set.choose(SigningAlgorithm::EdDsa, None),
+            KeyChoice::Unknown
+        );
+        assert_eq!(
+            set.choose(SigningAlgorithm::Es256, None),
+            KeyChoice::Ambiguous
+        );
+        assert_eq!(
+            set.choose(SigningAlgorithm::Es256, Some("")),
+            KeyChoice::Unknown
+        );
         // One without a name goes by its thumbprint alone.
         let mut jwk = p256(1);
         let thumbprint = jwk.as_object_mut().unwrap().remove("kid").unwrap();
         let unnamed = self::set(&[jwk]);
-        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(&expected));
-        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
+        assert_eq!(
+            unnamed.choose(SigningAlgorithm::Es256, thumbprint.as_str()),
+            KeyChoice::One(&expected)
+        );
+        assert_eq!(
+            unnamed.choose(SigningAlgorithm::Es256, Some("other")),
+            KeyChoice::Unknown
+        );
     }
 
     #[test]
     fn two_keys_of_one_name_are_none() {
-        let twins = set(&[with(p256(1), "kid", json!("k")), with(p256(2), "kid", json!("k"))]);
-        assert_eq!(twins.choose(SigningAlgorithm::Es256, Some("k")), KeyChoice::Ambiguous);
+        let twins = set(&[
+            with(p256(1), "kid", json!("k")),
+            with(p256(2), "kid", json!("k")),
+        ]);
+        assert_eq!(
+            twins.choose(SigningAlgorithm::Es256, Some("k")),
+            KeyChoice::Ambiguous
+        );
         assert!(twins.has_ambiguous_names());
         let same = set(&[p256(1), p256(1)]);
-        assert!(matches!(same.choose(SigningAlgorithm::Es256, None), KeyChoice::One(_)));
+        assert!(matches!(
+            same.choose(SigningAlgorithm::Es256, None),
+            KeyChoice::One(_)
+        ));
         assert!(!same.has_ambiguous_names());
-        let kinds = set(&[with(p256(1), "kid", json!("k")), with(rsa(2_048), "kid", json!("k"))]);
+        let kinds = set(&[
+            with(p256(1), "kid", json!("k")),
+            with(rsa(2_048), "kid", json!("k")),
+        ]);
         assert!(!kinds.has_ambiguous_names());
     }
 
@@ -215,14 +285,26 @@ mod tests {
         let x = p256(1)["x"].clone();
         let ed25519 = |alg: &str| json!({"kty": "OKP", "crv": "Ed25519", "x": x, "alg": alg});
         for alg in ["EdDSA", "Ed25519"] {
-            assert!(set(&[ed25519(alg)]).has_key_for(SigningAlgorithm::EdDsa), "{alg}");
+            assert!(
+                set(&[ed25519(alg)]).has_key_for(SigningAlgorithm::EdDsa),
+                "{alg}"
+            );
         }
-        for jwk in rows.into_iter().chain(["Ed448", "ES256", "ed25519"].map(ed25519)) {
+        for jwk in rows
+            .into_iter()
+            .chain(["Ed448", "ES256", "ed25519"].map(ed25519))
+        {
             assert_eq!(read(&jwk), Ok(None), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }
-        assert!(matches!(read(&with(p256(1), "key_ops", json!(["verify"]))), Ok(Some(_))));
-        assert!(matches!(read(&with(rsa(2_048), "alg", json!("RS256"))), Ok(Some(_))));
+        assert!(matches!(
+            read(&with(p256(1), "key_ops", json!(["verify"]))),
+            Ok(Some(_))
+        ));
+        assert!(matches!(
+            read(&with(rsa(2_048), "alg", json!("RS256"))),
+            Ok(Some(_))
+        ));
     }
 
     #[test]
@@ -255,12 +337,20 @@ mod tests {
     #[test]
     fn what_is_no_set_is_none() {
         let many: Vec<Value> = (0..=MOST_KEYS).map(|_| p256(1)).collect();
-        for value in
-            [json!(null), json!([]), json!({}), json!({ "keys": {} }), json!({ "keys": null }), json!({ "keys": many })]
-        {
+        for value in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({ "keys": {} }),
+            json!({ "keys": null }),
+            json!({ "keys": many }),
+        ] {
             assert_eq!(KeySet::parse(&value), None);
         }
-        assert_eq!(KeySet::parse(&json!({ "keys": [], "more": 1 })), Some(KeySet::default()));
+        assert_eq!(
+            KeySet::parse(&json!({ "keys": [], "more": 1 })),
+            Some(KeySet::default())
+        );
     }
 
     proptest! {

@@ -11,12 +11,18 @@ pub enum Item<'a> {
 
 impl<'a> Item<'a> {
     pub fn get(&self, wanted: &Item<'_>) -> Option<&Item<'a>> {
-        let Item::Map(members) = self else { return None };
-        members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value)
+        let Item::Map(members) = self else {
+            return None;
+        };
+        members
+            .iter()
+            .find(|(key, _)| key == wanted)
+            .map(|(_, value)| value)
     }
 }
 
-/// The first item, and what follows it. `None` for what is not well-formed, has a key twice, or is more than the above.
+/// The first item, and what follows it. `None` for what is not well-formed, has a key twice, or is
+/// more than the above.
 pub fn read(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
     item(bytes, 4)
 }
@@ -25,17 +31,27 @@ fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let (argument, rest) = match first & 31 {
         small @ 0..24 => (u64::from(small), rest),
-        24 => rest.split_first().map(|(byte, rest)| (u64::from(*byte), rest))?,
-        25 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from(u16::from_be_bytes(*bytes)), rest))?,
-        26 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from(u32::from_be_bytes(*bytes)), rest))?,
-        27 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from_be_bytes(*bytes), rest))?,
+        24 => rest
+            .split_first()
+            .map(|(byte, rest)| (u64::from(*byte), rest))?,
+        25 => rest
+            .split_first_chunk()
+            .map(|(bytes, rest)| (u64::from(u16::from_be_bytes(*bytes)), rest))?,
+        26 => rest
+            .split_first_chunk()
+            .map(|(bytes, rest)| (u64::from(u32::from_be_bytes(*bytes)), rest))?,
+        27 => rest
+            .split_first_chunk()
+            .map(|(bytes, rest)| (u64::from_be_bytes(*bytes), rest))?,
         _ => return None,
     };
     let length = usize::try_from(argument).ok()?;
     match first >> 5 {
         0 => Some((Item::Integer(i64::try_from(argument).ok()?), rest)),
         1 => Some((Item::Integer(-1 - i64::try_from(argument).ok()?), rest)),
-        2 => rest.split_at_checked(length).map(|(bytes, rest)| (Item::Bytes(bytes), rest)),
+        2 => rest
+            .split_at_checked(length)
+            .map(|(bytes, rest)| (Item::Bytes(bytes), rest)),
         3 => {
             let (text, rest) = rest.split_at_checked(length)?;
             Some((Item::Text(str::from_utf8(text).ok()?), rest))

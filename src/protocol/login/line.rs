@@ -1,9 +1,10 @@
 //! The line of those who wait to have a password looked at, and who has the next turn.
 //!
-//! Strangers wait by source, and sources have turns one after the other: many requests of one source take no more turns than
-//! a single request of another. Whom a browser vouches for (see `endpoints/login/known_browser.rs`) waits by account instead,
-//! in places that strangers cannot fill. Each account has one at a time, so that a stolen cookie is worth no more. Where both
-//! wait, they have every second turn.
+//! Strangers wait by source, and sources have turns one after the other: many requests of one
+//! source take no more turns than a single request of another. Whom a browser vouches for (see
+//! `endpoints/login/known_browser.rs`) waits by account instead, in places that strangers cannot
+//! fill. Each account has one at a time, so that a stolen cookie is worth no more. Where both wait,
+//! they have every second turn.
 
 /// A keyed hash of an account.
 pub type Account = [u8; 32];
@@ -25,7 +26,8 @@ pub struct LineLimits {
 pub struct Line<S> {
     limits: LineLimits,
     latest: Number,
-    /// In each round every source that waits has one turn. This is the round of the stranger who was called last.
+    /// In each round every source that waits has one turn. This is the round of the stranger who
+    /// was called last.
     round: u64,
     waiting: Vec<Visitor<S>>,
     /// Those who have their turn.
@@ -45,21 +47,42 @@ struct Visitor<S> {
 
 impl<S: PartialEq> Line<S> {
     pub fn new(limits: LineLimits) -> Line<S> {
-        Line { limits, latest: 0, round: 0, waiting: Vec::new(), served: Vec::new(), stranger_is_next: false }
+        Line {
+            limits,
+            latest: 0,
+            round: 0,
+            waiting: Vec::new(),
+            served: Vec::new(),
+            stranger_is_next: false,
+        }
     }
 
-    /// Takes somebody in and gives them a number. In a full line the stranger whose turn would be the last gives way: most
-    /// often the newcomer, otherwise the latest of a source with more requests. They neither wait nor have a turn.
+    /// Takes somebody in and gives them a number. In a full line the stranger whose turn would be
+    /// the last gives way: most often the newcomer, otherwise the latest of a source with more
+    /// requests. They neither wait nor have a turn.
     pub fn enter(&mut self, account: Option<Account>, source: S) -> Number {
         self.latest += 1;
         let number = self.latest;
         let account = account.filter(|one| self.has_place_for(one));
-        let of_source = self.strangers().filter(|stranger| stranger.source == source);
-        let round = of_source.map(|stranger| stranger.round).max().unwrap_or(self.round) + 1;
-        self.waiting.push(Visitor { number, account, source, round });
+        let of_source = self
+            .strangers()
+            .filter(|stranger| stranger.source == source);
+        let round = of_source
+            .map(|stranger| stranger.round)
+            .max()
+            .unwrap_or(self.round)
+            + 1;
+        self.waiting.push(Visitor {
+            number,
+            account,
+            source,
+            round,
+        });
         self.call();
         if self.strangers().count() > self.limits.strangers {
-            let last = self.strangers().max_by_key(|stranger| (stranger.round, stranger.number));
+            let last = self
+                .strangers()
+                .max_by_key(|stranger| (stranger.round, stranger.number));
             let last = last.map(|stranger| stranger.number);
             self.waiting.retain(|visitor| Some(visitor.number) != last);
         }
@@ -83,22 +106,29 @@ impl<S: PartialEq> Line<S> {
 
     /// How many strangers more may wait.
     pub fn room(&self) -> usize {
-        self.limits.strangers.saturating_sub(self.strangers().count())
+        self.limits
+            .strangers
+            .saturating_sub(self.strangers().count())
     }
 
     fn strangers(&self) -> impl Iterator<Item = &Visitor<S>> {
-        self.waiting.iter().filter(|visitor| visitor.account.is_none())
+        self.waiting
+            .iter()
+            .filter(|visitor| visitor.account.is_none())
     }
 
     fn has_place_for(&self, account: &Account) -> bool {
         let waiting = self.waiting.len() - self.strangers().count();
         let mut all = self.waiting.iter().chain(&self.served);
-        waiting < self.limits.accounts && all.all(|visitor| visitor.account.as_ref() != Some(account))
+        waiting < self.limits.accounts
+            && all.all(|visitor| visitor.account.as_ref() != Some(account))
     }
 
     fn call(&mut self) {
         while self.served.len() < self.limits.at_once {
-            let next = self.first(self.stranger_is_next).or_else(|| self.first(!self.stranger_is_next));
+            let next = self
+                .first(self.stranger_is_next)
+                .or_else(|| self.first(!self.stranger_is_next));
             let Some(next) = next else { return };
             let visitor = self.waiting.remove(next);
             self.stranger_is_next = visitor.account.is_some();
@@ -114,7 +144,9 @@ impl<S: PartialEq> Line<S> {
         let all = self.waiting.iter().enumerate();
         let of_kind = all.filter(|(_, visitor)| visitor.account.is_none() == is_stranger);
         let order = |visitor: &Visitor<S>| if is_stranger { visitor.round } else { 0 };
-        of_kind.min_by_key(|(_, visitor)| order(visitor)).map(|(at, _)| at)
+        of_kind
+            .min_by_key(|(_, visitor)| order(visitor))
+            .map(|(at, _)| at)
     }
 }
 
@@ -122,13 +154,18 @@ impl<S: PartialEq> Line<S> {
 mod tests {
     use super::*;
 
-    /// Who comes: `k1` with the cookie of account 1, `a` from source a. One is served at a time, and `.` is the end of a turn.
-    /// Answers who had a turn, in order, until the line is empty.
+    /// Who comes: `k1` with the cookie of account 1, `a` from source a. One is served at a time,
+    /// and `.` is the end of a turn. Answers who had a turn, in order, until the line is empty.
     fn served(limits: LineLimits, coming: &str) -> String {
         let (mut line, mut names, mut order) = (Line::new(limits), Vec::new(), Vec::new());
         let mut end_turn = |line: &mut Line<String>, names: &[(Number, &str)]| {
             let number = line.served.first().map(|visitor| visitor.number)?;
-            order.push(names.iter().find(|(one, _)| *one == number).map(|(_, name)| (*name).to_owned())?);
+            order.push(
+                names
+                    .iter()
+                    .find(|(one, _)| *one == number)
+                    .map(|(_, name)| (*name).to_owned())?,
+            );
             line.leave(number);
             Some(())
         };
@@ -137,7 +174,9 @@ mod tests {
                 end_turn(&mut line, &names).unwrap();
                 continue;
             }
-            let account = name.strip_prefix('k').map(|digit| [digit.parse().unwrap(); 32]);
+            let account = name
+                .strip_prefix('k')
+                .map(|digit| [digit.parse().unwrap(); 32]);
             names.push((line.enter(account, name.to_owned()), name));
         }
         while end_turn(&mut line, &names).is_some() {}
@@ -147,21 +186,53 @@ mod tests {
 
     #[test]
     fn sources_have_turns_one_after_the_other_and_known_accounts_every_second_one() {
-        let limits = LineLimits { at_once: 1, strangers: 4, accounts: 2 };
+        let limits = LineLimits {
+            at_once: 1,
+            strangers: 4,
+            accounts: 2,
+        };
         for (coming, expected, why) in [
             ("a b c", "a b c", "each in the order in which they came"),
             ("a a a b c", "a a b c a", "by source, in turn"),
-            ("a a a a . b . . c", "a a a b a c", "who comes later waits for one turn of each source"),
+            (
+                "a a a a . b . . c",
+                "a a a b a c",
+                "who comes later waits for one turn of each source",
+            ),
             ("a b c d e f", "a b c d e", "the line is full"),
-            ("a a a a a b", "a a b a a", "the longest gives up its latest"),
+            (
+                "a a a a a b",
+                "a a b a a",
+                "the longest gives up its latest",
+            ),
             ("a a a a a a", "a a a a a", "to itself it gives up nothing"),
-            ("x a b a b a", "x a b a b", "nobody gives way to who would have as many"),
-            ("a b k1 c k2", "a k1 b k2 c", "known accounts have every second turn"),
+            (
+                "x a b a b a",
+                "x a b a b",
+                "nobody gives way to who would have as many",
+            ),
+            (
+                "a b k1 c k2",
+                "a k1 b k2 c",
+                "known accounts have every second turn",
+            ),
             ("k1 k2 a b", "k1 a k2 b", "and no more than that"),
-            ("a b c d e f k1", "a k1 b c d e", "strangers cannot fill their line"),
-            ("a k1 k1 k1 b", "a k1 k1 b k1", "one at a time of each account: the others wait by source"),
+            (
+                "a b c d e f k1",
+                "a k1 b c d e",
+                "strangers cannot fill their line",
+            ),
+            (
+                "a k1 k1 k1 b",
+                "a k1 k1 b k1",
+                "one at a time of each account: the others wait by source",
+            ),
             ("k1 k1 k2 a", "k1 k1 k2 a", "also while it has its turn"),
-            ("a k1 k2 k3 b", "a k1 k3 k2 b", "beyond the places of accounts by source"),
+            (
+                "a k1 k2 k3 b",
+                "a k1 k3 k2 b",
+                "beyond the places of accounts by source",
+            ),
         ] {
             assert_eq!(served(limits, coming), expected, "{coming}: {why}");
         }
@@ -169,10 +240,20 @@ mod tests {
 
     #[test]
     fn whoever_is_turned_away_or_leaves_neither_waits_nor_has_a_turn() {
-        let mut line = Line::new(LineLimits { at_once: 2, strangers: 1, accounts: 1 });
+        let mut line = Line::new(LineLimits {
+            at_once: 2,
+            strangers: 1,
+            accounts: 1,
+        });
         let numbers = ["a", "b", "c", "d"].map(|source| line.enter(None, source));
-        assert_eq!(numbers.map(|number| line.has_turn(number)), [true, true, false, false]);
-        assert_eq!(numbers.map(|number| line.is_waiting(number)), [false, false, true, false]);
+        assert_eq!(
+            numbers.map(|number| line.has_turn(number)),
+            [true, true, false, false]
+        );
+        assert_eq!(
+            numbers.map(|number| line.is_waiting(number)),
+            [false, false, true, false]
+        );
         assert_eq!(line.room(), 0);
         line.leave(numbers[2]);
         assert_eq!((line.is_waiting(numbers[2]), line.room()), (false, 1));

@@ -1,10 +1,11 @@
-//! Passkeys (WebAuthn Level 3 §7): what a new one must show, and what signing in with one must. Attestation statements are not
-//! read: the make of the hardware decides nothing.
+//! Passkeys (WebAuthn Level 3 §7): what a new one must show, and what signing in with one must.
+//! Attestation statements are not read: the make of the hardware decides nothing.
 
 use std::net::Ipv4Addr;
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -46,11 +47,14 @@ pub struct NewPasskey {
     pub user_handle: Vec<u8>,
 }
 
-/// The host that passkeys of a base URL belong to: a name. An address of numbers can have none (§5.1.3).
+/// The host that passkeys of a base URL belong to: a name. An address of numbers can have none
+/// (§5.1.3).
 pub fn host(base_url: &str) -> Option<&str> {
     let (_, rest) = base_url.split_once("://")?;
     let authority = rest.split('/').next()?;
-    let host = authority.split_once(':').map_or(authority, |(host, _)| host);
+    let host = authority
+        .split_once(':')
+        .map_or(authority, |(host, _)| host);
     (host.parse::<Ipv4Addr>().is_err() && !authority.starts_with('[')).then_some(host)
 }
 
@@ -70,22 +74,35 @@ pub struct Passkey {
     pub backup_eligible: bool,
 }
 
-/// The challenge that the browser's account of what it did repeats, once that is of this kind and of our origin (§7.1, §7.2).
-pub fn challenge(client_data: &[u8], kind: &str, party: RelyingParty<'_>) -> Result<Vec<u8>, Reason> {
-    let data: Map<String, Value> = serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
+/// The challenge that the browser's account of what it did repeats, once that is of this kind and
+/// of our origin (§7.1, §7.2).
+pub fn challenge(
+    client_data: &[u8],
+    kind: &str,
+    party: RelyingParty<'_>,
+) -> Result<Vec<u8>, Reason> {
+    let data: Map<String, Value> =
+        serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
     let text = |name: &str| data.get(name).and_then(Value::as_str);
-    let is_framed =
-        data.get("crossOrigin").is_some_and(|value| *value != Value::Bool(false)) || data.contains_key("topOrigin");
+    let is_framed = data
+        .get("crossOrigin")
+        .is_some_and(|value| *value != Value::Bool(false))
+        || data.contains_key("topOrigin");
     if text("type") != Some(kind) || text("origin") != Some(party.origin) || is_framed {
         return Err(Reason::PasskeyElsewhere);
     }
-    URL_SAFE_NO_PAD.decode(text("challenge").unwrap_or_default()).map_err(|_| Reason::PasskeyMalformed)
+    URL_SAFE_NO_PAD
+        .decode(text("challenge").unwrap_or_default())
+        .map_err(|_| Reason::PasskeyMalformed)
 }
 
 /// A new passkey, of the attestation object that came with it.
 pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Passkey, Reason> {
     let (object, rest) = read(attestation_object).ok_or(Reason::PasskeyMalformed)?;
-    let Some(Item::Bytes(data)) = object.get(&Item::Text("authData")).filter(|_| rest.is_empty()) else {
+    let Some(Item::Bytes(data)) = object
+        .get(&Item::Text("authData"))
+        .filter(|_| rest.is_empty())
+    else {
         return Err(Reason::PasskeyMalformed);
     };
     let (flags, sign_count, attested) = shown(party, data)?;
@@ -93,16 +110,27 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
         return Err(Reason::PasskeyMalformed);
     }
     // AAGUID, the id's length, the id, the key; extensions may follow.
-    let (_, rest) = attested.split_at_checked(16).ok_or(Reason::PasskeyMalformed)?;
-    let (length, rest) = rest.split_first_chunk::<2>().ok_or(Reason::PasskeyMalformed)?;
+    let (_, rest) = attested
+        .split_at_checked(16)
+        .ok_or(Reason::PasskeyMalformed)?;
+    let (length, rest) = rest
+        .split_first_chunk::<2>()
+        .ok_or(Reason::PasskeyMalformed)?;
     let length = usize::from(u16::from_be_bytes(*length));
-    let (id, rest) = rest.split_at_checked(length).ok_or(Reason::PasskeyMalformed)?;
+    let (id, rest) = rest
+        .split_at_checked(length)
+        .ok_or(Reason::PasskeyMalformed)?;
     if id.is_empty() || length > 1_023 {
         return Err(Reason::PasskeyMalformed);
     }
     let (key, _) = read(rest).ok_or(Reason::PasskeyMalformed)?;
     let key = cose_key(&key).ok_or(Reason::PasskeyKey)?;
-    Ok(Passkey { id: id.to_vec(), key, sign_count, backup_eligible: flags & BACKUP_ELIGIBLE != 0 })
+    Ok(Passkey {
+        id: id.to_vec(),
+        key,
+        sign_count,
+        backup_eligible: flags & BACKUP_ELIGIBLE != 0,
+    })
 }
 
 /// Signing in with a passkey: answers its signature counter from now on.
@@ -117,7 +145,8 @@ pub fn verify(
     let message = [authenticator_data, &Sha256::digest(client_data)].concat();
     let verified = match &known.key {
         PublicKey::P256 { x, y } => {
-            UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, [&[4], &x[..], y].concat()).verify(&message, signature)
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, [&[4], &x[..], y].concat())
+                .verify(&message, signature)
         }
         PublicKey::Ed25519 { x } => UnparsedPublicKey::new(&ED25519, x).verify(&message, signature),
         PublicKey::Rsa { n, e } => {
@@ -130,18 +159,32 @@ pub fn verify(
     }
     // Some count nothing; one that counts and does not grow was copied (§6.1.1).
     let counts = sign_count > 0 || known.sign_count > 0;
-    if counts && sign_count <= known.sign_count { Err(Reason::PasskeyCloned) } else { Ok(sign_count) }
+    if counts && sign_count <= known.sign_count {
+        Err(Reason::PasskeyCloned)
+    } else {
+        Ok(sign_count)
+    }
 }
 
-/// `amr` of a sign-in with it (RFC 8176 §2): one that can be copied to other devices is no hardware.
+/// `amr` of a sign-in with it (RFC 8176 §2): one that can be copied to other devices is no
+/// hardware.
 pub fn methods(backup_eligible: bool) -> [&'static str; 2] {
-    if backup_eligible { ["swk", "user"] } else { ["hwk", "user"] }
+    if backup_eligible {
+        ["swk", "user"]
+    } else {
+        ["hwk", "user"]
+    }
 }
 
-/// Flags and counter of authenticator data that is for us and whose user was verified, and what follows them (§6.1).
+/// Flags and counter of authenticator data that is for us and whose user was verified, and what
+/// follows them (§6.1).
 fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u8]), Reason> {
-    let (hash, rest) = data.split_first_chunk::<32>().ok_or(Reason::PasskeyMalformed)?;
-    let ([flags, count @ ..], rest) = rest.split_first_chunk::<5>().ok_or(Reason::PasskeyMalformed)?;
+    let (hash, rest) = data
+        .split_first_chunk::<32>()
+        .ok_or(Reason::PasskeyMalformed)?;
+    let ([flags, count @ ..], rest) = rest
+        .split_first_chunk::<5>()
+        .ok_or(Reason::PasskeyMalformed)?;
     if hash[..] != Sha256::digest(party.id)[..] {
         return Err(Reason::PasskeyElsewhere);
     }
@@ -157,14 +200,34 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u
 
 /// A COSE key (RFC 9053 §7) of an algorithm that was asked for, that the checks for key sets take.
 fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
-    let bytes = |label| if let Item::Bytes(bytes) = key.get(&Item::Integer(label))? { Some(*bytes) } else { None };
-    let number = |label| if let Item::Integer(number) = key.get(&Item::Integer(label))? { Some(*number) } else { None };
+    let bytes = |label| {
+        if let Item::Bytes(bytes) = key.get(&Item::Integer(label))? {
+            Some(*bytes)
+        } else {
+            None
+        }
+    };
+    let number = |label| {
+        if let Item::Integer(number) = key.get(&Item::Integer(label))? {
+            Some(*number)
+        } else {
+            None
+        }
+    };
     let key = match (number(1)?, number(3)?, number(-1)) {
-        (1, -8, Some(6)) => PublicKey::Ed25519 { x: bytes(-2)?.try_into().ok()? },
-        (2, -7, Some(1)) => PublicKey::P256 { x: bytes(-2)?.try_into().ok()?, y: bytes(-3)?.try_into().ok()? },
+        (1, -8, Some(6)) => PublicKey::Ed25519 {
+            x: bytes(-2)?.try_into().ok()?,
+        },
+        (2, -7, Some(1)) => PublicKey::P256 {
+            x: bytes(-2)?.try_into().ok()?,
+            y: bytes(-3)?.try_into().ok()?,
+        },
         (3, -257, _) => {
             let n = bytes(-1)?;
-            PublicKey::Rsa { n: (n.len() <= 512).then(|| n.to_vec())?, e: bytes(-2)?.to_vec() }
+            PublicKey::Rsa {
+                n: (n.len() <= 512).then(|| n.to_vec())?,
+                e: bytes(-2)?.to_vec(),
+            }
         }
         _ => return None,
     };

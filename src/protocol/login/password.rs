@@ -1,5 +1,5 @@
-//! What may become a password (NIST SP 800-63B §5.1.1.2): length and a list of the most guessed; no kinds of
-//! characters.
+//! What may become a password (NIST SP 800-63B §5.1.1.2): length and a list of the most guessed; no
+//! kinds of characters.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use crate::protocol::words::instant::Instant;
 /// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;
 
-/// Of an imported hash of Argon2: it must not be able to take more memory or time than a setting could.
+/// Of an imported hash of Argon2: it must not be able to take more memory or time than a setting
+/// could.
 pub const MOST_MEMORY_KIB: u32 = 1_048_576;
 pub const MOST_PASSES: u32 = 20;
 
@@ -28,7 +29,10 @@ pub fn check_new(text: &str) -> Result<(), &'static str> {
     if text.contains('\0') {
         return Err("must not hold a NUL character");
     }
-    if MOST_GUESSED.lines().any(|guess| guess == text.to_lowercase()) {
+    if MOST_GUESSED
+        .lines()
+        .any(|guess| guess == text.to_lowercase())
+    {
         return Err("must not be one of the most guessed passwords");
     }
     Ok(())
@@ -65,27 +69,44 @@ pub struct PasswordLimits {
 pub enum Admission {
     Admit,
     Wait(Duration),
-    /// Likewise, and the source must be noted as having asked: the account is under attack and the source new to it.
+    /// Likewise, and the source must be noted as having asked: the account is under attack and the
+    /// source new to it.
     Introduce(Duration),
 }
 
 pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admission {
     let exhausted = |failures: Option<Failures>, limit: u32| {
-        failures.filter(|failures| failures.count >= limit).map(|failures| failures.window_ends_at.since(now))
+        failures
+            .filter(|failures| failures.count >= limit)
+            .map(|failures| failures.window_ends_at.since(now))
     };
-    let waits =
-        [exhausted(counters.account_and_source, limits.account_and_source), exhausted(counters.source, limits.source)];
-    if let Some(wait) = waits.into_iter().flatten().max().filter(|wait| !wait.is_zero()) {
+    let waits = [
+        exhausted(counters.account_and_source, limits.account_and_source),
+        exhausted(counters.source, limits.source),
+    ];
+    if let Some(wait) = waits
+        .into_iter()
+        .flatten()
+        .max()
+        .filter(|wait| !wait.is_zero())
+    {
         return Admission::Wait(wait);
     }
-    if counters.account.is_none_or(|failures| failures.count <= limits.account) {
+    if counters
+        .account
+        .is_none_or(|failures| failures.count <= limits.account)
+    {
         return Admission::Admit;
     }
     match counters.account_and_source {
         None => Admission::Introduce(limits.new_source_wait),
         Some(failures) => {
             let wait = failures.last_at.plus(limits.new_source_wait).since(now);
-            if wait.is_zero() { Admission::Admit } else { Admission::Wait(wait) }
+            if wait.is_zero() {
+                Admission::Admit
+            } else {
+                Admission::Wait(wait)
+            }
         }
     }
 }
@@ -107,7 +128,10 @@ mod tests {
     #[test]
     fn the_most_guessed_are_refused_in_any_case() {
         for text in MOST_GUESSED.lines() {
-            assert!(text.chars().count() >= SHORTEST_PASSWORD && text.to_lowercase() == text, "{text} can never match");
+            assert!(
+                text.chars().count() >= SHORTEST_PASSWORD && text.to_lowercase() == text,
+                "{text} can never match"
+            );
             assert!(check_new(text).is_err(), "{text}");
         }
         assert!(check_new("PassWord").is_err());
@@ -129,7 +153,11 @@ mod tests {
         }
 
         fn failures(count: u32) -> Option<Failures> {
-            (count > 0).then_some(Failures { count, last_at: at(1_000), window_ends_at: at(1_600) })
+            (count > 0).then_some(Failures {
+                count,
+                last_at: at(1_000),
+                window_ends_at: at(1_600),
+            })
         }
 
         #[test]
@@ -151,7 +179,11 @@ mod tests {
                     source: failures(source),
                     account: failures(account),
                 };
-                assert_eq!(admit(&counters, &LIMITS, at(now)), expected, "{counters:?} {now}");
+                assert_eq!(
+                    admit(&counters, &LIMITS, at(now)),
+                    expected,
+                    "{counters:?} {now}"
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! The link by which a user sets their password. It is sealed and stored nowhere. It holds the user's epoch, which changes with
-//! the password, with a revocation, and when they are disabled. So it works once.
+//! The link by which a user sets their password. It is sealed and stored nowhere. It holds the
+//! user's epoch, which changes with the password, with a revocation, and when they are disabled. So
+//! it works once.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub struct PasswordLink {
 impl PasswordLink {
     /// Whether it is good for that user as stored now, who must have a name to sign in with.
     pub fn stands(&self, (user, installation_epoch): (&User, i64), now: Instant) -> bool {
-        let is_as_it_was = user.epoch == self.epoch && installation_epoch == self.installation_epoch;
+        let is_as_it_was =
+            user.epoch == self.epoch && installation_epoch == self.installation_epoch;
         let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
         now < self.expires_at && is_theirs && user.username.is_some()
     }
@@ -41,7 +43,10 @@ mod tests {
 
     #[test]
     fn a_link_dies_with_its_time_its_epoch_and_its_user() {
-        let user = User { username: Some(String::from("alice")), ..samples::user(serde_json::json!({})) };
+        let user = User {
+            username: Some(String::from("alice")),
+            ..samples::user(serde_json::json!({}))
+        };
         let (subject, epoch) = (user.subject.clone(), user.epoch);
         let link = PasswordLink {
             subject,
@@ -54,10 +59,22 @@ mod tests {
         assert!(link.stands((&user, 7), NOW) && !link.stands((&user, 8), NOW));
         assert!(!link.stands((&user, 7), link.expires_at));
         for user in [
-            User { epoch: epoch + 1, ..user.clone() },
-            User { enabled: false, ..user.clone() },
-            User { username: None, ..user.clone() },
-            User { subject: Subject::new("bob"), ..user },
+            User {
+                epoch: epoch + 1,
+                ..user.clone()
+            },
+            User {
+                enabled: false,
+                ..user.clone()
+            },
+            User {
+                username: None,
+                ..user.clone()
+            },
+            User {
+                subject: Subject::new("bob"),
+                ..user
+            },
         ] {
             assert!(!link.stands((&user, 7), NOW), "{user:?}");
         }

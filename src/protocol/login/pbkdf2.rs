@@ -1,8 +1,11 @@
-//! Password hashes that other programs made: PBKDF2 (RFC 8018 §5.2) in PHC form, as `$pbkdf2-sha256$i=10000,l=32$salt$key`.
+//! Password hashes that other programs made: PBKDF2 (RFC 8018 §5.2) in PHC form, as
+//! `$pbkdf2-sha256$i=10000,l=32$salt$key`.
 
 use std::num::NonZeroU32;
 
-use aws_lc_rs::pbkdf2::{self, Algorithm, PBKDF2_HMAC_SHA1, PBKDF2_HMAC_SHA256, PBKDF2_HMAC_SHA512};
+use aws_lc_rs::pbkdf2::{
+    self, Algorithm, PBKDF2_HMAC_SHA1, PBKDF2_HMAC_SHA256, PBKDF2_HMAC_SHA512,
+};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 
@@ -26,42 +29,74 @@ const NAMES: [(&str, Algorithm, usize); 3] = [
 const MOST_ROUNDS: u32 = 2_000_000;
 /// Over all blocks: Keycloak's dearest has 5,200,000, about a second.
 const MOST_WORK: usize = 6_000_000;
-/// What every sign-in may have to take, for the sake of those who were imported: about 0.1 to 0.3 seconds.
+/// What every sign-in may have to take, for the sake of those who were imported: about 0.1 to 0.3
+/// seconds.
 const MOST_USUAL: usize = 600_000;
 
 impl Pbkdf2Hash {
     /// `None` for what is none, or out of bounds.
     pub fn parse(text: &str) -> Option<Pbkdf2Hash> {
-        let [name, cost, salt, key] = text.strip_prefix('$')?.split('$').collect::<Vec<_>>().try_into().ok()?;
+        let [name, cost, salt, key] = text
+            .strip_prefix('$')?
+            .split('$')
+            .collect::<Vec<_>>()
+            .try_into()
+            .ok()?;
         let (name, ..) = NAMES.iter().find(|(known, ..)| *known == name)?;
         let (rounds, length) = cost.strip_prefix("i=")?.split_once(",l=")?;
-        let rounds = NonZeroU32::new(rounds.parse().ok()?).filter(|rounds| rounds.get() <= MOST_ROUNDS)?;
-        let [salt, key] = [salt, key].map(|part| BASE64_STANDARD_NO_PAD.decode(part).unwrap_or_default());
-        let fits = (16..=48).contains(&salt.len()) && (16..=64).contains(&key.len()) && length.parse() == Ok(key.len());
-        let hash = Pbkdf2Hash { name, rounds, salt, key: SecretBytes::new(key) };
+        let rounds =
+            NonZeroU32::new(rounds.parse().ok()?).filter(|rounds| rounds.get() <= MOST_ROUNDS)?;
+        let [salt, key] =
+            [salt, key].map(|part| BASE64_STANDARD_NO_PAD.decode(part).unwrap_or_default());
+        let fits = (16..=48).contains(&salt.len())
+            && (16..=64).contains(&key.len())
+            && length.parse() == Ok(key.len());
+        let hash = Pbkdf2Hash {
+            name,
+            rounds,
+            salt,
+            key: SecretBytes::new(key),
+        };
         (fits && hash.work() <= MOST_WORK).then_some(hash)
     }
 
     /// Rounds over all blocks of the key.
     fn work(&self) -> usize {
-        let block = NAMES.iter().find(|(name, ..)| *name == self.name).map_or(1, |(.., block)| *block);
-        self.key.expose().len().div_ceil(block).saturating_mul(usize::try_from(self.rounds.get()).unwrap_or(usize::MAX))
+        let block = NAMES
+            .iter()
+            .find(|(name, ..)| *name == self.name)
+            .map_or(1, |(.., block)| *block);
+        self.key
+            .expose()
+            .len()
+            .div_ceil(block)
+            .saturating_mul(usize::try_from(self.rounds.get()).unwrap_or(usize::MAX))
     }
 
-    /// One of nobody's, of that name and cost: all that the time of a check hangs on, as `pbkdf2-sha256$i=10000,l=32`. `None`
-    /// for what is too dear for everybody to take.
+    /// One of nobody's, of that name and cost: all that the time of a check hangs on, as
+    /// `pbkdf2-sha256$i=10000,l=32`. `None` for what is too dear for everybody to take.
     pub fn dummy(cost: &str) -> Option<Pbkdf2Hash> {
         let length = cost.rsplit('=').next()?.parse::<u8>().ok()?;
-        let [salt, key] = [16, length].map(|length| BASE64_STANDARD_NO_PAD.encode(vec![0; length.into()]));
+        let [salt, key] =
+            [16, length].map(|length| BASE64_STANDARD_NO_PAD.encode(vec![0; length.into()]));
         Pbkdf2Hash::parse(&format!("${cost}${salt}${key}")).filter(|hash| hash.work() <= MOST_USUAL)
     }
 
     /// Whether that password gives it, in constant time.
     pub fn is_of(&self, password: &SecretText) -> bool {
         let verify = |algorithm| {
-            pbkdf2::verify(algorithm, self.rounds, &self.salt, password.expose().as_bytes(), self.key.expose()).is_ok()
+            pbkdf2::verify(
+                algorithm,
+                self.rounds,
+                &self.salt,
+                password.expose().as_bytes(),
+                self.key.expose(),
+            )
+            .is_ok()
         };
-        NAMES.iter().any(|(name, algorithm, _)| *name == self.name && verify(*algorithm))
+        NAMES
+            .iter()
+            .any(|(name, algorithm, _)| *name == self.name && verify(*algorithm))
     }
 }
 
@@ -74,9 +109,17 @@ mod tests {
         let (salt, key) = ("A".repeat(22), "A".repeat(43));
         let whole = format!("$pbkdf2-sha256$i=10000,l=32${salt}${key}");
         let hash = Pbkdf2Hash::parse(&whole).unwrap();
-        assert_eq!((hash.name, hash.rounds.get(), hash.salt.len()), ("pbkdf2-sha256", 10_000, 16));
+        assert_eq!(
+            (hash.name, hash.rounds.get(), hash.salt.len()),
+            ("pbkdf2-sha256", 10_000, 16)
+        );
         let fits = |from: &str, to: &str| Pbkdf2Hash::parse(&whole.replacen(from, to, 1)).is_some();
-        for (from, to) in [("-sha256", ""), ("-sha256", "-sha512"), ("10000", "1"), ("10000", "2000000")] {
+        for (from, to) in [
+            ("-sha256", ""),
+            ("-sha256", "-sha512"),
+            ("10000", "1"),
+            ("10000", "2000000"),
+        ] {
             assert!(fits(from, to), "{to}");
         }
         for (from, to) in [
@@ -98,10 +141,16 @@ mod tests {
             assert!(!fits(from, to), "{from} {to}");
         }
         let dummy = Pbkdf2Hash::dummy("pbkdf2-sha256$i=10000,l=32").unwrap();
-        assert_eq!((dummy.name, dummy.rounds, dummy.key.expose().len()), (hash.name, hash.rounds, 32));
+        assert_eq!(
+            (dummy.name, dummy.rounds, dummy.key.expose().len()),
+            (hash.name, hash.rounds, 32)
+        );
         // Keycloak's of SHA-1 takes all its rounds four times, and then some more are too many.
         let long = |rounds: u32| format!("$pbkdf2$i={rounds},l=64${salt}${}", "A".repeat(86));
-        assert!(Pbkdf2Hash::parse(&long(1_300_000)).is_some() && Pbkdf2Hash::parse(&long(1_500_001)).is_none());
+        assert!(
+            Pbkdf2Hash::parse(&long(1_300_000)).is_some()
+                && Pbkdf2Hash::parse(&long(1_500_001)).is_none()
+        );
         for (cost, is_usual) in [
             ("pbkdf2-sha512$i=210000,l=64", true),
             ("pbkdf2-sha256$i=600000,l=32", true),
@@ -110,7 +159,14 @@ mod tests {
         ] {
             assert_eq!(Pbkdf2Hash::dummy(cost).is_some(), is_usual, "{cost}");
         }
-        for text in ["", "$", "$$$$", "$pbkdf2-sha256", "$pbkdf2-sha256$i=1,l=32", "$pbkdf2-sha256$i=1,l=32$"] {
+        for text in [
+            "",
+            "$",
+            "$$$$",
+            "$pbkdf2-sha256",
+            "$pbkdf2-sha256$i=1,l=32",
+            "$pbkdf2-sha256$i=1,l=32$",
+        ] {
             assert_eq!(Pbkdf2Hash::parse(text), None, "{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! Second factors beside a password: codes of an app (TOTP, RFC 6238) and recovery codes; and the factors proved so far, which
-//! travel sealed in the page that asks for more.
+//! Second factors beside a password: codes of an app (TOTP, RFC 6238) and recovery codes; and the
+//! factors proved so far, which travel sealed in the page that asks for more.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::protocol::words::secret::SecretBytes;
 
 /// For how long a factor may be asked for after the one before it.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
-/// How many codes are looked at, and the seconds over which they are counted: of one account from one source; and of its app
-/// from everywhere, in an hour and in a day. The limit from everywhere must not lock a user out: recovery codes, which
-/// cannot be guessed, go on.
+/// How many codes are looked at, and the seconds over which they are counted: of one account from
+/// one source; and of its app from everywhere, in an hour and in a day. The limit from everywhere
+/// must not lock a user out: recovery codes, which cannot be guessed, go on.
 pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
 
 /// Seconds for which a code counts.
@@ -74,15 +74,27 @@ pub struct OfferedApp {
     pub expires_at: Instant,
 }
 
-/// What stands for a sealed request in one browser: the pre-session value, or the handle of its session.
+/// What stands for a sealed request in one browser: the pre-session value, or the handle of its
+/// session.
 pub fn tie(sealed_request: &str, browser: &SecretBytes) -> [u8; 32] {
-    Sha256::new().chain_update(Sha256::digest(sealed_request)).chain_update(browser.expose()).finalize().into()
+    Sha256::new()
+        .chain_update(Sha256::digest(sealed_request))
+        .chain_update(browser.expose())
+        .finalize()
+        .into()
 }
 
 /// `amr` with one more method (RFC 8176 §2).
 pub fn with_factor(amr: &[String], methods: &[&str]) -> Vec<String> {
-    let before = amr.iter().map(String::as_str).filter(|method| *method != "mfa" && !methods.contains(method));
-    before.chain(methods.iter().copied()).chain(["mfa"]).map(str::to_owned).collect()
+    let before = amr
+        .iter()
+        .map(String::as_str)
+        .filter(|method| *method != "mfa" && !methods.contains(method));
+    before
+        .chain(methods.iter().copied())
+        .chain(["mfa"])
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What was typed where a code is asked for: blanks and hyphens do not count.
@@ -100,18 +112,27 @@ pub fn typed(text: &str) -> Typed {
     let kept: Vec<u8> = kept.map(|byte| byte.to_ascii_lowercase()).collect();
     match <[u8; 6]>::try_from(kept.as_slice()) {
         Ok(digits) if digits.iter().all(u8::is_ascii_digit) => Typed::Totp(digits),
-        Ok(_) | Err(_) if kept.len() == 10 && kept.iter().all(|byte| RECOVERY_ALPHABET.contains(byte)) => {
+        Ok(_) | Err(_)
+            if kept.len() == 10 && kept.iter().all(|byte| RECOVERY_ALPHABET.contains(byte)) =>
+        {
             Typed::RecoveryCode(Sha256::digest(&kept).into())
         }
         Ok(_) | Err(_) => Typed::Neither,
     }
 }
 
-/// The step whose code that is: the present one or one beside it, newer than the last that was taken (RFC 6238 §5.2).
-pub fn step_of(code: [u8; 6], secret: &SecretBytes, last_step: Option<i64>, now: Instant) -> Option<i64> {
+/// The step whose code that is: the present one or one beside it, newer than the last that was
+/// taken (RFC 6238 §5.2).
+pub fn step_of(
+    code: [u8; 6],
+    secret: &SecretBytes,
+    last_step: Option<i64>,
+    now: Instant,
+) -> Option<i64> {
     let present = now.seconds().div_euclid(STEP);
-    let mut steps =
-        [present - 1, present, present + 1].into_iter().filter(|step| last_step.is_none_or(|last| *step > last));
+    let mut steps = [present - 1, present, present + 1]
+        .into_iter()
+        .filter(|step| last_step.is_none_or(|last| *step > last));
     steps.find(|step| verify_slices_are_equal(&totp(secret, *step), &code).is_ok())
 }
 
@@ -120,17 +141,30 @@ fn totp(secret: &SecretBytes, step: i64) -> [u8; 6] {
     let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.expose());
     let tag = sign(&key, &step.to_be_bytes());
     let at = usize::from(tag.as_ref().last().copied().unwrap_or(0) & 0xf);
-    let bytes = tag.as_ref().get(at..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default();
+    let bytes = tag
+        .as_ref()
+        .get(at..)
+        .and_then(<[u8]>::first_chunk::<4>)
+        .copied()
+        .unwrap_or_default();
     let number = (u32::from_be_bytes(bytes) & 0x7fff_ffff) % 1_000_000;
     let digits = format!("{number:06}");
-    digits.as_bytes().first_chunk().copied().unwrap_or(*b"000000")
+    digits
+        .as_bytes()
+        .first_chunk()
+        .copied()
+        .unwrap_or(*b"000000")
 }
 
 /// A recovery code as it is shown, of so many random bytes: 50 bits in two groups.
 pub fn recovery_code(random: [u8; 10]) -> String {
-    let letters = random.iter().filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
+    let letters = random
+        .iter()
+        .filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
     let code: String = letters.map(|letter| char::from(*letter)).collect();
-    code.split_at_checked(5).map(|(one, other)| format!("{one}-{other}")).unwrap_or(code)
+    code.split_at_checked(5)
+        .map(|(one, other)| format!("{one}-{other}"))
+        .unwrap_or(code)
 }
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -138,24 +172,34 @@ const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
 pub fn to_base32(secret: &SecretBytes) -> String {
     let bits = secret.expose().chunks(5).flat_map(|chunk| {
-        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
-        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
+        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| {
+            sum | u64::from(*byte) << (32 - 8 * at)
+        });
+        (0..chunk.len() * 8)
+            .step_by(5)
+            .map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
     });
-    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
+    bits.filter_map(|index| BASE32.get(index))
+        .map(|letter| char::from(*letter))
+        .collect()
 }
 
 /// The same, read; `None` for what is no secret of 16 to 64 bytes (RFC 4226 §4).
 pub fn from_base32(text: &str) -> Option<SecretBytes> {
     let (mut bytes, mut held, mut width) = (Vec::new(), 0_u32, 0);
     for letter in text.trim_end_matches('=').bytes() {
-        let digit = BASE32.iter().position(|one| *one == letter.to_ascii_uppercase())?;
+        let digit = BASE32
+            .iter()
+            .position(|one| *one == letter.to_ascii_uppercase())?;
         (held, width) = (held << 5 | u32::try_from(digit).ok()?, width + 5);
         if width >= 8 {
             width -= 8;
             bytes.extend((held >> width).to_be_bytes().last());
         }
     }
-    (16..=64).contains(&bytes.len()).then(|| SecretBytes::new(bytes))
+    (16..=64)
+        .contains(&bytes.len())
+        .then(|| SecretBytes::new(bytes))
 }
 
 #[cfg(test)]
@@ -183,12 +227,28 @@ mod tests {
         let secret = SecretBytes::new(*b"12345678901234567890");
         let at = Instant::from_seconds;
         let code = totp(&secret, 100);
-        for (seconds, found) in
-            [(2_969, None), (2_970, Some(100)), (3_029, Some(100)), (3_059, Some(100)), (3_060, None)]
-        {
-            assert_eq!(step_of(code, &secret, None, at(seconds)), found, "{seconds}");
-            assert_eq!(step_of(code, &secret, Some(99), at(seconds)), found, "{seconds}");
-            assert_eq!(step_of(code, &secret, Some(100), at(seconds)), None, "{seconds}");
+        for (seconds, found) in [
+            (2_969, None),
+            (2_970, Some(100)),
+            (3_029, Some(100)),
+            (3_059, Some(100)),
+            (3_060, None),
+        ] {
+            assert_eq!(
+                step_of(code, &secret, None, at(seconds)),
+                found,
+                "{seconds}"
+            );
+            assert_eq!(
+                step_of(code, &secret, Some(99), at(seconds)),
+                found,
+                "{seconds}"
+            );
+            assert_eq!(
+                step_of(code, &secret, Some(100), at(seconds)),
+                None,
+                "{seconds}"
+            );
         }
     }
 
@@ -201,7 +261,16 @@ mod tests {
             assert_eq!(typed(text), hash, "{text}");
         }
         assert_eq!(typed("123 456"), Typed::Totp(*b"123456"));
-        for text in ["", "12345", "1234567", "12345a", "0z0z0-z0z0", "0z0z0-z0z0i", "\u{661}23456", "123456789012"] {
+        for text in [
+            "",
+            "12345",
+            "1234567",
+            "12345a",
+            "0z0z0-z0z0",
+            "0z0z0-z0z0i",
+            "\u{661}23456",
+            "123456789012",
+        ] {
             assert_eq!(typed(text), Typed::Neither, "{text}");
         }
     }
@@ -211,7 +280,10 @@ mod tests {
         let amr = |amr: &[&str]| amr.iter().map(|one| one.to_string()).collect::<Vec<_>>();
         let both = with_factor(&amr(&["pwd"]), &["otp"]);
         assert_eq!(both, amr(&["pwd", "otp", "mfa"]));
-        assert_eq!(with_factor(&both, &["hwk", "user"]), amr(&["pwd", "otp", "hwk", "user", "mfa"]));
+        assert_eq!(
+            with_factor(&both, &["hwk", "user"]),
+            amr(&["pwd", "otp", "hwk", "user", "mfa"])
+        );
     }
 
     /// RFC 4648 §10
@@ -220,19 +292,40 @@ mod tests {
         let secret = SecretBytes::new(*b"12345678901234567890");
         let text = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
         assert_eq!(to_base32(&secret), text);
-        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
+        let texts = [
+            "",
+            "MY",
+            "MZXQ",
+            "MZXW6",
+            "MZXW6YQ",
+            "MZXW6YTB",
+            "MZXW6YTBOI",
+        ];
         for (length, text) in texts.into_iter().enumerate() {
-            assert_eq!(to_base32(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
+            assert_eq!(
+                to_base32(&SecretBytes::new(b"foobar"[..length].to_vec())),
+                text
+            );
             assert_eq!(from_base32(text), None, "too short: {text}");
         }
-        assert_eq!((from_base32(text), from_base32(&text.to_lowercase())), (Some(secret.clone()), Some(secret)));
+        assert_eq!(
+            (from_base32(text), from_base32(&text.to_lowercase())),
+            (Some(secret.clone()), Some(secret))
+        );
         for length in 16..=64 {
             let secret = SecretBytes::new((0..length).map(|byte| byte * 3).collect::<Vec<u8>>());
-            assert_eq!(from_base32(&format!("{}==", to_base32(&secret))), Some(secret));
+            assert_eq!(
+                from_base32(&format!("{}==", to_base32(&secret))),
+                Some(secret)
+            );
         }
-        for text in
-            [&text[..24], &text.replace('G', "1"), &text.replace('G', " "), &text.repeat(4), &format!("={text}")]
-        {
+        for text in [
+            &text[..24],
+            &text.replace('G', "1"),
+            &text.replace('G', " "),
+            &text.repeat(4),
+            &format!("={text}"),
+        ] {
             assert_eq!(from_base32(text), None, "{text}");
         }
     }

@@ -1,5 +1,6 @@
-//! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 §2 and §3): what a client may ask for when it sends somebody
-//! here to sign out, when that needs no question, and where they go afterwards.
+//! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 §2 and §3): what a client may ask
+//! for when it sends somebody here to sign out, when that needs no question, and where they go
+//! afterwards.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ pub struct EndSessionRequest {
     /// Who asks: `client_id`, or whom the ID token was made for.
     pub client_id: Option<ClientId>,
     pub hinted: Option<HintedSignIn>,
-    /// `post_logout_redirect_uri`; whether it may be followed is for [`EndSessionRequest::way_back`] to say.
+    /// `post_logout_redirect_uri`; whether it may be followed is for
+    /// [`EndSessionRequest::way_back`] to say.
     pub unmatched_redirect_uri: Option<String>,
     pub state: Option<String>,
     pub ui_locales: Option<String>,
@@ -52,20 +54,29 @@ pub enum SignOutStep {
 }
 
 impl EndSessionRequest {
-    /// Reads the parameters. `verified` gives the claims of an ID token of ours, expired or not, and `None` for any other
-    /// text. `logout_hint` is tolerated: one browser has one session. Errors are for a page.
+    /// Reads the parameters. `verified` gives the claims of an ID token of ours, expired or not,
+    /// and `None` for any other text. `logout_hint` is tolerated: one browser has one session.
+    /// Errors are for a page.
     pub fn read(
         parameters: &Parameters,
         verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
     ) -> Result<EndSessionRequest, Reason> {
-        let text = |name, most| parameters.bounded(name, most).map(|value| value.map(str::to_owned));
+        let text = |name, most| {
+            parameters
+                .bounded(name, most)
+                .map(|value| value.map(str::to_owned))
+        };
         let sent_client = text("client_id", parameters::CLIENT_ID)?.map(ClientId::new);
         text("logout_hint", parameters::OTHER)?;
-        let hint = parameters.bounded("id_token_hint", parameters::ID_TOKEN_HINT)?.map(SecretText::new);
+        let hint = parameters
+            .bounded("id_token_hint", parameters::ID_TOKEN_HINT)?
+            .map(SecretText::new);
         let hint = hint.map(|hint| verified(&hint).and_then(|claims| read_claims(&claims)));
         let (client_id, hinted) = match (hint, sent_client) {
             (Some(None), _) => return Err(Reason::InvalidIdTokenHint),
-            (Some(Some((audience, _))), Some(sent)) if audience != sent => return Err(Reason::HintOfAnotherClient),
+            (Some(Some((audience, _))), Some(sent)) if audience != sent => {
+                return Err(Reason::HintOfAnotherClient);
+            }
             (Some(Some((audience, hinted))), _) => (Some(audience), Some(hinted)),
             (None, sent) => (sent, None),
         };
@@ -78,25 +89,38 @@ impl EndSessionRequest {
         })
     }
 
-    /// Whether the person must be asked. Only an ID token of this very session or its subject spares the question:
-    /// otherwise any page could sign anybody out.
+    /// Whether the person must be asked. Only an ID token of this very session or its subject
+    /// spares the question: otherwise any page could sign anybody out.
     pub fn decide(&self, session: Option<&Session>) -> SignOutStep {
-        let Some(session) = session else { return SignOutStep::NobodySignedIn };
-        let is_of_session =
-            |hinted: &HintedSignIn| hinted.sid.as_ref() == Some(&session.sid) || hinted.subject == session.subject;
-        if self.hinted.as_ref().is_some_and(is_of_session) { SignOutStep::End } else { SignOutStep::Ask }
+        let Some(session) = session else {
+            return SignOutStep::NobodySignedIn;
+        };
+        let is_of_session = |hinted: &HintedSignIn| {
+            hinted.sid.as_ref() == Some(&session.sid) || hinted.subject == session.subject
+        };
+        if self.hinted.as_ref().is_some_and(is_of_session) {
+            SignOutStep::End
+        } else {
+            SignOutStep::Ask
+        }
     }
 
-    /// Where the client that asks has the person go on to, `state` included: only where it registered exactly that.
+    /// Where the client that asks has the person go on to, `state` included: only where it
+    /// registered exactly that.
     pub fn way_back(&self, client: &Client) -> Option<String> {
         let sent = self.unmatched_redirect_uri.as_deref()?;
         let target = RedirectTarget::match_post_logout(sent, client)?;
-        let state: Vec<(&'static str, String)> = self.state.iter().map(|state| ("state", state.clone())).collect();
+        let state: Vec<(&'static str, String)> = self
+            .state
+            .iter()
+            .map(|state| ("state", state.clone()))
+            .collect();
         Some(with_query(target.uri(), &state))
     }
 }
 
-/// A sign-out that is done here, on its way to the identity provider that the session came from and back: what comes next then.
+/// A sign-out that is done here, on its way to the identity provider that the session came from and
+/// back: what comes next then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamReturn {
     /// The provider's registered name: the browser must come back from that one.
@@ -107,13 +131,19 @@ pub struct UpstreamReturn {
 /// The client that an ID token was made for, and its claims about the sign-in.
 fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
-    let hinted = HintedSignIn { subject: Subject::new(text("sub")?), sid: text("sid").map(Sid::new) };
+    let hinted = HintedSignIn {
+        subject: Subject::new(text("sub")?),
+        sid: text("sid").map(Sid::new),
+    };
     Some((ClientId::new(text("aud")?), hinted))
 }
 
 /// The address that a client's frame loads (OpenID Connect Front-Channel Logout 1.0 §3).
 pub fn front_channel_address(registered: &str, issuer: &str, sid: &Sid) -> String {
-    with_query(registered, &[("iss", issuer.to_owned()), ("sid", sid.as_str().to_owned())])
+    with_query(
+        registered,
+        &[("iss", issuer.to_owned()), ("sid", sid.as_str().to_owned())],
+    )
 }
 
 /// The one event there is.
@@ -135,8 +165,8 @@ pub fn claims(
     })
 }
 
-/// SHA-256, in hex, of client, origin of the redirect URI, the browser's state and a salt, with a space between; then a
-/// dot and the salt.
+/// SHA-256, in hex, of client, origin of the redirect URI, the browser's state and a salt, with a
+/// space between; then a dot and the salt.
 pub fn session_state(client_id: &str, origin: &str, browser_state: &str, salt: [u8; 16]) -> String {
     let salt = URL_SAFE_NO_PAD.encode(salt);
     let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
@@ -154,7 +184,9 @@ mod tests {
     const DONE: &str = "https://rp1.example/done?a=b";
 
     fn claims(_: &SecretText) -> Option<Map<String, Value>> {
-        json!({"aud": "web", "sub": "alice-subject", "sid": "sid-1"}).as_object().cloned()
+        json!({"aud": "web", "sub": "alice-subject", "sid": "sid-1"})
+            .as_object()
+            .cloned()
     }
 
     fn nothing(_: &SecretText) -> Option<Map<String, Value>> {
@@ -169,19 +201,38 @@ mod tests {
     fn a_hint_names_the_client_and_must_agree_with_the_one_named() {
         let hinted = read(&[("id_token_hint", "x")]).unwrap();
         assert_eq!(hinted.client_id, Some(ClientId::new("web")));
-        assert_eq!(hinted, read(&[("id_token_hint", "x"), ("client_id", "web")]).unwrap());
-        assert_eq!(read(&[("id_token_hint", "x"), ("client_id", "other")]), Err(Reason::HintOfAnotherClient));
+        assert_eq!(
+            hinted,
+            read(&[("id_token_hint", "x"), ("client_id", "web")]).unwrap()
+        );
+        assert_eq!(
+            read(&[("id_token_hint", "x"), ("client_id", "other")]),
+            Err(Reason::HintOfAnotherClient)
+        );
         let alone = read(&[("client_id", "other")]).unwrap();
-        assert_eq!((alone.client_id, alone.hinted), (Some(ClientId::new("other")), None));
+        assert_eq!(
+            (alone.client_id, alone.hinted),
+            (Some(ClientId::new("other")), None)
+        );
     }
 
     #[test]
     fn a_hint_that_is_not_ours_is_refused_whatever_else_is_right() {
-        let sent = [("id_token_hint", "x"), ("client_id", "web"), ("post_logout_redirect_uri", DONE)];
+        let sent = [
+            ("id_token_hint", "x"),
+            ("client_id", "web"),
+            ("post_logout_redirect_uri", DONE),
+        ];
         let refused = EndSessionRequest::read(&Parameters::from_pairs(sent), nothing);
         assert_eq!(refused, Err(Reason::InvalidIdTokenHint));
-        for without in [json!({"sub": "s"}), json!({"aud": "web"}), json!({"aud": ["web"], "sub": "s"})] {
-            let refused = EndSessionRequest::read(&Parameters::from_pairs(sent), |_| without.as_object().cloned());
+        for without in [
+            json!({"sub": "s"}),
+            json!({"aud": "web"}),
+            json!({"aud": ["web"], "sub": "s"}),
+        ] {
+            let refused = EndSessionRequest::read(&Parameters::from_pairs(sent), |_| {
+                without.as_object().cloned()
+            });
             assert_eq!(refused, Err(Reason::InvalidIdTokenHint), "{without}");
         }
     }
@@ -197,9 +248,21 @@ mod tests {
             ("ui_locales", 300),
         ] {
             let long = "\u{e9}".repeat(most + 1);
-            assert_eq!(read(&[(name, &long)]), Err(Reason::OverlongParameter), "{name}");
-            assert_eq!(read(&[(name, "a"), (name, "a")]), Err(Reason::RepeatedParameter), "{name}");
-            assert_eq!(read(&[(name, "")]), Ok(EndSessionRequest::default()), "{name}");
+            assert_eq!(
+                read(&[(name, &long)]),
+                Err(Reason::OverlongParameter),
+                "{name}"
+            );
+            assert_eq!(
+                read(&[(name, "a"), (name, "a")]),
+                Err(Reason::RepeatedParameter),
+                "{name}"
+            );
+            assert_eq!(
+                read(&[(name, "")]),
+                Ok(EndSessionRequest::default()),
+                "{name}"
+            );
         }
     }
 
@@ -207,7 +270,10 @@ mod tests {
     fn only_an_id_token_of_this_session_or_its_subject_spares_the_question() {
         let session = session();
         let hinted = |subject: &str, sid: Option<&str>| EndSessionRequest {
-            hinted: Some(HintedSignIn { subject: Subject::new(subject), sid: sid.map(Sid::new) }),
+            hinted: Some(HintedSignIn {
+                subject: Subject::new(subject),
+                sid: sid.map(Sid::new),
+            }),
             client_id: Some(ClientId::new("web")),
             ..EndSessionRequest::default()
         };
@@ -233,7 +299,10 @@ mod tests {
         fn it_is_a_salted_hash_of_client_origin_and_browser() {
             // printf 'web https://rp.example abc AAAAAAAAAAAAAAAAAAAAAA' | sha256sum
             let expected = "b4fb79dbeaf0267e7b380b879001ce48a79e0e6867ebf864cfe58faa23d12728.AAAAAAAAAAAAAAAAAAAAAA";
-            assert_eq!(session_state("web", "https://rp.example", "abc", [0; 16]), expected);
+            assert_eq!(
+                session_state("web", "https://rp.example", "abc", [0; 16]),
+                expected
+            );
         }
     }
 }

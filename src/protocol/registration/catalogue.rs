@@ -13,12 +13,16 @@ use crate::protocol::registration::provider::{issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, expected};
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::scope::{RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
+use crate::protocol::words::scope::{
+    RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet,
+};
 
 /// One of `tenants`, as every reading here stored or of a document.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
     let name = walker.required("name", plain_name);
-    let display_name = walker.checked("display_name", display_text).unwrap_or_else(|| name.clone());
+    let display_name = walker
+        .checked("display_name", display_text)
+        .unwrap_or_else(|| name.clone());
     RegisteredTenant { name, display_name }
 }
 
@@ -45,21 +49,38 @@ pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
         walker.problem("name", "is the name of a built-in identity scope");
     }
     let resources = walker.strings("resources", token_name).unwrap_or_default();
-    RegisteredScope { kind: ScopeKind::Resource, resources, ..scope }
+    RegisteredScope {
+        kind: ScopeKind::Resource,
+        resources,
+        ..scope
+    }
 }
 
 pub fn resource(walker: &mut Walker<'_, '_>) -> RegisteredResource {
     let name = walker.required("name", token_name);
     let (claims, renamed) = released_claims(walker, own_claim);
-    let display_name = walker.checked("display_name", display_text).unwrap_or_else(|| name.clone());
-    RegisteredResource { display_name, claims, renamed, name }
+    let display_name = walker
+        .checked("display_name", display_text)
+        .unwrap_or_else(|| name.clone());
+    RegisteredResource {
+        display_name,
+        claims,
+        renamed,
+        name,
+    }
 }
 
-/// `claims`: an array of names, or an object from the name a user's claim has to the one it goes out under. Answers the
-/// names that go out, and for those that differ the user's.
-fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> (Vec<String>, BTreeMap<String, String>) {
+/// `claims`: an array of names, or an object from the name a user's claim has to the one it goes
+/// out under. Answers the names that go out, and for those that differ the user's.
+fn released_claims(
+    walker: &mut Walker<'_, '_>,
+    check: Check,
+) -> (Vec<String>, BTreeMap<String, String>) {
     if !walker.value("claims").is_some_and(Value::is_object) {
-        return (walker.strings("claims", check).unwrap_or_default(), BTreeMap::new());
+        return (
+            walker.strings("claims", check).unwrap_or_default(),
+            BTreeMap::new(),
+        );
     }
     let pairs: BTreeMap<String, String> = walker.map("claims", |source, name| {
         let name = name.as_str().ok_or_else(|| expected("a string", name))?;
@@ -69,7 +90,10 @@ fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> (Vec<String>, B
     let (mut names, mut renamed) = (Vec::new(), BTreeMap::new());
     for (source, name) in pairs {
         if names.contains(&name) {
-            walker.problem(&format!("claims.{}", source.escape_debug()), "goes out under a name that another has");
+            walker.problem(
+                &format!("claims.{}", source.escape_debug()),
+                "goes out under a name that another has",
+            );
         } else if name != source {
             renamed.insert(name.clone(), source);
         }
@@ -80,7 +104,11 @@ fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> (Vec<String>, B
 
 fn description(text: &str) -> Result<(), &'static str> {
     let acceptable = text.chars().count() <= 1_000 && !text.chars().any(is_invisible);
-    if acceptable { Ok(()) } else { Err("must be at most 1000 characters, without control characters") }
+    if acceptable {
+        Ok(())
+    } else {
+        Err("must be at most 1000 characters, without control characters")
+    }
 }
 
 /// A grant type answered by a SQL function.
@@ -95,7 +123,11 @@ pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
     let (schema, function) = function.split_once('.').unwrap_or_default();
-    ExtensionGrant { name, schema: schema.to_owned(), function: function.to_owned() }
+    ExtensionGrant {
+        name,
+        schema: schema.to_owned(),
+        function: function.to_owned(),
+    }
 }
 
 fn grant_name(name: &str) -> Result<(), &'static str> {
@@ -114,12 +146,23 @@ fn grant_name(name: &str) -> Result<(), &'static str> {
 
 fn qualified_function(text: &str) -> Result<(), &'static str> {
     let identifier = |part: &str| {
-        let begins_well = part.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        begins_well && part.len() <= 63 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        let begins_well = part
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        begins_well
+            && part.len() <= 63
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let parts: Vec<&str> = text.split('.').collect();
     let fits = parts.len() == 2 && parts.into_iter().all(identifier);
-    if fits { Ok(()) } else { Err("must be a schema and a function, as legacy.redeem_key") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be a schema and a function, as legacy.redeem_key")
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -149,40 +192,64 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
         walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
     }
     if walker.value("clients").is_none() {
-        walker.problem("clients", "is required: the client_ids that may redeem its assertions");
+        walker.problem(
+            "clients",
+            "is required: the client_ids that may redeem its assertions",
+        );
     }
     let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
     walker.not_empty("algs", "must not be empty");
     let algs = walker.strings_of("algs", algorithm, &known);
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
     let says_ed25519 = algs.iter().any(|name| name == SigningAlgorithm::ED25519);
-    let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_others(name)).collect();
+    let algs: BTreeSet<SigningAlgorithm> = algs
+        .iter()
+        .filter_map(|name| SigningAlgorithm::from_others(name))
+        .collect();
     if says_ed25519 {
-        walker.stored_as.insert(String::from("algs"), algs.iter().map(|algorithm| algorithm.as_str()).collect());
+        walker.stored_as.insert(
+            String::from("algs"),
+            algs.iter().map(|algorithm| algorithm.as_str()).collect(),
+        );
     }
     let jwks = walker.nested("jwks", jwks);
-    let keys = jwks.as_ref().filter(|_| walker.values_hold).and_then(KeySet::parse);
+    let keys = jwks
+        .as_ref()
+        .filter(|_| walker.values_hold)
+        .and_then(KeySet::parse);
     if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
         walker.problem("jwks", "has no key that fits algs");
     }
     let scope = walker.checked("scope", scope_names);
-    let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
+    let subject = [
+        ("link", AssertionSubject::Link),
+        ("username", AssertionSubject::Username),
+    ];
     AssertionIssuer {
         issuer,
         jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
         algs,
-        clients: walker.strings("clients", token_name).map(BTreeSet::from_iter).unwrap_or_default(),
+        clients: walker
+            .strings("clients", token_name)
+            .map(BTreeSet::from_iter)
+            .unwrap_or_default(),
         scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
+        subject: walker
+            .one_of("subject", &subject)
+            .unwrap_or(AssertionSubject::Link),
     }
 }
 
 fn algorithm(name: &str) -> Result<(), &'static str> {
-    SigningAlgorithm::from_others(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA, Ed25519")
+    SigningAlgorithm::from_others(name)
+        .map(|_| ())
+        .ok_or("must be one of RS256, ES256, EdDSA, Ed25519")
 }
 
 pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
-    ScopeSet::parse(text).map(|_| ()).ok_or("must be scope names separated by spaces")
+    ScopeSet::parse(text)
+        .map(|_| ())
+        .ok_or("must be scope names separated by spaces")
 }

@@ -14,8 +14,8 @@ use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::{
-    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
-    Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
+    ClientLinks, GrantType, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::redirect_uri;
@@ -32,32 +32,63 @@ pub(super) const CONFIDENTIAL: &str = "confidential";
 /// `token_endpoint_auth_method`
 pub const METHODS: [(&str, ClientAuthenticationMethod); 4] = [
     ("none", ClientAuthenticationMethod::None),
-    ("client_secret_basic", ClientAuthenticationMethod::ClientSecretBasic),
-    ("client_secret_post", ClientAuthenticationMethod::ClientSecretPost),
+    (
+        "client_secret_basic",
+        ClientAuthenticationMethod::ClientSecretBasic,
+    ),
+    (
+        "client_secret_post",
+        ClientAuthenticationMethod::ClientSecretPost,
+    ),
     ("private_key_jwt", ClientAuthenticationMethod::PrivateKeyJwt),
 ];
-const ALGORITHMS: [(&str, SigningAlgorithm); 3] =
-    [("RS256", SigningAlgorithm::Rs256), ("ES256", SigningAlgorithm::Es256), ("EdDSA", SigningAlgorithm::EdDsa)];
-const APPLICATION_TYPES: [(&str, ApplicationType); 2] =
-    [("web", ApplicationType::Web), ("native", ApplicationType::Native)];
-const RESPONSE_MODES: [(&str, ResponseMode); 3] =
-    [("query", ResponseMode::Query), ("fragment", ResponseMode::Fragment), ("form_post", ResponseMode::FormPost)];
-/// What people write (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5); any order of the words is taken.
-const RESPONSE_TYPES: [&str; 7] =
-    ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
-const ACCESS_TOKEN_TYPES: [(&str, AccessTokenType); 2] =
-    [("jwt", AccessTokenType::Jwt), ("reference", AccessTokenType::Reference)];
-const USAGES: [(&str, RefreshTokenUsage); 2] =
-    [("rotate", RefreshTokenUsage::Rotate), ("reuse", RefreshTokenUsage::Reuse)];
+const ALGORITHMS: [(&str, SigningAlgorithm); 3] = [
+    ("RS256", SigningAlgorithm::Rs256),
+    ("ES256", SigningAlgorithm::Es256),
+    ("EdDSA", SigningAlgorithm::EdDsa),
+];
+const APPLICATION_TYPES: [(&str, ApplicationType); 2] = [
+    ("web", ApplicationType::Web),
+    ("native", ApplicationType::Native),
+];
+const RESPONSE_MODES: [(&str, ResponseMode); 3] = [
+    ("query", ResponseMode::Query),
+    ("fragment", ResponseMode::Fragment),
+    ("form_post", ResponseMode::FormPost),
+];
+/// What people write (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5); any order of the
+/// words is taken.
+const RESPONSE_TYPES: [&str; 7] = [
+    "code",
+    "id_token",
+    "token",
+    "id_token token",
+    "code id_token",
+    "code token",
+    "code id_token token",
+];
+const ACCESS_TOKEN_TYPES: [(&str, AccessTokenType); 2] = [
+    ("jwt", AccessTokenType::Jwt),
+    ("reference", AccessTokenType::Reference),
+];
+const USAGES: [(&str, RefreshTokenUsage); 2] = [
+    ("rotate", RefreshTokenUsage::Rotate),
+    ("reuse", RefreshTokenUsage::Reuse),
+];
 
-/// Reads stored metadata; `path` stands before the places in problems. A registration that today's rules refuse is
-/// refused here as well: the client is then as good as disabled, and the log says why.
-pub fn from_json(metadata: &Value, path: &str, defaults: &ClientDefaults) -> Result<Client, Vec<Problem>> {
+/// Reads stored metadata; `path` stands before the places in problems. A registration that today's
+/// rules refuse is refused here as well: the client is then as good as disabled, and the log says
+/// why.
+pub fn from_json(
+    metadata: &Value,
+    path: &str,
+    defaults: &ClientDefaults,
+) -> Result<Client, Vec<Problem>> {
     super::stored(metadata, path, |walker| read(walker, defaults))
 }
 
-/// Stored metadata as a document gives it. That the client is confidential is said where nothing else says it: applied
-/// where there are no secrets yet, it must not become a public one.
+/// Stored metadata as a document gives it. That the client is confidential is said where nothing
+/// else says it: applied where there are no secrets yet, it must not become a public one.
 pub fn exported(metadata: &Value) -> Value {
     let mut members = metadata.as_object().cloned().unwrap_or_default();
     let is_told = members.contains_key("token_endpoint_auth_method");
@@ -67,19 +98,29 @@ pub fn exported(metadata: &Value) -> Value {
     Value::Object(members)
 }
 
-/// Reads a client, stored or of a document. Whether it contradicts itself is judged, too; whether what it names exists is
-/// not.
+/// Reads a client, stored or of a document. Whether it contradicts itself is judged, too; whether
+/// what it names exists is not.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", token_name);
     let said = walker.flag(CONFIDENTIAL);
-    let secrets = walker.value("secrets").map(|secrets| secrets.as_array().is_some_and(|secrets| !secrets.is_empty()));
+    let secrets = walker.value("secrets").map(|secrets| {
+        secrets
+            .as_array()
+            .is_some_and(|secrets| !secrets.is_empty())
+    });
     let unsaid = match secrets.or(said) {
         Some(true) => ClientAuthenticationMethod::AnySecret,
         Some(false) | None => ClientAuthenticationMethod::None,
     };
-    let authentication = walker.one_of("token_endpoint_auth_method", &METHODS).unwrap_or(unsaid);
+    let authentication = walker
+        .one_of("token_endpoint_auth_method", &METHODS)
+        .unwrap_or(unsaid);
     let confidential = authentication.is_confidential();
-    let redirect_uri: Check = if confidential { of_confidential_client } else { of_public_client };
+    let redirect_uri: Check = if confidential {
+        of_confidential_client
+    } else {
+        of_public_client
+    };
     let (grant_types, response_types) = flows(walker);
     let client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
@@ -91,22 +132,44 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             tos_uri: walker.checked("tos_uri", web_url),
         },
         enabled: walker.flag("enabled").unwrap_or(true),
-        redirect_uris: walker.strings("redirect_uris", redirect_uri).unwrap_or_default(),
-        post_logout_redirect_uris: walker.strings("post_logout_redirect_uris", redirect_uri).unwrap_or_default(),
+        redirect_uris: walker
+            .strings("redirect_uris", redirect_uri)
+            .unwrap_or_default(),
+        post_logout_redirect_uris: walker
+            .strings("post_logout_redirect_uris", redirect_uri)
+            .unwrap_or_default(),
         response_types,
         grant_types,
-        scope: walker.checked("scope", scope_names).as_deref().and_then(ScopeSet::parse).unwrap_or_default(),
-        application_type: walker.one_of("application_type", &APPLICATION_TYPES).unwrap_or(ApplicationType::Web),
+        scope: walker
+            .checked("scope", scope_names)
+            .as_deref()
+            .and_then(ScopeSet::parse)
+            .unwrap_or_default(),
+        application_type: walker
+            .one_of("application_type", &APPLICATION_TYPES)
+            .unwrap_or(ApplicationType::Web),
         authentication,
         token_endpoint_auth_signing_alg: assertion_algorithm(walker),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
         id_token_signed_response_alg: algorithm(walker, "id_token_signed_response_alg"),
-        default_max_age: walker.seconds("default_max_age", (0, LONGEST_LIFETIME)).map(|max_age| max_age.as_secs()),
-        frontchannel_logout: logout(walker, "frontchannel_logout_uri", "frontchannel_logout_session_required"),
-        backchannel_logout: logout(walker, "backchannel_logout_uri", "backchannel_logout_session_required"),
+        default_max_age: walker
+            .seconds("default_max_age", (0, LONGEST_LIFETIME))
+            .map(|max_age| max_age.as_secs()),
+        frontchannel_logout: logout(
+            walker,
+            "frontchannel_logout_uri",
+            "frontchannel_logout_session_required",
+        ),
+        backchannel_logout: logout(
+            walker,
+            "backchannel_logout_uri",
+            "backchannel_logout_session_required",
+        ),
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
-        tenants: walker.strings_or_all("tenants", plain_name).map(|t| t.into_iter().map(TenantName::new).collect()),
+        tenants: walker
+            .strings_or_all("tenants", plain_name)
+            .map(|t| t.into_iter().map(TenantName::new).collect()),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
         minimum_acr: walker
             .one_of("minimum_acr", &Strength::ALL.map(|one| (one.as_str(), one)))
@@ -116,38 +179,68 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
-        allow_access_tokens_via_browser: walker.flag("allow_access_tokens_via_browser").unwrap_or(false),
-        iss_on_error: walker.flag("authorization_response_iss_on_error").unwrap_or(true),
+        allow_access_tokens_via_browser: walker
+            .flag("allow_access_tokens_via_browser")
+            .unwrap_or(false),
+        iss_on_error: walker
+            .flag("authorization_response_iss_on_error")
+            .unwrap_or(true),
         default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
-        access_token_type: walker.one_of("access_token_type", &ACCESS_TOKEN_TYPES).unwrap_or(AccessTokenType::Jwt),
+        access_token_type: walker
+            .one_of("access_token_type", &ACCESS_TOKEN_TYPES)
+            .unwrap_or(AccessTokenType::Jwt),
         access_token_typ: walker
             .one_of("access_token_typ", &AccessTokenTyp::NAMED)
             .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
-        always_include_user_claims_in_id_token: walker.flag("always_include_user_claims_in_id_token").unwrap_or(false),
+        always_include_user_claims_in_id_token: walker
+            .flag("always_include_user_claims_in_id_token")
+            .unwrap_or(false),
         client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
-        allowed_cors_origins: walker.strings("allowed_cors_origins", origin).into_iter().flatten().collect(),
-        claims: walker.map("claims", |name, value| Ok(own_claim(name).map(|()| value.clone())?)),
+        allowed_cors_origins: walker
+            .strings("allowed_cors_origins", origin)
+            .into_iter()
+            .flatten()
+            .collect(),
+        claims: walker.map("claims", |name, value| {
+            Ok(own_claim(name).map(|()| value.clone())?)
+        }),
         lifetimes: lifetimes(walker, confidential, defaults),
-        refresh_token_usage: walker.one_of("refresh_token_usage", &USAGES).unwrap_or(RefreshTokenUsage::Rotate),
-        device_interval: walker.seconds("device_interval", (1, 300)).unwrap_or(defaults.device_interval),
+        refresh_token_usage: walker
+            .one_of("refresh_token_usage", &USAGES)
+            .unwrap_or(RefreshTokenUsage::Rotate),
+        device_interval: walker
+            .seconds("device_interval", (1, 300))
+            .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
     };
     client_rules::check(walker, &client, secrets == Some(true));
     if said.is_some_and(|said| said != confidential) {
-        walker.problem(CONFIDENTIAL, "contradicts secrets or token_endpoint_auth_method; leave it out");
+        walker.problem(
+            CONFIDENTIAL,
+            "contradicts secrets or token_endpoint_auth_method; leave it out",
+        );
     }
     client
 }
 
-/// `grant_types` and `response_types`; what is absent follows from the other (RFC 7591 §2.1), or is the code flow.
+/// `grant_types` and `response_types`; what is absent follows from the other (RFC 7591 §2.1), or is
+/// the code flow.
 fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<ResponseType>) {
     let grant_types = walker.strings("grant_types", token_name);
-    let grant_types: Option<BTreeSet<GrantType>> =
-        grant_types.map(|names| names.iter().map(|name| GrantType::from_name(name)).collect());
+    let grant_types: Option<BTreeSet<GrantType>> = grant_types.map(|names| {
+        names
+            .iter()
+            .map(|name| GrantType::from_name(name))
+            .collect()
+    });
     let response_types = walker.strings_of("response_types", response_type, &RESPONSE_TYPES);
-    let response_types: Option<BTreeSet<ResponseType>> =
-        response_types.map(|texts| texts.iter().filter_map(|text| ResponseType::parse(text)).collect());
+    let response_types: Option<BTreeSet<ResponseType>> = response_types.map(|texts| {
+        texts
+            .iter()
+            .filter_map(|text| ResponseType::parse(text))
+            .collect()
+    });
     let code = BTreeSet::from([ResponseType::CODE]);
     match (grant_types, response_types) {
         (Some(grant_types), Some(response_types)) => (grant_types, response_types),
@@ -155,7 +248,10 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
             let uses_code = grant_types.contains(&GrantType::AuthorizationCode);
             (grant_types, if uses_code { code } else { BTreeSet::new() })
         }
-        (None, Some(response_types)) => (client_rules::grant_types_behind(&response_types), response_types),
+        (None, Some(response_types)) => (
+            client_rules::grant_types_behind(&response_types),
+            response_types,
+        ),
         (None, None) => (BTreeSet::from([GrantType::AuthorizationCode]), code),
     }
 }
@@ -168,52 +264,102 @@ pub(super) fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, false)
 }
 
-/// `token_endpoint_auth_signing_alg`, which may have either name of `EdDSA`; it is stored under the one.
+/// `token_endpoint_auth_signing_alg`, which may have either name of `EdDSA`; it is stored under the
+/// one.
 fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> {
     let key = "token_endpoint_auth_signing_alg";
     let newer = (SigningAlgorithm::ED25519, SigningAlgorithm::EdDsa);
     let algorithm = walker.one_of(key, &[&ALGORITHMS[..], &[newer]].concat())?;
-    walker.stored_as.insert(String::from(key), algorithm.as_str().into());
+    walker
+        .stored_as
+        .insert(String::from(key), algorithm.as_str().into());
     Some(algorithm)
 }
 
 fn algorithm(walker: &mut Walker<'_, '_>, key: &'static str) -> SigningAlgorithm {
-    walker.one_of(key, &ALGORITHMS).unwrap_or(SigningAlgorithm::Rs256)
+    walker
+        .one_of(key, &ALGORITHMS)
+        .unwrap_or(SigningAlgorithm::Rs256)
 }
 
-fn logout(walker: &mut Walker<'_, '_>, uri_key: &'static str, session_key: &'static str) -> Option<LogoutUri> {
+fn logout(
+    walker: &mut Walker<'_, '_>,
+    uri_key: &'static str,
+    session_key: &'static str,
+) -> Option<LogoutUri> {
     let session_required = walker.flag(session_key);
     let uri = walker.checked(uri_key, protected_url);
     if session_required.is_some() && walker.value(uri_key).is_none() {
         walker.problem(session_key, format!("needs {uri_key}"));
     }
-    uri.map(|uri| LogoutUri { uri, session_required: session_required.unwrap_or(false) })
+    uri.map(|uri| LogoutUri {
+        uri,
+        session_required: session_required.unwrap_or(false),
+    })
 }
 
-fn lifetimes(walker: &mut Walker<'_, '_>, confidential: bool, defaults: &ClientDefaults) -> Lifetimes {
-    let mut lifetime = |key, longest: u64, unsaid: Duration| walker.seconds(key, (1, longest)).unwrap_or(unsaid);
-    let refresh_token = lifetime("refresh_token_lifetime", LONGEST_LIFETIME, defaults.refresh_token_lifetime);
+fn lifetimes(
+    walker: &mut Walker<'_, '_>,
+    confidential: bool,
+    defaults: &ClientDefaults,
+) -> Lifetimes {
+    let mut lifetime =
+        |key, longest: u64, unsaid: Duration| walker.seconds(key, (1, longest)).unwrap_or(unsaid);
+    let refresh_token = lifetime(
+        "refresh_token_lifetime",
+        LONGEST_LIFETIME,
+        defaults.refresh_token_lifetime,
+    );
     let unsaid = defaults.refresh_token_idle_lifetime.min(refresh_token);
     let refresh_token_idle = lifetime("refresh_token_idle_lifetime", LONGEST_LIFETIME, unsaid);
-    let of_kind =
-        if confidential { defaults.refresh_token_retry_window } else { defaults.refresh_token_retry_window_public };
+    let of_kind = if confidential {
+        defaults.refresh_token_retry_window
+    } else {
+        defaults.refresh_token_retry_window_public
+    };
     let lifetimes = Lifetimes {
-        authorization_code: lifetime("authorization_code_lifetime", 600, defaults.authorization_code_lifetime),
-        id_token: lifetime("id_token_lifetime", LONGEST_LIFETIME, defaults.id_token_lifetime),
-        access_token: lifetime("access_token_lifetime", LONGEST_LIFETIME, defaults.access_token_lifetime),
+        authorization_code: lifetime(
+            "authorization_code_lifetime",
+            600,
+            defaults.authorization_code_lifetime,
+        ),
+        id_token: lifetime(
+            "id_token_lifetime",
+            LONGEST_LIFETIME,
+            defaults.id_token_lifetime,
+        ),
+        access_token: lifetime(
+            "access_token_lifetime",
+            LONGEST_LIFETIME,
+            defaults.access_token_lifetime,
+        ),
         refresh_token,
         refresh_token_idle,
-        device_code: lifetime("device_code_lifetime", 86_400, defaults.device_code_lifetime),
-        refresh_token_retry_window: walker.seconds("refresh_token_retry_window", (0, 600)).unwrap_or(of_kind),
+        device_code: lifetime(
+            "device_code_lifetime",
+            86_400,
+            defaults.device_code_lifetime,
+        ),
+        refresh_token_retry_window: walker
+            .seconds("refresh_token_retry_window", (0, 600))
+            .unwrap_or(of_kind),
     };
     if refresh_token_idle > refresh_token {
-        walker.problem("refresh_token_idle_lifetime", "must not be longer than refresh_token_lifetime");
+        walker.problem(
+            "refresh_token_idle_lifetime",
+            "must not be longer than refresh_token_lifetime",
+        );
     }
     lifetimes
 }
 
-/// RFC 8693: whose tokens this client may exchange, those meant for which resources, and for which resources.
-pub(super) fn token_exchange(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
+/// RFC 8693: whose tokens this client may exchange, those meant for which resources, and for which
+/// resources.
+pub(super) fn token_exchange(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
     Walker::object(value, path, problems, exchange).map(|()| value.clone())
 }
 
@@ -238,7 +384,9 @@ fn origin(text: &str) -> Result<(), &'static str> {
     let url = WebUrl::parse(text)?;
     protected_url(text)?;
     if url.origin != text || url.port == Some(if url.https { 443 } else { 80 }) {
-        return Err("must be a scheme, host and port as browsers send them, as https://app.example.com");
+        return Err(
+            "must be a scheme, host and port as browsers send them, as https://app.example.com",
+        );
     }
     Ok(())
 }

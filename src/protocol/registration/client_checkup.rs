@@ -1,4 +1,5 @@
-//! What keeps a client from working, or makes it weaker than it need be: what `gatepost client test` tells.
+//! What keeps a client from working, or makes it weaker than it need be: what `gatepost client
+//! test` tells.
 
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use crate::protocol::words::session::LOCAL;
 /// A secret that ends so soon is told of.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
-/// Looks at everything. `secrets` holds `None` for those that do not open under the master secret; `signing` are the
-/// algorithms that there is a signing key for; `providers` all that are registered.
+/// Looks at everything. `secrets` holds `None` for those that do not open under the master secret;
+/// `signing` are the algorithms that there is a signing key for; `providers` all that are
+/// registered.
 pub fn examine(
     client: &Client,
     secrets: &[Option<SecretDigest>],
@@ -32,24 +34,35 @@ pub fn examine(
     }];
     match client.authentication {
         ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
-        ClientAuthenticationMethod::PrivateKeyJwt if client.jwks.is_none() && client.jwks_uri.is_none() => {
-            findings.push(Finding::broken("private_key_jwt without a key: register jwks or jwks_uri"));
+        ClientAuthenticationMethod::PrivateKeyJwt
+            if client.jwks.is_none() && client.jwks_uri.is_none() =>
+        {
+            findings.push(Finding::broken(
+                "private_key_jwt without a key: register jwks or jwks_uri",
+            ));
         }
         ClientAuthenticationMethod::PrivateKeyJwt => {
             findings.push(Finding::fine("it authenticates with its own key"));
         }
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
-        | ClientAuthenticationMethod::ClientSecretPost => findings.extend(of_secrets(client, secrets, now)),
+        | ClientAuthenticationMethod::ClientSecretPost => {
+            findings.extend(of_secrets(client, secrets, now))
+        }
     }
     let access_token = match client.access_token_type {
         AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
         AccessTokenType::Reference => None,
     };
-    for algorithm in [Some(client.id_token_signed_response_alg), access_token].into_iter().flatten() {
+    for algorithm in [Some(client.id_token_signed_response_alg), access_token]
+        .into_iter()
+        .flatten()
+    {
         if !signing.contains(&algorithm) {
-            findings
-                .push(Finding::broken(format!("no key signs with {}: see `gatepost key list`", algorithm.as_str())));
+            findings.push(Finding::broken(format!(
+                "no key signs with {}: see `gatepost key list`",
+                algorithm.as_str()
+            )));
         }
     }
     let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
@@ -62,11 +75,17 @@ pub fn examine(
     if uses_code && client.redirect_uris.is_empty() {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
-    // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is still there.
-    let watches = client.response_types.iter().any(|kind| kind.is_id_token_alone());
+    // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is
+    // still there.
+    let watches = client
+        .response_types
+        .iter()
+        .any(|kind| kind.is_id_token_alone());
     if !watches && client.response_types.iter().any(|kind| !kind.code) {
         let effect = "a library that watches the session by it takes the refusal for a sign-out";
-        findings.push(Finding::weak(format!("the implicit flow without the response type id_token: {effect}")));
+        findings.push(Finding::weak(format!(
+            "the implicit flow without the response type id_token: {effect}"
+        )));
     }
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
@@ -74,12 +93,12 @@ pub fn examine(
     // What a code stolen on its way to the client is of no use without.
     findings.extend(uses_code.then(|| match client.code_binding() {
         CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
-        CodeBinding::PkceOrNonce => {
-            Finding::fine("PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger")
-        }
-        CodeBinding::Neither => {
-            Finding::weak("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
-        }
+        CodeBinding::PkceOrNonce => Finding::fine(
+            "PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger",
+        ),
+        CodeBinding::Neither => Finding::weak(
+            "neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out",
+        ),
     }));
     findings.extend(consent_each_time(client));
     findings.extend(ways_to_sign_in(client, providers));
@@ -90,19 +109,27 @@ pub fn examine(
 fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     let id = &client.client_id;
     let good_at = |then: Instant| {
-        secrets.iter().flatten().filter(|secret| secret.expires_at.is_none_or(|expires_at| then < expires_at)).count()
+        secrets
+            .iter()
+            .flatten()
+            .filter(|secret| secret.expires_at.is_none_or(|expires_at| then < expires_at))
+            .count()
     };
     let mut findings = Vec::new();
     let lost = secrets.iter().filter(|secret| secret.is_none()).count();
     if lost > 0 {
         let remedy = "add the master secret's old line, or make a new one with `gatepost client secret --replace`";
-        findings.push(Finding::broken(format!("{lost} of its secrets do not open under the master secret: {remedy}")));
+        findings.push(Finding::broken(format!(
+            "{lost} of its secrets do not open under the master secret: {remedy}"
+        )));
     }
     findings.push(match (good_at(now), good_at(now.plus(SOON))) {
-        (0, _) => Finding::broken(format!("it has no secret that is good: `gatepost client secret {id}` makes one")),
-        (_, 0) => {
-            Finding::weak(format!("its last secret ends within 30 days: `gatepost client secret {id}` makes another"))
-        }
+        (0, _) => Finding::broken(format!(
+            "it has no secret that is good: `gatepost client secret {id}` makes one"
+        )),
+        (_, 0) => Finding::weak(format!(
+            "its last secret ends within 30 days: `gatepost client secret {id}` makes another"
+        )),
         (count, _) => Finding::fine(format!("secrets that are good: {count}")),
     });
     findings
@@ -110,49 +137,92 @@ fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -
 
 /// Where people are asked for consent although the registration does not ask for it.
 fn consent_each_time(client: &Client) -> Option<Finding> {
-    let targets = client.redirect_uris.iter().filter_map(|uri| RedirectTarget::match_registered(uri, client));
-    let asking: Vec<RedirectTarget> = targets.filter(|target| always_asks(client, target)).collect();
-    let uris = asking.iter().map(RedirectTarget::uri).collect::<Vec<_>>().join(", ");
+    let targets = client
+        .redirect_uris
+        .iter()
+        .filter_map(|uri| RedirectTarget::match_registered(uri, client));
+    let asking: Vec<RedirectTarget> = targets
+        .filter(|target| always_asks(client, target))
+        .collect();
+    let uris = asking
+        .iter()
+        .map(RedirectTarget::uri)
+        .collect::<Vec<_>>()
+        .join(", ");
     let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
         ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": false does not ask"
     } else {
         ": \"require_consent\": false does not ask"
     };
     (!asking.is_empty()).then(|| {
-        let told = "people are asked for consent each time, and prompt=none is consent_required, at";
-        Finding::fine(format!("{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"))
+        let told =
+            "people are asked for consent each time, and prompt=none is consent_required, at";
+        Finding::fine(format!(
+            "{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"
+        ))
     })
 }
 
-/// Whether anybody can sign in for it: only a client that names its `identity_providers` can have none that works.
+/// Whether anybody can sign in for it: only a client that names its `identity_providers` can have
+/// none that works.
 fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
-    let in_use =
-        |name: &&String| *name == LOCAL || providers.iter().any(|provider| provider.enabled && provider.name == **name);
+    let in_use = |name: &&String| {
+        *name == LOCAL
+            || providers
+                .iter()
+                .any(|provider| provider.enabled && provider.name == **name)
+    };
     let (usable, others): (Vec<&String>, Vec<&String>) = named.iter().partition(in_use);
-    let listed = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let listed = |names: &[&String]| {
+        names
+            .iter()
+            .map(|name| name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     Some(match (usable.as_slice(), others.as_slice()) {
-        ([], disabled) => Finding::broken(format!("nobody can sign in for it: disabled are {}", listed(disabled))),
+        ([], disabled) => Finding::broken(format!(
+            "nobody can sign in for it: disabled are {}",
+            listed(disabled)
+        )),
         (usable, []) => Finding::fine(format!("people sign in with: {}", listed(usable))),
-        (usable, disabled) => {
-            Finding::weak(format!("people sign in with: {}; disabled are {}", listed(usable), listed(disabled)))
-        }
+        (usable, disabled) => Finding::weak(format!(
+            "people sign in with: {}; disabled are {}",
+            listed(usable),
+            listed(disabled)
+        )),
     })
 }
 
 /// What RFC 9700 advises against.
 fn weaknesses(client: &Client) -> Vec<Finding> {
     let told = [
-        (client.allow_access_tokens_via_browser, "access tokens may pass through the browser (RFC 9700 §2.1.2)"),
-        (client.allows_grant(&GrantType::Implicit), "the implicit grant (RFC 9700 §2.1.2)"),
-        (client.allows_grant(&GrantType::Password), "the password grant: it sees passwords (RFC 9700 §2.4)"),
+        (
+            client.allow_access_tokens_via_browser,
+            "access tokens may pass through the browser (RFC 9700 §2.1.2)",
+        ),
+        (
+            client.allows_grant(&GrantType::Implicit),
+            "the implicit grant (RFC 9700 §2.1.2)",
+        ),
+        (
+            client.allows_grant(&GrantType::Password),
+            "the password grant: it sees passwords (RFC 9700 §2.4)",
+        ),
         (client.allow_plain_pkce, "PKCE may be plain"),
         (
-            client.redirect_uris.iter().any(|uri| uri.starts_with("http://")),
+            client
+                .redirect_uris
+                .iter()
+                .any(|uri| uri.starts_with("http://")),
             "a redirect URI on http: for this machine, and for trying out",
         ),
     ];
-    told.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| Finding::weak(text)).collect()
+    told.into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, text)| Finding::weak(text))
+        .collect()
 }
 
 #[cfg(test)]
@@ -169,12 +239,19 @@ mod tests {
 
     fn client(adjust: &Value) -> Client {
         let mut metadata = json!({"client_id": "web", "confidential": true, "scope": "openid", "redirect_uris": ["https://a.example/cb"]});
-        metadata.as_object_mut().unwrap().extend(adjust.as_object().unwrap().clone());
+        metadata
+            .as_object_mut()
+            .unwrap()
+            .extend(adjust.as_object().unwrap().clone());
         registration::client::from_json(&metadata, "", &ClientDefaults::default()).unwrap()
     }
 
     fn secret(expires_at: Option<Instant>) -> Option<SecretDigest> {
-        Some(SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: SecretBytes::new([1; 32]), expires_at })
+        Some(SecretDigest {
+            algorithm: DigestAlgorithm::Sha256,
+            digest: SecretBytes::new([1; 32]),
+            expires_at,
+        })
     }
 
     /// One in use, and one that is not.
@@ -186,15 +263,26 @@ mod tests {
         })
     }
 
-    fn told(adjust: &Value, secrets: &[Option<SecretDigest>], signing: &[SigningAlgorithm]) -> Vec<(Verdict, String)> {
+    fn told(
+        adjust: &Value,
+        secrets: &[Option<SecretDigest>],
+        signing: &[SigningAlgorithm],
+    ) -> Vec<(Verdict, String)> {
         let findings = examine(&client(adjust), secrets, signing, &providers(), NOW);
-        let told = findings.into_iter().filter(|finding| finding.verdict != Verdict::Fine);
-        told.map(|finding| (finding.verdict, finding.text)).collect()
+        let told = findings
+            .into_iter()
+            .filter(|finding| finding.verdict != Verdict::Fine);
+        told.map(|finding| (finding.verdict, finding.text))
+            .collect()
     }
 
     #[test]
     fn a_client_in_order_has_nothing_told_against_it() {
-        for adjust in [json!({}), json!({"identity_providers": ["local"]}), json!({"identity_providers": ["corp"]})] {
+        for adjust in [
+            json!({}),
+            json!({"identity_providers": ["local"]}),
+            json!({"identity_providers": ["corp"]}),
+        ] {
             assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
         }
     }
@@ -203,14 +291,33 @@ mod tests {
     fn a_public_client_on_this_machine_is_told_that_people_are_asked_each_time() {
         let on = |uri: &str, said: Value| {
             let mut adjust = json!({"confidential": false, "redirect_uris": [uri]});
-            adjust.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
-            let findings = examine(&client(&adjust), &[], &SigningAlgorithm::ALL, &providers(), NOW);
-            findings.into_iter().map(|finding| finding.text).find(|text| text.contains("asked for consent each time"))
+            adjust
+                .as_object_mut()
+                .unwrap()
+                .extend(said.as_object().unwrap().clone());
+            let findings = examine(
+                &client(&adjust),
+                &[],
+                &SigningAlgorithm::ALL,
+                &providers(),
+                NOW,
+            );
+            findings
+                .into_iter()
+                .map(|finding| finding.text)
+                .find(|text| text.contains("asked for consent each time"))
         };
         let (spa, app) = ("http://localhost:3000/cb", "com.example.app:/cb");
         let told = on(spa, json!({})).unwrap();
-        assert!(told.contains(spa) && told.contains("\"allow_remember_consent\": true"), "{told}");
-        assert!(!on(app, json!({"allow_remember_consent": true})).unwrap().contains("allow_remember_consent"));
+        assert!(
+            told.contains(spa) && told.contains("\"allow_remember_consent\": true"),
+            "{told}"
+        );
+        assert!(
+            !on(app, json!({"allow_remember_consent": true}))
+                .unwrap()
+                .contains("allow_remember_consent")
+        );
         for (uri, said) in [
             ("https://spa.example/cb", json!({})),
             (spa, json!({"allow_remember_consent": true})),
@@ -224,13 +331,36 @@ mod tests {
 
     #[test]
     fn what_does_not_work_and_what_is_weak_is_told() {
-        let (past, soon) = (NOW.minus(Duration::from_secs(1)), NOW.plus(Duration::from_secs(60)));
+        let (past, soon) = (
+            NOW.minus(Duration::from_secs(1)),
+            NOW.plus(Duration::from_secs(60)),
+        );
         for (adjust, secrets, verdict, text) in [
-            (json!({"enabled": false}), vec![secret(None)], Verdict::Broken, "disabled"),
+            (
+                json!({"enabled": false}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "disabled",
+            ),
             (json!({}), vec![], Verdict::Broken, "no secret that is good"),
-            (json!({}), vec![secret(Some(past))], Verdict::Broken, "no secret that is good"),
-            (json!({}), vec![secret(Some(soon))], Verdict::Weak, "within 30 days"),
-            (json!({}), vec![secret(None), None], Verdict::Broken, "do not open under the master secret"),
+            (
+                json!({}),
+                vec![secret(Some(past))],
+                Verdict::Broken,
+                "no secret that is good",
+            ),
+            (
+                json!({}),
+                vec![secret(Some(soon))],
+                Verdict::Weak,
+                "within 30 days",
+            ),
+            (
+                json!({}),
+                vec![secret(None), None],
+                Verdict::Broken,
+                "do not open under the master secret",
+            ),
             (
                 json!({"id_token_signed_response_alg": "EdDSA"}),
                 vec![secret(None)],
@@ -255,10 +385,19 @@ mod tests {
                 Verdict::Weak,
                 "the implicit flow without the response type id_token",
             ),
-            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "neither PKCE nor a nonce is required"),
+            (
+                json!({"require_pkce": false}),
+                vec![secret(None)],
+                Verdict::Weak,
+                "neither PKCE nor a nonce is required",
+            ),
         ] {
             let told = told(&adjust, &secrets, &[SigningAlgorithm::Rs256]);
-            assert!(told.iter().any(|(seen, said)| *seen == verdict && said.contains(text)), "{adjust}: {told:?}");
+            assert!(
+                told.iter()
+                    .any(|(seen, said)| *seen == verdict && said.contains(text)),
+                "{adjust}: {told:?}"
+            );
         }
     }
 }

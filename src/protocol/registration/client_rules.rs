@@ -90,10 +90,14 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
     }
 }
 
-/// Client credentials, token exchange and assertions give none (RFC 6749 §4.4.3), nor does the browser (§4.2.2).
+/// Client credentials, token exchange and assertions give none (RFC 6749 §4.4.3), nor does the
+/// browser (§4.2.2).
 fn brings_a_refresh_token(grant_type: &GrantType) -> bool {
     match grant_type {
-        GrantType::AuthorizationCode | GrantType::Password | GrantType::DeviceCode | GrantType::Extension(_) => true,
+        GrantType::AuthorizationCode
+        | GrantType::Password
+        | GrantType::DeviceCode
+        | GrantType::Extension(_) => true,
         GrantType::Implicit
         | GrantType::RefreshToken
         | GrantType::ClientCredentials
@@ -102,11 +106,19 @@ fn brings_a_refresh_token(grant_type: &GrantType) -> bool {
     }
 }
 
-/// The grant types that response types stand for (RFC 7591 §2.1, OpenID Connect Dynamic Client Registration §2).
+/// The grant types that response types stand for (RFC 7591 §2.1, OpenID Connect Dynamic Client
+/// Registration §2).
 pub(super) fn grant_types_behind(response_types: &BTreeSet<ResponseType>) -> BTreeSet<GrantType> {
-    let code = response_types.iter().any(|response_type| response_type.code).then_some(GrantType::AuthorizationCode);
-    let tokens = response_types.iter().any(|response_type| response_type.returns_tokens());
-    code.into_iter().chain(tokens.then_some(GrantType::Implicit)).collect()
+    let code = response_types
+        .iter()
+        .any(|response_type| response_type.code)
+        .then_some(GrantType::AuthorizationCode);
+    let tokens = response_types
+        .iter()
+        .any(|response_type| response_type.returns_tokens());
+    code.into_iter()
+        .chain(tokens.then_some(GrantType::Implicit))
+        .collect()
 }
 
 /// What an installation gives clients that do not say.
@@ -147,7 +159,9 @@ impl Default for ClientDefaults {
 /// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
 pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
     Walker::object(value, path, problems, |walker| {
-        let keys = walker.list("keys", |key, place, _| Some((place.to_owned(), read(key)))).unwrap_or_default();
+        let keys = walker
+            .list("keys", |key, place, _| Some((place.to_owned(), read(key))))
+            .unwrap_or_default();
         if keys.is_empty() {
             walker.problem("keys", "must be an array of at least one key");
         }
@@ -162,7 +176,9 @@ pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Op
             }
         }
         match KeySet::parse(value) {
-            Some(set) if set.has_ambiguous_names() => walker.problem("keys", "must give each key a kid of its own"),
+            Some(set) if set.has_ambiguous_names() => {
+                walker.problem("keys", "must give each key a kid of its own")
+            }
             Some(_) => {}
             None => walker.problem("keys", "must not be more than 100"),
         }

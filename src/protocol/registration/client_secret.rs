@@ -1,4 +1,5 @@
-//! Secrets in a document: where they are, or what they hash to. Reading variables and files is the shell's part.
+//! Secrets in a document: where they are, or what they hash to. Reading variables and files is the
+//! shell's part.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -36,29 +37,55 @@ pub enum SecretSource {
 
 const SOURCES: [&str; 3] = ["value", "env", "file"];
 
-pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
+pub(super) fn parse(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<RegisteredSecret> {
     Walker::object(value, path, problems, read).flatten()
 }
 
 pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
     let expires_at = walker.string("expires_at").map(timestamp::parse);
     if expires_at == Some(None) {
-        walker.problem("expires_at", "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z");
+        walker.problem(
+            "expires_at",
+            "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z",
+        );
     }
-    let description = walker.checked("description", display_text).unwrap_or_default();
-    let given = SOURCES.into_iter().chain(["sha256", "sha512"]).filter(|key| walker.value(key).is_some()).count();
+    let description = walker
+        .checked("description", display_text)
+        .unwrap_or_default();
+    let given = SOURCES
+        .into_iter()
+        .chain(["sha256", "sha512"])
+        .filter(|key| walker.value(key).is_some())
+        .count();
     if given != 1 {
-        walker.problem("", "must have exactly one of value, env, file, sha256 and sha512");
+        walker.problem(
+            "",
+            "must have exactly one of value, env, file, sha256 and sha512",
+        );
         return None;
     }
     let sha256 = digest(walker, "sha256", 32).map(SecretMaterial::Sha256);
     let sha512 = digest(walker, "sha512", 64).map(SecretMaterial::Sha512);
-    let material = sha256.or(sha512).or_else(|| source(walker, check_own).map(SecretMaterial::Text));
-    Some(RegisteredSecret { material: material?, expires_at: expires_at.flatten(), description })
+    let material = sha256
+        .or(sha512)
+        .or_else(|| source(walker, check_own).map(SecretMaterial::Text));
+    Some(RegisteredSecret {
+        material: material?,
+        expires_at: expires_at.flatten(),
+        description,
+    })
 }
 
 /// Reads a secret of ours at somebody else: a text, or an object with `value`, `env` or `file`.
-pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<SecretSource> {
+pub(super) fn parse_source(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<SecretSource> {
     if let Some(text) = value.as_str() {
         if let Err(rule) = secret_text(text) {
             problems.push(Problem::new(path, rule));
@@ -66,8 +93,16 @@ pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem
         return Some(SecretSource::Value(SecretText::new(text)));
     }
     let read = |walker: &mut Walker<'_, '_>| {
-        if SOURCES.into_iter().filter(|key| walker.value(key).is_some()).count() != 1 {
-            walker.problem("", "must be a string, or have exactly one of value, env and file");
+        if SOURCES
+            .into_iter()
+            .filter(|key| walker.value(key).is_some())
+            .count()
+            != 1
+        {
+            walker.problem(
+                "",
+                "must be a string, or have exactly one of value, env and file",
+            );
             return None;
         }
         source(walker, secret_text)
@@ -76,8 +111,12 @@ pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem
 }
 
 fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
-    let value = walker.checked("value", check).map(|text| SecretSource::Value(SecretText::new(text)));
-    let environment = walker.checked("env", variable_name).map(SecretSource::Environment);
+    let value = walker
+        .checked("value", check)
+        .map(|text| SecretSource::Value(SecretText::new(text)));
+    let environment = walker
+        .checked("env", variable_name)
+        .map(SecretSource::Environment);
     let file = walker.checked("file", file_name).map(SecretSource::File);
     value.or(environment).or(file)
 }
@@ -88,7 +127,10 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
     let bytes = if text.len() == length * 2 {
         identifiers::decode(text)
     } else {
-        BASE64_STANDARD.decode(text).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(text)).ok()
+        BASE64_STANDARD
+            .decode(text)
+            .or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(text))
+            .ok()
     };
     let bytes = bytes.filter(|bytes| bytes.len() == length);
     if bytes.is_none() {
@@ -99,28 +141,45 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
 
 fn secret_text(text: &str) -> Result<(), &'static str> {
     let fits = (1..=256).contains(&text.chars().count()) && !text.contains('\0');
-    if fits { Ok(()) } else { Err("must be 1 to 256 characters") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 256 characters")
+    }
 }
 
 /// The fewest characters of a secret that proves somebody to us.
 pub const SHORTEST: usize = 16;
 
-/// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash would cost more than a
-/// token. So only the limit of guesses per source protects a short one.
+/// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash
+/// would cost more than a token. So only the limit of guesses per source protects a short one.
 pub fn check_own(text: &str) -> Result<(), &'static str> {
     let fits = (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0');
     if fits {
         Ok(())
     } else {
-        Err("must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one")
+        Err(
+            "must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one",
+        )
     }
 }
 
 fn variable_name(name: &str) -> Result<(), &'static str> {
-    let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if plain { Ok(()) } else { Err("must be the name of an environment variable") }
+    let plain = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if plain {
+        Ok(())
+    } else {
+        Err("must be the name of an environment variable")
+    }
 }
 
 fn file_name(name: &str) -> Result<(), &'static str> {
-    if name.is_empty() || name.contains('\0') { Err("must be the path of a file") } else { Ok(()) }
+    if name.is_empty() || name.contains('\0') {
+        Err("must be the path of a file")
+    } else {
+        Ok(())
+    }
 }

@@ -29,7 +29,8 @@ pub struct Entry {
     /// Where it stands, as `clients[3]`.
     pub place: String,
     pub name: String,
-    /// To be stored: itself as registered, without secrets and nulls. [`parse_own`] and [`super::stored`] read it back.
+    /// To be stored: itself as registered, without secrets and nulls. [`parse_own`] and
+    /// [`super::stored`] read it back.
     pub document: Box<str>,
     /// `secrets` of a client or resource; `None` leaves those already stored.
     pub secrets: Option<Vec<RegisteredSecret>>,
@@ -38,8 +39,13 @@ pub struct Entry {
 }
 
 impl Document {
-    /// Judges what [`super::walker::parse`] read against itself and against what is stored. The error holds every problem.
-    pub fn from_json(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> Result<Document, Vec<Problem>> {
+    /// Judges what [`super::walker::parse`] read against itself and against what is stored. The
+    /// error holds every problem.
+    pub fn from_json(
+        value: &Value,
+        defaults: &ClientDefaults,
+        stored: &Stored,
+    ) -> Result<Document, Vec<Problem>> {
         let mut problems = Vec::new();
         let document = Walker::object(value, "", &mut problems, |walker| {
             let mut document = Document::default();
@@ -52,9 +58,13 @@ impl Document {
                 } else {
                     let entry = |text: &Value, path: &str, problems: &mut _| {
                         let item = item(text, path, problems);
-                        Walker::object(&item, path, problems, |walker| entry(walker, kind, defaults, path))
+                        Walker::object(&item, path, problems, |walker| {
+                            entry(walker, kind, defaults, path)
+                        })
                     };
-                    document.entries.extend(walker.list(kind.list(), entry).unwrap_or_default());
+                    document
+                        .entries
+                        .extend(walker.list(kind.list(), entry).unwrap_or_default());
                 }
             }
             document
@@ -97,26 +107,58 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
         Kind::User => drop(user::read(walker)),
     }
     let is_secret = |key: &str| matches!(key, "secrets" | "client_secret");
-    let kept = walker.members().iter().filter(|(key, value)| !is_secret(key) && !value.is_null());
-    let mut document: BTreeMap<&str, &Value> = kept.map(|(key, value)| (key.as_str(), value)).collect();
+    let kept = walker
+        .members()
+        .iter()
+        .filter(|(key, value)| !is_secret(key) && !value.is_null());
+    let mut document: BTreeMap<&str, &Value> =
+        kept.map(|(key, value)| (key.as_str(), value)).collect();
     let confidential = confidential.map(Value::Bool);
-    document.extend(confidential.as_ref().map(|confidential| (CONFIDENTIAL, confidential)));
-    document.extend(walker.stored_as.iter().map(|(key, value)| (key.as_str(), value)));
-    let name = document.get(kind.name_key()).and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+    document.extend(
+        confidential
+            .as_ref()
+            .map(|confidential| (CONFIDENTIAL, confidential)),
+    );
+    document.extend(
+        walker
+            .stored_as
+            .iter()
+            .map(|(key, value)| (key.as_str(), value)),
+    );
+    let name = document
+        .get(kind.name_key())
+        .and_then(|name| name.as_str())
+        .unwrap_or_default()
+        .to_owned();
     let document = serde_json::to_string(&document).unwrap_or_default().into();
-    Entry { kind, place: place.to_owned(), name, document, secrets, client_secret }
+    Entry {
+        kind,
+        place: place.to_owned(),
+        name,
+        document,
+        secrets,
+        client_secret,
+    }
 }
 
-/// What an object of each list can have, and the objects within a client: `cli::reference` explains each. `client_name#` is
-/// `client_name#de` and so on.
+/// What an object of each list can have, and the objects within a client: `cli::reference` explains
+/// each. `client_name#` is `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
     let of_kind = |kind: Kind| Walker::keys(|walker| drop(entry(walker, kind, &defaults, "")));
-    let lists = Kind::ALL.into_iter().map(|kind| (kind.list(), of_kind(kind)));
+    let lists = Kind::ALL
+        .into_iter()
+        .map(|kind| (kind.list(), of_kind(kind)));
     let nested = [
-        ("secrets", Walker::keys(|walker| drop(client_secret::read(walker)))),
+        (
+            "secrets",
+            Walker::keys(|walker| drop(client_secret::read(walker))),
+        ),
         ("token_exchange", Walker::keys(client::exchange)),
-        ("identities", Walker::keys(|walker| drop(user::identity(walker)))),
+        (
+            "identities",
+            Walker::keys(|walker| drop(user::identity(walker))),
+        ),
     ];
     lists.chain(nested).collect()
 }
@@ -127,12 +169,19 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
     match value {
         Value::String(text) if text.contains('\0') => problems.push(Problem::new(path, rule)),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), problems));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), problems));
         }
         Value::Object(members) => {
             for (key, member) in members {
                 let shown = key.escape_debug();
-                let place = if path.is_empty() { shown.to_string() } else { format!("{path}.{shown}") };
+                let place = if path.is_empty() {
+                    shown.to_string()
+                } else {
+                    format!("{path}.{shown}")
+                };
                 if key.contains('\0') {
                     problems.push(Problem::new(&place, rule));
                 }
@@ -145,8 +194,18 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
 
 fn place_order(problem: &Problem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
-    let index = problem.path.split(['[', ']']).nth(1).and_then(|index| index.parse().ok());
-    (Kind::ALL.iter().position(|kind| kind.list() == list).map_or(0, |position| position + 1), index.unwrap_or(0))
+    let index = problem
+        .path
+        .split(['[', ']'])
+        .nth(1)
+        .and_then(|index| index.parse().ok());
+    (
+        Kind::ALL
+            .iter()
+            .position(|kind| kind.list() == list)
+            .map_or(0, |position| position + 1),
+        index.unwrap_or(0),
+    )
 }
 
 /// What stands in one of the lists of a document. In the order in which `--prune` removes.
@@ -191,7 +250,8 @@ impl Kind {
         Kind::User,
     ];
 
-    /// The word for one, its list, the member that names it, what others name it as, and whom it names.
+    /// The word for one, its list, the member that names it, what others name it as, and whom it
+    /// names.
     #[rustfmt::skip]
     const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
         match self {
@@ -237,20 +297,38 @@ impl Kind {
         self.row().3
     }
 
-    /// Everything that a registration of this kind names. Members that are not what they should be name nothing.
+    /// Everything that a registration of this kind names. Members that are not what they should be
+    /// name nothing.
     pub fn mentions(self, document: &Value) -> Vec<Mention<'_>> {
         let mut found = Vec::new();
         for (member, called) in self.row().4.iter().copied() {
-            match member.split('.').try_fold(document, |value, key| value.get(key)) {
+            match member
+                .split('.')
+                .try_fold(document, |value, key| value.get(key))
+            {
                 Some(Value::String(text)) => {
                     let names = text.split(' ').filter(|name| !name.is_empty());
-                    found.extend(names.map(|name| Mention { member, index: None, called, name }));
+                    found.extend(names.map(|name| Mention {
+                        member,
+                        index: None,
+                        called,
+                        name,
+                    }));
                 }
                 Some(Value::Array(items)) => {
-                    let names = items.iter().enumerate().filter_map(|(index, item)| Some((index, item.as_str()?)));
-                    found.extend(names.map(|(index, name)| Mention { member, index: Some(index), called, name }));
+                    let names = items
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(index, item)| Some((index, item.as_str()?)));
+                    found.extend(names.map(|(index, name)| Mention {
+                        member,
+                        index: Some(index),
+                        called,
+                        name,
+                    }));
                 }
-                Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {}
+                Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+                }
             }
         }
         found
@@ -259,11 +337,18 @@ impl Kind {
 
 /// The document. Applied to the installation it came from, it changes nothing.
 pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {
-    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL.into_iter().map(|kind| (kind.list(), Vec::new())).collect();
+    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL
+        .into_iter()
+        .map(|kind| (kind.list(), Vec::new()))
+        .collect();
     for ((kind, _), object) in &registered.objects {
         let document = parse_own(&object.document);
         let is_client = *kind == Kind::Client;
-        lists.entry(kind.list()).or_default().push(if is_client { client::exported(&document) } else { document });
+        lists.entry(kind.list()).or_default().push(if is_client {
+            client::exported(&document)
+        } else {
+            document
+        });
     }
     lists.insert(Kind::User.list(), users.values().map(user).collect());
     json!(lists)

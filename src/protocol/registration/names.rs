@@ -4,31 +4,58 @@ use crate::protocol::registration::problem::shown;
 use crate::protocol::token::claims::is_reserved;
 
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11).
-pub const BUILT_IN_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phone", "offline_access"];
+pub const BUILT_IN_SCOPES: [&str; 6] = [
+    "openid",
+    "profile",
+    "email",
+    "address",
+    "phone",
+    "offline_access",
+];
 
-/// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most 200.
+/// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most
+/// 200.
 pub(super) fn token_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
-    if fits { Ok(()) } else { Err("must be 1 to 200 printable ASCII characters without spaces, \" and \\") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 200 printable ASCII characters without spaces, \" and \\")
+    }
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.
 pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let begins_well = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric());
     let fits = begins_well && name.len() <= 64 && name.bytes().all(allowed);
-    if fits { Ok(()) } else { Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit")
+    }
 }
 
 pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(()) } else { Err("must be 1 to 200 printable ASCII characters without spaces") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 200 printable ASCII characters without spaces")
+    }
 }
 
 /// A claim's name in what a scope or resource releases: `sub` may be listed, as it is always there.
 pub(super) fn released_claim(name: &str) -> Result<(), &'static str> {
-    if name == "sub" { Ok(()) } else { own_claim(name) }
+    if name == "sub" {
+        Ok(())
+    } else {
+        own_claim(name)
+    }
 }
 
 pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
@@ -41,11 +68,15 @@ pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
 /// What people read: one line.
 pub fn display_text(text: &str) -> Result<(), &'static str> {
     let fits = text.chars().count() <= 200 && !text.chars().any(is_invisible);
-    if fits { Ok(()) } else { Err("must be at most 200 characters, without control, bidi and zero-width characters") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be at most 200 characters, without control, bidi and zero-width characters")
+    }
 }
 
-/// Characters that let two texts look alike or one text look like another: controls, bidi marks, zero-width ones
-/// (Unicode TR 36 §2.5, §2.10).
+/// Characters that let two texts look alike or one text look like another: controls, bidi marks,
+/// zero-width ones (Unicode TR 36 §2.5, §2.10).
 pub fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -55,15 +86,24 @@ pub fn is_invisible(character: char) -> bool {
 }
 
 /// `names "x", which is not a registered scope; the nearest is "y"`
-pub(super) fn not_registered<'a>(name: &str, kind: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    format!("names {}, which is not a registered {kind}{}", shown(name), hint(name, known))
+pub(super) fn not_registered<'a>(
+    name: &str,
+    kind: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> String {
+    format!(
+        "names {}, which is not a registered {kind}{}",
+        shown(name),
+        hint(name, known)
+    )
 }
 
 /// How much of a name counts, so that a hostile one costs no time.
 const LONGEST: usize = 64;
 
-/// The candidate with the smallest edit distance, the first of several; `None` when none is so near that it could be
-/// meant: one begins with the other, or no more than a third of the longer differs.
+/// The candidate with the smallest edit distance, the first of several; `None` when none is so near
+/// that it could be meant: one begins with the other, or no more than a third of the longer
+/// differs.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LONGEST).collect() };
     let name = letters(name);
@@ -78,7 +118,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         let is_near = distance <= bearable && distance < name.len().min(letters.len());
         (is_near || begins_alike).then_some((distance, candidate))
     });
-    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }
 
 fn is_beginning(start: &[char], whole: &[char]) -> bool {
@@ -92,15 +133,23 @@ pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> St
         .unwrap_or_default()
 }
 
-/// Characters put in, taken out, replaced or swapped with their neighbour (optimal string alignment).
+/// Characters put in, taken out, replaced or swapped with their neighbour (optimal string
+/// alignment).
 fn edit_distance(left: &[char], right: &[char]) -> usize {
     let mut earlier: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, from) in left.iter().enumerate() {
         let mut next = vec![i + 1];
         let mut before = i + 1;
-        for (j, ((to, above), diagonal)) in right.iter().zip(row.iter().skip(1)).zip(row.iter()).enumerate() {
-            before = (before + 1).min(above + 1).min(diagonal + usize::from(from != to));
+        for (j, ((to, above), diagonal)) in right
+            .iter()
+            .zip(row.iter().skip(1))
+            .zip(row.iter())
+            .enumerate()
+        {
+            before = (before + 1)
+                .min(above + 1)
+                .min(diagonal + usize::from(from != to));
             let (left_neighbour, right_neighbour) = (i.checked_sub(1), j.checked_sub(1));
             if let (Some(i), Some(j)) = (left_neighbour, right_neighbour)
                 && left.get(i) == Some(to)
@@ -125,18 +174,44 @@ mod tests {
         for name in ["", "a b", "a\"", "a\\", "é", "a\n", &"x".repeat(201)] {
             assert!(token_name(name).is_err(), "{name:?}");
         }
-        for name in ["", "-a", ".", "a/b", "a b", "a:b", "é", "..", &"x".repeat(65)] {
+        for name in [
+            "",
+            "-a",
+            ".",
+            "a/b",
+            "a b",
+            "a:b",
+            "é",
+            "..",
+            &"x".repeat(65),
+        ] {
             assert!(plain_name(name).is_err(), "{name:?}");
         }
-        assert!(token_name("https://api.example/orders").is_ok() && plain_name("acme-2.eu_x").is_ok());
+        assert!(
+            token_name("https://api.example/orders").is_ok() && plain_name("acme-2.eu_x").is_ok()
+        );
     }
 
     #[test]
     fn reserved_claims_cannot_be_filled() {
-        for name in ["iss", "aud", "exp", "scope", "tenant", "act", "may_act", "exchanged_from", "access_token"] {
+        for name in [
+            "iss",
+            "aud",
+            "exp",
+            "scope",
+            "tenant",
+            "act",
+            "may_act",
+            "exchanged_from",
+            "access_token",
+        ] {
             assert!(own_claim(name).is_err(), "{name}");
         }
-        assert!(own_claim("role").is_ok() && released_claim("sub").is_ok() && released_claim("iss").is_err());
+        assert!(
+            own_claim("role").is_ok()
+                && released_claim("sub").is_ok()
+                && released_claim("iss").is_err()
+        );
     }
 
     mod nearest {
@@ -144,10 +219,19 @@ mod tests {
 
         #[test]
         fn the_nearest_name_wins() {
-            assert_eq!(nearest("redirect_uri", ["scope", "redirect_uris", "jwks_uri"]), Some("redirect_uris"));
+            assert_eq!(
+                nearest("redirect_uri", ["scope", "redirect_uris", "jwks_uri"]),
+                Some("redirect_uris")
+            );
             assert_eq!(nearest("Scope", ["scope"]), Some("scope"));
-            assert_eq!(nearest("from", ["to_resources", "from_clients"]), Some("from_clients"));
-            assert_eq!(nearest("user lsit", ["user add", "user list", "client list"]), Some("user list"));
+            assert_eq!(
+                nearest("from", ["to_resources", "from_clients"]),
+                Some("from_clients")
+            );
+            assert_eq!(
+                nearest("user lsit", ["user add", "user list", "client list"]),
+                Some("user list")
+            );
             assert_eq!(hint("scop", ["scope"]), "; the nearest is \"scope\"");
         }
 
@@ -163,7 +247,10 @@ mod tests {
             ] {
                 assert_eq!(nearest(name, [known]), None, "{name}");
             }
-            assert_eq!((nearest("x", []), hint("frobnicate", ["scope", "claims"])), (None, String::new()));
+            assert_eq!(
+                (nearest("x", []), hint("frobnicate", ["scope", "claims"])),
+                (None, String::new())
+            );
         }
     }
 }

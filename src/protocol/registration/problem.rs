@@ -15,13 +15,20 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Problem {
-        Problem { path: path.into(), rule: rule.into() }
+        Problem {
+            path: path.into(),
+            rule: rule.into(),
+        }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.path.is_empty() { "the document" } else { &self.path };
+        let place = if self.path.is_empty() {
+            "the document"
+        } else {
+            &self.path
+        };
         write!(formatter, "{place}: {}", self.rule)
     }
 }
@@ -49,7 +56,10 @@ named! {
 
 impl Finding {
     fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
-        Finding { verdict, text: text.into() }
+        Finding {
+            verdict,
+            text: text.into(),
+        }
     }
 
     pub fn fine(text: impl Into<String>) -> Finding {

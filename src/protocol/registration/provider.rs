@@ -30,11 +30,13 @@ pub struct IdentityProvider {
     pub role_map: BTreeMap<String, BTreeSet<String>>,
     /// `acr_map`: from an `acr` there to one here.
     pub acr_map: BTreeMap<String, String>,
-    /// `prompt_values_supported`: the values of `prompt` that it takes; `None` leaves that to its metadata.
+    /// `prompt_values_supported`: the values of `prompt` that it takes; `None` leaves that to its
+    /// metadata.
     pub prompt_values: Option<BTreeSet<String>>,
     /// `provision`: whether new people get an account.
     pub provision: bool,
-    /// `account_page`: whether the account page, which is everybody's, offers it for signing in and for linking.
+    /// `account_page`: whether the account page, which is everybody's, offers it for signing in and
+    /// for linking.
     pub account_page: bool,
     pub tenant: Option<TenantName>,
     /// `sign_out`: whether signing out here signs out there.
@@ -58,16 +60,23 @@ pub enum ProviderKind {
 }
 
 const MOST_CLAIMS: usize = 64;
-const OAUTH_KEYS: [&str; 5] =
-    ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "emails_endpoint", "subject_claim"];
+const OAUTH_KEYS: [&str; 5] = [
+    "authorization_endpoint",
+    "token_endpoint",
+    "userinfo_endpoint",
+    "emails_endpoint",
+    "subject_claim",
+];
 
 impl IdentityProvider {
-    /// The issuer half of the key of its people's accounts: the issuer; without one, the `userinfo_endpoint`, as it is
-    /// the authority on who somebody is there.
+    /// The issuer half of the key of its people's accounts: the issuer; without one, the
+    /// `userinfo_endpoint`, as it is the authority on who somebody is there.
     pub fn authority(&self) -> &str {
         match &self.kind {
             ProviderKind::OpenId { issuer } => issuer,
-            ProviderKind::OAuth { userinfo_endpoint, .. } => userinfo_endpoint,
+            ProviderKind::OAuth {
+                userinfo_endpoint, ..
+            } => userinfo_endpoint,
         }
     }
 }
@@ -80,13 +89,23 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     let name = walker.required("name", provider_name);
     let kind = kind(walker);
     let is_openid = matches!(kind, ProviderKind::OpenId { .. });
-    let default_scope = if is_openid { "openid profile email" } else { "" };
-    let scope = walker.checked("scope", scope_names).unwrap_or_else(|| default_scope.to_owned());
+    let default_scope = if is_openid {
+        "openid profile email"
+    } else {
+        ""
+    };
+    let scope = walker
+        .checked("scope", scope_names)
+        .unwrap_or_else(|| default_scope.to_owned());
     let scope = ScopeSet::parse(&scope).unwrap_or_default();
     if is_openid && !scope.contains("openid") {
         walker.problem("scope", "must contain openid for a provider with an issuer");
     }
-    if walker.value("claims").and_then(Value::as_object).is_some_and(|claims| claims.len() > MOST_CLAIMS) {
+    if walker
+        .value("claims")
+        .and_then(Value::as_object)
+        .is_some_and(|claims| claims.len() > MOST_CLAIMS)
+    {
         walker.problem("claims", "must have at most 64 members");
     }
     let claims: BTreeMap<String, String> = walker.map("claims", |theirs, ours| {
@@ -96,30 +115,61 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     });
     // Each value is one role or an array of roles.
     let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
-        let listed = ours.as_array().map(|roles| roles.iter().map(|role| role.as_str().map(str::to_owned)).collect());
+        let listed = ours.as_array().map(|roles| {
+            roles
+                .iter()
+                .map(|role| role.as_str().map(str::to_owned))
+                .collect()
+        });
         let roles = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?.to_owned()])));
         roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
     });
     if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
-        walker.problem("role_map", "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}");
+        walker.problem(
+            "role_map",
+            "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}",
+        );
     }
     let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
-    if matches!(kind, ProviderKind::OAuth { emails_endpoint: Some(_), .. }) && !wants_email {
-        walker.problem("emails_endpoint", "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}");
+    if matches!(
+        kind,
+        ProviderKind::OAuth {
+            emails_endpoint: Some(_),
+            ..
+        }
+    ) && !wants_email
+    {
+        walker.problem(
+            "emails_endpoint",
+            "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}",
+        );
     }
     let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
-        let ours = ours.as_str().filter(|ours| is_acr(ours) && is_acr(theirs)).map(str::to_owned);
-        ours.ok_or_else(|| String::from("must be an acr, like its name there: 1 to 100 characters without spaces"))
+        let ours = ours
+            .as_str()
+            .filter(|ours| is_acr(ours) && is_acr(theirs))
+            .map(str::to_owned);
+        ours.ok_or_else(|| {
+            String::from("must be an acr, like its name there: 1 to 100 characters without spaces")
+        })
     });
     if !acr_map.is_empty() && !is_openid {
-        walker.problem("acr_map", "is for providers with an issuer: only ID tokens tell an acr");
+        walker.problem(
+            "acr_map",
+            "is for providers with an issuer: only ID tokens tell an acr",
+        );
     }
     let sign_out = walker.flag("sign_out").unwrap_or(false);
     if sign_out && !is_openid {
-        walker.problem("sign_out", "is for providers with an issuer: only they say where to sign out");
+        walker.problem(
+            "sign_out",
+            "is for providers with an issuer: only they say where to sign out",
+        );
     }
     IdentityProvider {
-        display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
+        display_name: walker
+            .checked("display_name", display_text)
+            .unwrap_or_else(|| name.clone()),
         name,
         enabled: walker.flag("enabled").unwrap_or(true),
         kind,
@@ -139,12 +189,21 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
 }
 
 fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
-    let has_endpoints = OAUTH_KEYS.into_iter().filter(|key| walker.value(key).is_some()).count() > 0;
+    let has_endpoints = OAUTH_KEYS
+        .into_iter()
+        .filter(|key| walker.value(key).is_some())
+        .count()
+        > 0;
     if !has_endpoints {
-        return ProviderKind::OpenId { issuer: walker.required("issuer", issuer) };
+        return ProviderKind::OpenId {
+            issuer: walker.required("issuer", issuer),
+        };
     }
     if walker.value("issuer").is_some() {
-        walker.problem("issuer", "must not stand beside endpoints: a provider is found by one or the other");
+        walker.problem(
+            "issuer",
+            "must not stand beside endpoints: a provider is found by one or the other",
+        );
     }
     ProviderKind::OAuth {
         authorization_endpoint: walker.required("authorization_endpoint", protected_url),
@@ -175,11 +234,19 @@ const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", 
 
 fn prompt_value(text: &str) -> Result<(), &'static str> {
     let rule = "must be one of none, login, consent, select_account, create";
-    if PROMPT_VALUES.contains(&text) { Ok(()) } else { Err(rule) }
+    if PROMPT_VALUES.contains(&text) {
+        Ok(())
+    } else {
+        Err(rule)
+    }
 }
 
 fn provider_name(name: &str) -> Result<(), &'static str> {
-    if name == LOCAL { Err("must not be local: that is the password login") } else { plain_name(name) }
+    if name == LOCAL {
+        Err("must not be local: that is the password login")
+    } else {
+        plain_name(name)
+    }
 }
 
 /// A URL whose traffic cannot be read or altered on the way.
@@ -191,26 +258,34 @@ pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// An issuer: no query (OpenID Connect Discovery §3); no template either, as braces are no characters of a URL.
+/// An issuer: no query (OpenID Connect Discovery §3); no template either, as braces are no
+/// characters of a URL.
 pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
     protected_url(text)?;
     if text.contains('?') {
         return Err("must not have a query");
     }
     if text.ends_with(CONFIGURATION_PATH) {
-        return Err("is the address of the discovery document: leave /.well-known/openid-configuration out");
+        return Err(
+            "is the address of the discovery document: leave /.well-known/openid-configuration out",
+        );
     }
     Ok(())
 }
 
-/// Names people can change or give up are no subjects, however they are spelt: the next owner of the name would own the
-/// account.
+/// Names people can change or give up are no subjects, however they are spelt: the next owner of
+/// the name would own the account.
 fn subject_claim(name: &str) -> Result<(), &'static str> {
-    let letters: String = name.to_lowercase().chars().filter(|character| !matches!(character, '_' | '-')).collect();
+    let letters: String = name
+        .to_lowercase()
+        .chars()
+        .filter(|character| !matches!(character, '_' | '-'))
+        .collect();
     match letters.as_str() {
-        "email" | "mail" | "emailaddress" | "login" | "loginname" | "username" | "preferredusername" | "upn"
-        | "userprincipalname" | "uniquename" | "screenname" | "name" | "displayname" | "fullname" | "globalname"
-        | "nickname" | "nick" | "handle" | "phone" | "phonenumber" => {
+        "email" | "mail" | "emailaddress" | "login" | "loginname" | "username"
+        | "preferredusername" | "upn" | "userprincipalname" | "uniquename" | "screenname"
+        | "name" | "displayname" | "fullname" | "globalname" | "nickname" | "nick" | "handle"
+        | "phone" | "phonenumber" => {
             Err("must be an identifier that is never given to someone else, not a name or address")
         }
         _ => super::names::claim_name(name),
@@ -218,6 +293,11 @@ fn subject_claim(name: &str) -> Result<(), &'static str> {
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
-    let acceptable = (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    if acceptable { Ok(()) } else { Err("must be 1 to 200 characters") }
+    let acceptable =
+        (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    if acceptable {
+        Ok(())
+    } else {
+        Err("must be 1 to 200 characters")
+    }
 }

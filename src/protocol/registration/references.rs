@@ -1,4 +1,5 @@
-//! Whether what a document names exists, and whether names are given once: against itself and against what is stored.
+//! Whether what a document names exists, and whether names are given once: against itself and
+//! against what is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +25,19 @@ pub struct Stored {
     pub compiled_in_grants: BTreeSet<String>,
 }
 
-/// Notes what is wrong between objects. Looks at the document as it was written: what could not be read is there, too, and
-/// so is not missed by others; where something is noted already, nothing more is.
-pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problems: &mut Vec<Problem>) {
-    let noted: BTreeSet<String> = problems.iter().map(|problem| problem.path.clone()).collect();
+/// Notes what is wrong between objects. Looks at the document as it was written: what could not be
+/// read is there, too, and so is not missed by others; where something is noted already, nothing
+/// more is.
+pub(super) fn check(
+    value: &Value,
+    document: &Document,
+    stored: &Stored,
+    problems: &mut Vec<Problem>,
+) {
+    let noted: BTreeSet<String> = problems
+        .iter()
+        .map(|problem| problem.path.clone())
+        .collect();
     let mut note = |place: String, rule: String| {
         if !noted.contains(&place) {
             problems.push(Problem::new(place, rule));
@@ -39,14 +49,19 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
         let place = format!("{}[{index}]", kind.list());
         for (key, name) in names(kind, &item) {
             match first.get(&(kind, key, name.clone())) {
-                Some(first) => {
-                    note(format!("{place}.{key}"), format!("is the same as that of {}[{first}]", kind.list()))
-                }
+                Some(first) => note(
+                    format!("{place}.{key}"),
+                    format!("is the same as that of {}[{first}]", kind.list()),
+                ),
                 None => drop(first.insert((kind, key, name), index)),
             }
         }
-        let name = item.get(kind.name_key()).and_then(Value::as_str).unwrap_or_default();
-        let is_built_in = kind.called() == Kind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
+        let name = item
+            .get(kind.name_key())
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let is_built_in =
+            kind.called() == Kind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
         if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
             let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
             if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
@@ -54,25 +69,49 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
             }
         }
         if kind == Kind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
-            note(format!("{place}.name"), String::from("is the name of a grant that this binary brings along"));
+            note(
+                format!("{place}.name"),
+                String::from("is the name of a grant that this binary brings along"),
+            );
         }
-        for Mention { member, index, called, name } in kind.mentions(&item) {
+        for Mention {
+            member,
+            index,
+            called,
+            name,
+        } in kind.mentions(&item)
+        {
             let names = known.get(called);
             let is_known = names.is_some_and(|names| names.contains(name));
-            let is_noted = index.is_some_and(|index| noted.contains(&format!("{place}.{member}[{index}]")));
+            let is_noted =
+                index.is_some_and(|index| noted.contains(&format!("{place}.{member}[{index}]")));
             if !is_known && !is_noted {
-                note(format!("{place}.{member}"), not_registered(name, called, names.into_iter().flatten().copied()));
+                note(
+                    format!("{place}.{member}"),
+                    not_registered(name, called, names.into_iter().flatten().copied()),
+                );
             }
         }
     }
-    for entry in document.entries.iter().filter(|entry| entry.kind == Kind::Client && entry.secrets.is_none()) {
+    for entry in document
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::Client && entry.secrets.is_none())
+    {
         let has_secrets = stored.objects.get(&(entry.kind, entry.name.clone())) == Some(&true);
-        let document = if has_secrets { parse_own(&entry.document) } else { Value::Null };
+        let document = if has_secrets {
+            parse_own(&entry.document)
+        } else {
+            Value::Null
+        };
         let becomes_public = document.get(CONFIDENTIAL) == Some(&Value::Bool(false));
         if becomes_public && document.get("token_endpoint_auth_method").is_none() {
             let rule = "is required: this client has secrets in the database, and without secrets here it would become public; \
                         name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true";
-            note(format!("{}.token_endpoint_auth_method", entry.place), rule.to_owned());
+            note(
+                format!("{}.token_endpoint_auth_method", entry.place),
+                rule.to_owned(),
+            );
         }
     }
 }
@@ -81,41 +120,86 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
 fn rival(kind: Kind) -> Option<(Kind, &'static str)> {
     match kind {
         // A scope is of one kind: the token rules go by it.
-        Kind::IdentityScope => Some((Kind::ResourceScope, "is the name of a scope of the other kind")),
-        Kind::ResourceScope => Some((Kind::IdentityScope, "is the name of a scope of the other kind")),
+        Kind::IdentityScope => Some((
+            Kind::ResourceScope,
+            "is the name of a scope of the other kind",
+        )),
+        Kind::ResourceScope => Some((
+            Kind::IdentityScope,
+            "is the name of a scope of the other kind",
+        )),
         // Both authenticate at introspection.
-        Kind::Client => Some((Kind::Resource, "is the name of a resource; clients and resources share one name space")),
-        Kind::Resource => {
-            Some((Kind::Client, "is the client_id of a client; clients and resources share one name space"))
-        }
-        Kind::Tenant | Kind::IdentityProvider | Kind::AssertionIssuer | Kind::ExtensionGrant | Kind::User => None,
+        Kind::Client => Some((
+            Kind::Resource,
+            "is the name of a resource; clients and resources share one name space",
+        )),
+        Kind::Resource => Some((
+            Kind::Client,
+            "is the client_id of a client; clients and resources share one name space",
+        )),
+        Kind::Tenant
+        | Kind::IdentityProvider
+        | Kind::AssertionIssuer
+        | Kind::ExtensionGrant
+        | Kind::User => None,
     }
 }
 
 /// Everything in the lists of a document, with its kind and index.
 fn items(document: &Value) -> impl Iterator<Item = (Kind, usize, Value)> {
     Kind::ALL.into_iter().flat_map(move |kind| {
-        let items = document.get(kind.list()).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        items.enumerate().map(move |(index, item)| (kind, index, parse_own(item)))
+        let items = document
+            .get(kind.list())
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        items
+            .enumerate()
+            .map(move |(index, item)| (kind, index, parse_own(item)))
     })
 }
 
 /// What no other object of its kind may be called, with the member that says it.
 fn names(kind: Kind, item: &Value) -> Vec<(&'static str, String)> {
-    let text = |key| item.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |key| {
+        item.get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let name = text(kind.name_key()).map(str::to_owned);
     if kind != Kind::User {
-        return name.map(|name| (kind.name_key(), name)).into_iter().collect();
+        return name
+            .map(|name| (kind.name_key(), name))
+            .into_iter()
+            .collect();
     }
-    let in_tenant = |name: String| format!("{}\n{}", text("tenant").unwrap_or_default(), name.to_lowercase());
+    let in_tenant = |name: String| {
+        format!(
+            "{}\n{}",
+            text("tenant").unwrap_or_default(),
+            name.to_lowercase()
+        )
+    };
     let name = name.map(|name| ("username", in_tenant(name)));
-    name.into_iter().chain(text("sub").map(|subject| ("sub", subject.to_owned()))).collect()
+    name.into_iter()
+        .chain(text("sub").map(|subject| ("sub", subject.to_owned())))
+        .collect()
 }
 
 /// Every name that will be there once the document is applied, by what it is called.
-fn known<'v>(document: &'v Document, stored: &'v Stored) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
-    let stored_names = stored.objects.keys().map(|(kind, name)| (kind.called(), name.as_str()));
-    let named = document.entries.iter().map(|entry| (entry.kind.called(), entry.name.as_str()));
+fn known<'v>(
+    document: &'v Document,
+    stored: &'v Stored,
+) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
+    let stored_names = stored
+        .objects
+        .keys()
+        .map(|(kind, name)| (kind.called(), name.as_str()));
+    let named = document
+        .entries
+        .iter()
+        .map(|entry| (entry.kind.called(), entry.name.as_str()));
     let grant_types = BUILT_IN_GRANTS.iter().map(GrantType::as_str);
     let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
     let names = stored_names
@@ -131,9 +215,11 @@ fn known<'v>(document: &'v Document, stored: &'v Stored) -> BTreeMap<&'static st
 }
 
 named! {
-    /// Something that a client can be registered for although RFC 9700 recommends something stronger.
+    /// Something that a client can be registered for although RFC 9700 recommends something
+    /// stronger.
     pub enum WeakSetting {
-        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700 §2.1.2).
+        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700
+        /// §2.1.2).
         TokensThroughBrowser = "tokens through the browser",
         /// The grant type `password` (RFC 9700 §2.4).
         PasswordGrant = "password grant",
@@ -165,7 +251,11 @@ pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
     let part = |one: &WeakUse| {
         let named = one.client_ids.join(", ");
         let others = one.clients.saturating_sub(one.client_ids.len() as u64);
-        let rest = if others == 0 { String::new() } else { format!(" and {others} more") };
+        let rest = if others == 0 {
+            String::new()
+        } else {
+            format!(" and {others} more")
+        };
         format!("{} ({named}{rest})", one.setting.as_str())
     };
     let mut parts: Vec<String> = uses.iter().map(part).collect();
@@ -178,7 +268,11 @@ mod tests {
     use super::*;
 
     fn used(setting: WeakSetting, client_ids: &[&str], clients: u64) -> WeakUse {
-        WeakUse { setting, client_ids: client_ids.iter().map(ToString::to_string).collect(), clients }
+        WeakUse {
+            setting,
+            client_ids: client_ids.iter().map(ToString::to_string).collect(),
+            clients,
+        }
     }
 
     #[test]
@@ -188,15 +282,21 @@ mod tests {
 
     #[test]
     fn every_use_is_named_with_its_clients_and_the_rest_is_counted() {
-        let uses =
-            [used(WeakSetting::PasswordGrant, &["old"], 1), used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012)];
+        let uses = [
+            used(WeakSetting::PasswordGrant, &["old"], 1),
+            used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012),
+        ];
         let password = "weak settings in use: password grant (old)";
         let both = format!("{password}; refresh tokens that are reused (a, b and 4010 more)");
         let table: [(&[WeakUse], bool, String); 4] = [
             (&uses[..1], false, String::from(password)),
             (&uses, false, both.clone()),
             (&uses, true, format!("{both}; cookies with SameSite=None")),
-            (&[], true, String::from("weak settings in use: cookies with SameSite=None")),
+            (
+                &[],
+                true,
+                String::from("weak settings in use: cookies with SameSite=None"),
+            ),
         ];
         for (uses, in_frames, expected) in table {
             assert_eq!(line(uses, in_frames), Some(expected));

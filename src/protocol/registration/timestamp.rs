@@ -4,7 +4,8 @@ use std::fmt::{self, Write};
 
 use crate::protocol::words::instant::Instant;
 
-/// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap seconds refused.
+/// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap
+/// seconds refused.
 pub fn parse(text: &str) -> Option<Instant> {
     let (date, rest) = text.split_at_checked(10)?;
     let rest = rest.strip_prefix(['T', 't', ' '])?;
@@ -31,32 +32,45 @@ pub fn format(instant: Instant) -> String {
 }
 
 fn with_fraction(instant: Instant, fraction: fmt::Arguments<'_>) -> String {
-    let (day, second) = (instant.seconds().div_euclid(86_400), instant.seconds().rem_euclid(86_400));
+    let (day, second) = (
+        instant.seconds().div_euclid(86_400),
+        instant.seconds().rem_euclid(86_400),
+    );
     let (year, month, day) = civil(day);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     let mut text = String::with_capacity(32);
     // Writing to a String cannot fail.
-    let _ = write!(text, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z");
+    let _ = write!(
+        text,
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"
+    );
     text
 }
 
 /// The same to the millisecond, for logs.
 pub fn format_to_the_millisecond(instant: Instant) -> String {
-    with_fraction(instant, format_args!(".{:03}", instant.millis().rem_euclid(1_000)))
+    with_fraction(
+        instant,
+        format_args!(".{:03}", instant.millis().rem_euclid(1_000)),
+    )
 }
 
 /// The same to the microsecond, as Postgres keeps it.
 pub fn format_to_the_microsecond(instant: Instant) -> String {
-    with_fraction(instant, format_args!(".{:06}", instant.micros().rem_euclid(1_000_000)))
+    with_fraction(
+        instant,
+        format_args!(".{:06}", instant.micros().rem_euclid(1_000_000)),
+    )
 }
 
-/// Year, month and day (both from 1) of a day since 1970, Gregorian. Years are counted from March on, so that the leap day
-/// comes last: months then alternate in a pattern of 153 days per five.
+/// Year, month and day (both from 1) of a day since 1970, Gregorian. Years are counted from March
+/// on, so that the leap day comes last: months then alternate in a pattern of 153 days per five.
 pub fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
@@ -69,7 +83,11 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
     let mut pieces = text.split(separator);
     for (slot, width) in parsed.iter_mut().zip(widths) {
         let piece = pieces.next().filter(|piece| piece.len() == width)?;
-        *slot = piece.bytes().all(|byte| byte.is_ascii_digit()).then(|| piece.parse().ok()).flatten()?;
+        *slot = piece
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| piece.parse().ok())
+            .flatten()?;
     }
     pieces.next().is_none().then_some(parsed)
 }
@@ -77,8 +95,13 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
 /// Seconds of `90s`, `15m`, `12h` or `30d`.
 pub fn seconds(text: &str) -> Option<u64> {
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
-    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let number: u64 = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let number: u64 = number
+        .parse()
+        .ok()
+        .filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
     number.checked_mul(*unit)
 }
 
@@ -95,7 +118,8 @@ fn offset_seconds(zone: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
-/// The proleptic Gregorian calendar, counted in years that begin in March so that the leap day is the last.
+/// The proleptic Gregorian calendar, counted in years that begin in March so that the leap day is
+/// the last.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -110,7 +134,13 @@ mod tests {
 
     #[test]
     fn times_are_read_with_their_unit() {
-        for (text, read) in [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("0d", 0)] {
+        for (text, read) in [
+            ("90s", 90),
+            ("15m", 900),
+            ("12h", 43_200),
+            ("30d", 2_592_000),
+            ("0d", 0),
+        ] {
             assert_eq!(seconds(text), Some(read), "{text}");
         }
         for text in [
@@ -152,9 +182,17 @@ mod tests {
     fn what_is_written_reads_back() {
         for day in (-719_162_i64..800_000).step_by(97) {
             let instant = Instant::from_seconds(day * 86_400 + day.rem_euclid(86_400));
-            assert_eq!(parse(&format(instant)), Some(instant), "{}", format(instant));
+            assert_eq!(
+                parse(&format(instant)),
+                Some(instant),
+                "{}",
+                format(instant)
+            );
         }
-        assert_eq!(format(Instant::from_micros(1_795_132_800_999_999)), "2026-11-20T00:00:00Z");
+        assert_eq!(
+            format(Instant::from_micros(1_795_132_800_999_999)),
+            "2026-11-20T00:00:00Z"
+        );
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
-/// One user, of a document or registered: then with a subject, and a hash where there is a password.
+/// One user, of a document or registered: then with a subject, and a hash where there is a
+/// password.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserEntry {
     /// `sub`; `None` lets the server draw one when the user is new.
@@ -44,7 +45,10 @@ pub type Owners = BTreeMap<Identity, Subject>;
 impl UserEntry {
     /// What operators call them: the user name, else the subject.
     pub fn designation(&self) -> &str {
-        self.username.as_deref().or(self.subject.as_ref().map(Subject::as_str)).unwrap_or_default()
+        self.username
+            .as_deref()
+            .or(self.subject.as_ref().map(Subject::as_str))
+            .unwrap_or_default()
     }
 }
 
@@ -62,13 +66,25 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
     if walker.value("password").is_some() && walker.value("password_hash").is_some() {
         walker.problem("password", "must not stand beside password_hash");
     }
-    let password = walker.checked("password", password::check_new).map(SecretText::new).map(Credential::Password);
-    let hash = walker.checked("password_hash", phc_string).map(SecretText::new).map(Credential::Hash);
+    let password = walker
+        .checked("password", password::check_new)
+        .map(SecretText::new)
+        .map(Credential::Password);
+    let hash = walker
+        .checked("password_hash", phc_string)
+        .map(SecretText::new)
+        .map(Credential::Hash);
     let credential = password.or(hash);
-    // Said in so many words: who is only forgotten to be named must not lose their name. A password alone opens nothing.
+    // Said in so many words: who is only forgotten to be named must not lose their name. A password
+    // alone opens nothing.
     let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
-    if walker.value("username").is_none() && !(is_nameless && subject.is_some() && credential.is_none()) {
-        walker.problem("username", "is required; null for a user with a sub and without a password");
+    if walker.value("username").is_none()
+        && !(is_nameless && subject.is_some() && credential.is_none())
+    {
+        walker.problem(
+            "username",
+            "is required; null for a user with a sub and without a password",
+        );
     }
     UserEntry {
         subject,
@@ -81,38 +97,61 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
             Ok(value.clone())
         }),
         totp: walker
-            .checked("totp", |text| from_base32(text).map(drop).ok_or("must be 16 to 64 bytes in base32"))
+            .checked("totp", |text| {
+                from_base32(text)
+                    .map(drop)
+                    .ok_or("must be 16 to 64 bytes in base32")
+            })
             .and_then(|text| from_base32(&text)),
         identities: walker
-            .list("identities", |value, path, problems| Walker::object(value, path, problems, identity))
+            .list("identities", |value, path, problems| {
+                Walker::object(value, path, problems, identity)
+            })
             .map(BTreeSet::from_iter),
     }
 }
 
 pub(super) fn identity(walker: &mut Walker<'_, '_>) -> Identity {
-    Identity { issuer: walker.required("issuer", present), subject: walker.required("subject", present) }
+    Identity {
+        issuer: walker.required("issuer", present),
+        subject: walker.required("subject", present),
+    }
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
     let fits = !text.is_empty() && is_possible_subject(text);
-    if fits { Ok(()) } else { Err("must be 1 to 256 characters, without control characters") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 256 characters, without control characters")
+    }
 }
 
 /// Whether a document could give a user this claim.
 pub fn is_possible_claim(name: &str, value: &Value) -> bool {
-    own_claim(name).and_then(|()| claim_value(name, value)).is_ok()
+    own_claim(name)
+        .and_then(|()| claim_value(name, value))
+        .is_ok()
 }
 
 /// Types of the standard claims (OpenID Connect Core §5.1), and of `role`.
 fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
-    let is_text_list = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+    let is_text_list = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|items| items.iter().all(Value::is_string))
+    };
     let (holds, rule) = match name {
         "email_verified" | "phone_number_verified" => (value.is_boolean(), "must be true or false"),
         "updated_at" => (value.is_number(), "must be a number of seconds since 1970"),
         "address" => (value.is_object(), "must be an object"),
-        "role" => (value.is_string() || is_text_list(value), "must be a string or an array of strings"),
-        "name" | "given_name" | "family_name" | "middle_name" | "nickname" | "preferred_username" | "profile"
-        | "picture" | "website" | "email" | "gender" | "birthdate" | "zoneinfo" | "locale" | "phone_number" => {
+        "role" => (
+            value.is_string() || is_text_list(value),
+            "must be a string or an array of strings",
+        ),
+        "name" | "given_name" | "family_name" | "middle_name" | "nickname"
+        | "preferred_username" | "profile" | "picture" | "website" | "email" | "gender"
+        | "birthdate" | "zoneinfo" | "locale" | "phone_number" => {
             (value.is_string(), "must be a string")
         }
         _ => (!value.is_null(), "must not be null"),
@@ -122,7 +161,11 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
 
 fn subject(text: &str) -> Result<(), &'static str> {
     let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(()) } else { Err("must be 1 to 255 printable ASCII characters without spaces") }
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 1 to 255 printable ASCII characters without spaces")
+    }
 }
 
 /// The rule for user names: what people type and see is what is compared.
@@ -144,9 +187,15 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let fields: Vec<&str> = text.split('$').collect();
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
     let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
-    let cost = fields.iter().copied().find(|field| field.starts_with("m=")).unwrap_or_default();
+    let cost = fields
+        .iter()
+        .copied()
+        .find(|field| field.starts_with("m="))
+        .unwrap_or_default();
     let within = |name: &str, most: u32| {
-        let value = cost.split(',').find_map(|part| part.strip_prefix(name)?.parse::<u32>().ok());
+        let value = cost
+            .split(',')
+            .find_map(|part| part.strip_prefix(name)?.parse::<u32>().ok());
         value.is_some_and(|value| value <= most)
     };
     let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
@@ -155,7 +204,11 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let fits = known && complete && tail_is_full && is_bounded && is_plain;
     let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
-    if fits || Pbkdf2Hash::parse(text).is_some() { Ok(()) } else { Err(rule) }
+    if fits || Pbkdf2Hash::parse(text).is_some() {
+        Ok(())
+    } else {
+        Err(rule)
+    }
 }
 
 const MAGIC: [(&[u8], &str); 4] = [
@@ -168,7 +221,10 @@ const MAGIC: [(&[u8], &str); 4] = [
 /// The media type of a picture; `None` for anything else.
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let told = MAGIC.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, media_type)| media_type);
+    let told = MAGIC
+        .into_iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|(_, media_type)| media_type);
     told.or(is_webp.then_some("image/webp"))
 }
 

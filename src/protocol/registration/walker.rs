@@ -1,6 +1,7 @@
-//! Walks one object of a document, remembering where it is and what is wrong. Every reading method leaves a note when the
-//! member is not what it should be, and answers as if it were absent: so all mistakes are found in one go. What nobody has
-//! asked for when the object is read is an unknown key.
+//! Walks one object of a document, remembering where it is and what is wrong. Every reading method
+//! leaves a note when the member is not what it should be, and answers as if it were absent: so all
+//! mistakes are found in one go. What nobody has asked for when the object is read is an unknown
+//! key.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,10 +24,11 @@ pub struct Walker<'v, 'p> {
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<Problem>,
     asked: Vec<Cow<'static, str>>,
-    /// Members that are stored in another form than they were given in: times as `15m` are stored as numbers.
+    /// Members that are stored in another form than they were given in: times as `15m` are stored
+    /// as numbers.
     pub(super) stored_as: Map<String, Value>,
-    /// Whether every value read so far was in order. Contradictions are only looked for then: beside a value that could
-    /// not be read they would be guesses.
+    /// Whether every value read so far was in order. Contradictions are only looked for then:
+    /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
 }
 
@@ -44,7 +46,14 @@ impl<'v> Walker<'v, '_> {
         };
         let first = problems.len();
         let (path_of, asked, stored_as) = (path.to_owned(), Vec::new(), Map::new());
-        let mut walker = Walker { path: path_of, members, problems, asked, stored_as, values_hold: true };
+        let mut walker = Walker {
+            path: path_of,
+            members,
+            problems,
+            asked,
+            stored_as,
+            values_hold: true,
+        };
         let object = read(&mut walker);
         let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
@@ -64,19 +73,35 @@ impl<'v> Walker<'v, '_> {
     /// The members that `read` asks an object for.
     pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
         let (members, mut problems) = (Map::new(), Vec::new());
-        let (path, problems, asked, stored_as) = (String::new(), &mut problems, Vec::new(), Map::new());
-        let mut walker = Walker { path, members: &members, problems, asked, stored_as, values_hold: true };
+        let (path, problems, asked, stored_as) =
+            (String::new(), &mut problems, Vec::new(), Map::new());
+        let mut walker = Walker {
+            path,
+            members: &members,
+            problems,
+            asked,
+            stored_as,
+            values_hold: true,
+        };
         read(&mut walker);
         walker.asked.into_iter().map(Cow::into_owned).collect()
     }
 
     fn place(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     /// Notes a problem with a member; with the object itself, where the member has no name.
     pub(super) fn problem(&mut self, key: &str, rule: impl Into<String>) {
-        let place = if key.is_empty() { self.path.clone() } else { self.place(key) };
+        let place = if key.is_empty() {
+            self.path.clone()
+        } else {
+            self.place(key)
+        };
         self.note(place, rule);
     }
 
@@ -97,7 +122,12 @@ impl<'v> Walker<'v, '_> {
     }
 
     /// A member that `take` finds to be a `wanted`.
-    fn typed<T>(&mut self, key: &'static str, wanted: &str, take: impl FnOnce(&'v Value) -> Option<T>) -> Option<T> {
+    fn typed<T>(
+        &mut self,
+        key: &'static str,
+        wanted: &str,
+        take: impl FnOnce(&'v Value) -> Option<T>,
+    ) -> Option<T> {
         let value = self.value(key)?;
         let taken = take(value);
         if taken.is_none() {
@@ -117,20 +147,35 @@ impl<'v> Walker<'v, '_> {
         broken.is_ok().then(|| text.to_owned())
     }
 
-    /// A text that keeps a rule, with what it is in single languages; `unsaid` where it is not there.
-    pub(super) fn localized(&mut self, key: &'static str, check: Check, unsaid: &str) -> LocalizedText {
+    /// A text that keeps a rule, with what it is in single languages; `unsaid` where it is not
+    /// there.
+    pub(super) fn localized(
+        &mut self,
+        key: &'static str,
+        check: Check,
+        unsaid: &str,
+    ) -> LocalizedText {
         let mut text = LocalizedText::from(unsaid);
         text.plain = self.checked(key, check).unwrap_or(text.plain);
         self.asked.push(Cow::Owned(format!("{key}#")));
         for (member, value) in self.members {
-            let Some((_, tag)) = member.split_once('#').filter(|(name, _)| *name == key) else { continue };
-            match value.as_str().map(|translation| (translation, check(translation))) {
+            let Some((_, tag)) = member.split_once('#').filter(|(name, _)| *name == key) else {
+                continue;
+            };
+            match value
+                .as_str()
+                .map(|translation| (translation, check(translation)))
+            {
                 _ if !is_language_tag(tag) => {
                     let rule = format!("must name a language behind the #, as {key}#de");
                     self.problem(&member.escape_debug().to_string(), rule);
                 }
                 Some((translation, Ok(()))) => {
-                    if text.by_language.insert(tag.to_ascii_lowercase(), translation.to_owned()).is_some() {
+                    if text
+                        .by_language
+                        .insert(tag.to_ascii_lowercase(), translation.to_owned())
+                        .is_some()
+                    {
                         self.problem(member, "names a language that is there in other letters");
                     }
                 }
@@ -142,7 +187,8 @@ impl<'v> Walker<'v, '_> {
         text
     }
 
-    /// A text that keeps a rule and must be there. After a note: the empty text, in an object that will not be used.
+    /// A text that keeps a rule and must be there. After a note: the empty text, in an object that
+    /// will not be used.
     pub(super) fn required(&mut self, key: &'static str, check: Check) -> String {
         if self.value(key).is_none() {
             self.problem(key, "is required");
@@ -154,26 +200,54 @@ impl<'v> Walker<'v, '_> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
-    pub(super) fn seconds(&mut self, key: &'static str, (min, max): (u64, u64)) -> Option<Duration> {
+    pub(super) fn seconds(
+        &mut self,
+        key: &'static str,
+        (min, max): (u64, u64),
+    ) -> Option<Duration> {
         let is_time = |value: &&Value| value.is_number() || value.is_string();
-        let value =
-            self.typed(key, "a whole number of seconds, or a text as \"15m\"", |value| Some(value).filter(is_time))?;
-        let number = value.as_str().map_or_else(|| value.as_u64(), timestamp::seconds);
+        let value = self.typed(
+            key,
+            "a whole number of seconds, or a text as \"15m\"",
+            |value| Some(value).filter(is_time),
+        )?;
+        let number = value
+            .as_str()
+            .map_or_else(|| value.as_u64(), timestamp::seconds);
         let number = number.filter(|number| (min..=max).contains(number));
         match number {
-            None => self.problem(key, format!("must be a whole number of seconds from {min} to {max}, or as \"15m\"")),
-            Some(number) if value.is_string() => drop(self.stored_as.insert(String::from(key), number.into())),
+            None => self.problem(
+                key,
+                format!("must be a whole number of seconds from {min} to {max}, or as \"15m\""),
+            ),
+            Some(number) if value.is_string() => {
+                drop(self.stored_as.insert(String::from(key), number.into()))
+            }
             Some(_) => {}
         }
         number.map(Duration::from_secs)
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn one_of<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&str, T)],
+    ) -> Option<T> {
         let text = self.string(key)?;
-        let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+        let chosen = choices
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, choice)| *choice);
         if chosen.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.problem(key, format!("must be one of {}{}", names.join(", "), hint(text, names.iter().copied())));
+            self.problem(
+                key,
+                format!(
+                    "must be one of {}{}",
+                    names.join(", "),
+                    hint(text, names.iter().copied())
+                ),
+            );
         }
         chosen
     }
@@ -184,7 +258,12 @@ impl<'v> Walker<'v, '_> {
     }
 
     /// The same, where whoever breaks the rule probably meant one of those.
-    pub(super) fn strings_of(&mut self, key: &'static str, check: Check, choices: &[&str]) -> Option<Vec<String>> {
+    pub(super) fn strings_of(
+        &mut self,
+        key: &'static str,
+        check: Check,
+        choices: &[&str],
+    ) -> Option<Vec<String>> {
         let items = self.typed(key, "an array", Value::as_array)?;
         let (mut seen, mut texts) = (BTreeSet::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
@@ -204,13 +283,21 @@ impl<'v> Walker<'v, '_> {
 
     /// Notes an array that is there and empty.
     pub(super) fn not_empty(&mut self, key: &'static str, rule: &str) {
-        if self.value(key).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if self
+            .value(key)
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
             self.problem(key, rule);
         }
     }
 
     /// An array of texts that keep a rule, where absence means "every one".
-    pub(super) fn strings_or_all(&mut self, key: &'static str, check: Check) -> Option<BTreeSet<String>> {
+    pub(super) fn strings_or_all(
+        &mut self,
+        key: &'static str,
+        check: Check,
+    ) -> Option<BTreeSet<String>> {
         self.not_empty(key, "must not be empty: leave it out to allow every one");
         self.strings(key, check).map(BTreeSet::from_iter)
     }
@@ -221,7 +308,10 @@ impl<'v> Walker<'v, '_> {
         key: &'static str,
         read: impl Fn(&str, &Value) -> Result<T, String>,
     ) -> M {
-        let members = self.typed(key, "an object", Value::as_object).into_iter().flatten();
+        let members = self
+            .typed(key, "an object", Value::as_object)
+            .into_iter()
+            .flatten();
         let read = members.filter_map(|(name, value)| match read(name, value) {
             Ok(value) => Some((name.clone(), value)),
             Err(rule) => {
@@ -238,10 +328,14 @@ impl<'v> Walker<'v, '_> {
         key: &'static str,
         parse: impl Fn(&Value, &str, &mut Vec<Problem>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let (items, place) = (self.typed(key, "an array", Value::as_array)?, self.place(key));
+        let (items, place) = (
+            self.typed(key, "an array", Value::as_array)?,
+            self.place(key),
+        );
         let before = self.problems.len();
         let items = items.iter().enumerate();
-        let parsed = items.filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems));
+        let parsed = items
+            .filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems));
         let mut parsed: Vec<T> = parsed.collect();
         // A list of one takes the room of four.
         parsed.shrink_to_fit();
@@ -276,11 +370,14 @@ pub(super) fn expected(wanted: &str, found: &Value) -> String {
     format!("expected {wanted}, found {found}")
 }
 
-/// Reads the text of a document. What stands in its lists stays text, for [`parse_own`] to read one by one: as trees, they
-/// take six times as much memory. The error says what is wrong and at which line and column; it shows no value.
+/// Reads the text of a document. What stands in its lists stays text, for [`parse_own`] to read one
+/// by one: as trees, they take six times as much memory. The error says what is wrong and at which
+/// line and column; it shows no value.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut text = serde_json::Deserializer::from_str(text);
-    let document = Strict(0).deserialize(&mut text).and_then(|document| text.end().map(|()| document));
+    let document = Strict(0)
+        .deserialize(&mut text)
+        .and_then(|document| text.end().map(|()| document));
     document.map_err(|error| error.to_string())
 }
 
@@ -298,8 +395,14 @@ impl<'de> DeserializeSeed<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let (is_item, value) = (self.0 == 2, deserializer.deserialize_any(self)?);
         // By way of a box, which has no room to grow.
-        let text = |value| serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()));
-        if is_item { text(&value).map_err(D::Error::custom) } else { Ok(value) }
+        let text = |value| {
+            serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()))
+        };
+        if is_item {
+            text(&value).map_err(D::Error::custom)
+        } else {
+            Ok(value)
+        }
     }
 }
 
@@ -346,7 +449,10 @@ impl<'de> Visitor<'de> for Strict {
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("key {} stands twice in one object", shown(&key))));
+                return Err(A::Error::custom(format!(
+                    "key {} stands twice in one object",
+                    shown(&key)
+                )));
             }
             map.insert(key, members.next_value_seed(Strict(self.0 + 1))?);
         }
@@ -360,17 +466,32 @@ mod tests {
 
     #[test]
     fn a_key_stands_once_at_every_depth() {
-        for text in [r#"{"a": 1, "a": 1}"#, r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#, r#"{"a": 1, "\u0061": 2}"#] {
+        for text in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#,
+            r#"{"a": 1, "\u0061": 2}"#,
+        ] {
             let error = parse(text).unwrap_err();
-            assert!(error.starts_with("key \"a\" stands twice in one object at line 1"), "{error}");
+            assert!(
+                error.starts_with("key \"a\" stands twice in one object at line 1"),
+                "{error}"
+            );
         }
         assert!(parse(r#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#).is_ok());
     }
 
     #[test]
     fn what_is_no_json_is_refused_without_showing_it() {
-        for text in ["", "{", "[1,]", "{\"a\": hunter2}", "{} {}", "'hunter2'", "{\"a\": \"hunter2}", &"[".repeat(500)]
-        {
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\": hunter2}",
+            "{} {}",
+            "'hunter2'",
+            "{\"a\": \"hunter2}",
+            &"[".repeat(500),
+        ] {
             let error = parse(text).unwrap_err();
             assert!(!error.contains("hunter2"), "{error}");
         }

@@ -142,7 +142,8 @@ impl AccessToken {
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
             userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
-            claims: optional(members.get("grant_claims"), |names| named(members, names))?.unwrap_or_default(),
+            claims: optional(members.get("grant_claims"), |names| named(members, names))?
+                .unwrap_or_default(),
             delegation: optional(members.get("act"), |act| {
                 Delegation::from_claims(act, members.get("exchanged_from")?)
             })?,
@@ -178,30 +179,58 @@ impl Jti {
     /// bytes and the epochs, 44 bytes with a user and 28 without.
     pub fn encode(self) -> Vec<u8> {
         let epochs = match self.stands_on {
-            StandsOn::Grant(grant) => return [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat(),
-            StandsOn::User(Epochs { installation, client, user, consent }) => vec![installation, client, user, consent],
-            StandsOn::Client { installation, client } => vec![installation, client],
+            StandsOn::Grant(grant) => {
+                return [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat();
+            }
+            StandsOn::User(Epochs {
+                installation,
+                client,
+                user,
+                consent,
+            }) => vec![installation, client, user, consent],
+            StandsOn::Client {
+                installation,
+                client,
+            } => vec![installation, client],
         };
-        self.random.into_iter().chain(epochs.into_iter().flat_map(i64::to_be_bytes)).collect()
+        self.random
+            .into_iter()
+            .chain(epochs.into_iter().flat_map(i64::to_be_bytes))
+            .collect()
     }
 
     /// Reads [`Jti::encode`]. The length tells the three forms apart.
     pub fn decode(bytes: &[u8]) -> Option<Jti> {
         if bytes.len() == 32 {
             let (grant, random) = bytes.split_last_chunk()?;
-            return Some(Jti { stands_on: StandsOn::Grant(GrantId::from_bytes(grant)?), random: *random });
+            return Some(Jti {
+                stands_on: StandsOn::Grant(GrantId::from_bytes(grant)?),
+                random: *random,
+            });
         }
         let (random, epochs) = bytes.split_first_chunk()?;
         let (epochs, rest) = epochs.as_chunks();
-        let epochs: Vec<i64> = epochs.iter().map(|epoch| i64::from_be_bytes(*epoch)).collect();
+        let epochs: Vec<i64> = epochs
+            .iter()
+            .map(|epoch| i64::from_be_bytes(*epoch))
+            .collect();
         let stands_on = match (&epochs[..], rest) {
-            (&[installation, client], []) => StandsOn::Client { installation, client },
-            (&[installation, client, user, consent], []) => {
-                StandsOn::User(Epochs { installation, client, user, consent })
-            }
+            (&[installation, client], []) => StandsOn::Client {
+                installation,
+                client,
+            },
+            (&[installation, client, user, consent], []) => StandsOn::User(Epochs {
+                installation,
+                client,
+                user,
+                consent,
+            }),
             (_, _) => return None,
         };
-        Some(Jti { stands_on, random: *random })
+        Some(Jti {
+            stands_on,
+            random: *random,
+        })
     }
 }
 
@@ -247,7 +276,9 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
-    let claims = texts(names)?.into_iter().map(|name| Some((name.clone(), members.get(&name)?.clone())));
+    let claims = texts(names)?
+        .into_iter()
+        .map(|name| Some((name.clone(), members.get(&name)?.clone())));
     claims.collect()
 }
 
@@ -261,11 +292,16 @@ pub(crate) mod json_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use serde_json::{Map, Value};
 
-    pub fn serialize<S: Serializer>(claims: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        claims: &Map<String, Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Value::Object(claims.clone()))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Map<String, Value>, D::Error> {
         serde_json::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

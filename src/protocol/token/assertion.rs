@@ -75,7 +75,10 @@ fn is_jwt(typ: &str) -> bool {
 /// Compares media types: without regard to case, and `application/` may be left out (RFC 7515
 /// §4.1.9).
 pub fn is_type(typ: &str, wanted: &str) -> bool {
-    let short = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).and_then(|_| typ.get(12..));
+    let short = typ
+        .get(..12)
+        .filter(|prefix| prefix.eq_ignore_ascii_case("application/"))
+        .and_then(|_| typ.get(12..));
     short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
 }
 
@@ -96,19 +99,37 @@ pub fn verifying_key<'a>(
 }
 
 /// Judges the claims of an assertion after its signature was verified.
-pub fn judge(claims: &Map<String, Value>, expected: Expected<'_>, now: Instant) -> Result<Assertion, AssertionProblem> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+pub fn judge(
+    claims: &Map<String, Value>,
+    expected: Expected<'_>,
+    now: Instant,
+) -> Result<Assertion, AssertionProblem> {
+    let text = |name: &str| {
+        claims
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let subject = text("sub").ok_or(AssertionProblem::Parties)?;
-    if text("iss") != Some(expected.issuer) || expected.subject.is_some_and(|wanted| wanted != subject) {
+    if text("iss") != Some(expected.issuer)
+        || expected.subject.is_some_and(|wanted| wanted != subject)
+    {
         return Err(AssertionProblem::Parties);
     }
-    let audience = claims.get("aud").and_then(single).ok_or(AssertionProblem::Audience)?;
+    let audience = claims
+        .get("aud")
+        .and_then(single)
+        .ok_or(AssertionProblem::Audience)?;
     if !expected.audiences.iter().any(|ours| ours == audience) {
         return Err(AssertionProblem::Audience);
     }
     let expires_at = times(claims, now).ok_or(AssertionProblem::Times)?;
     let jti = text("jti").ok_or(AssertionProblem::Jti)?;
-    Ok(Assertion { subject: subject.to_owned(), jti: jti.to_owned(), forgotten_at: expires_at.plus(SKEW) })
+    Ok(Assertion {
+        subject: subject.to_owned(),
+        jti: jti.to_owned(),
+        forgotten_at: expires_at.plus(SKEW),
+    })
 }
 
 /// A text, or an array with one in it (RFC 7519 §4.1.3).
@@ -133,7 +154,9 @@ fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
 
 /// A `NumericDate`: seconds since 1970, whole or not (RFC 7519 §2).
 pub fn numeric_date(value: &Value) -> Option<Instant> {
-    let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds))?;
+    let seconds = value
+        .as_f64()
+        .filter(|seconds| (0.0..1e11).contains(seconds))?;
     Some(Instant::from_micros((seconds * 1e6) as i64))
 }
 
@@ -143,11 +166,16 @@ pub fn is_sent(parameters: &Parameters) -> bool {
 
 /// Reads a client assertion and the client that it names, which is not proved yet. A `client_id`
 /// beside it must be the same (RFC 7521 §4.2).
-pub fn read(parameters: &Parameters, client_id: Option<&str>) -> Result<(ClientId, UnverifiedJws), Reason> {
+pub fn read(
+    parameters: &Parameters,
+    client_id: Option<&str>,
+) -> Result<(ClientId, UnverifiedJws), Reason> {
     let assertion_type = parameters.bounded("client_assertion_type", parameters::OTHER)?;
     let assertion = parameters.bounded("client_assertion", parameters::ASSERTION)?;
     let assertion = assertion.filter(|_| assertion_type == Some(CLIENT_ASSERTION_TYPE));
-    let jws = assertion.and_then(UnverifiedJws::parse).filter(|jws| is_client_assertion_typ(jws.typ.as_deref()));
+    let jws = assertion
+        .and_then(UnverifiedJws::parse)
+        .filter(|jws| is_client_assertion_typ(jws.typ.as_deref()));
     let jws = jws.ok_or(Reason::MalformedClientAssertion)?;
     let named = named_client(&jws).ok_or(Reason::MalformedClientAssertion)?;
     match client_id {
@@ -159,8 +187,9 @@ pub fn read(parameters: &Parameters, client_id: Option<&str>) -> Result<(ClientI
 fn named_client(jws: &UnverifiedJws) -> Option<ClientId> {
     let claims = jws.unverified_claims()?;
     let sub = claims.get("sub")?.as_str()?;
-    let possible =
-        !sub.is_empty() && sub.chars().nth(parameters::CLIENT_ID).is_none() && !sub.contains(char::is_control);
+    let possible = !sub.is_empty()
+        && sub.chars().nth(parameters::CLIENT_ID).is_none()
+        && !sub.contains(char::is_control);
     possible.then(|| ClientId::new(sub))
 }
 
@@ -197,7 +226,11 @@ mod tests {
 
     fn judged(claims: &Value) -> Result<Assertion, AssertionProblem> {
         let audiences = [String::from(ISSUER), String::from(TOKEN_URL)];
-        let expected = Expected { issuer: "web", subject: Some("web"), audiences: &audiences };
+        let expected = Expected {
+            issuer: "web",
+            subject: Some("web"),
+            audiences: &audiences,
+        };
         judge(claims.as_object().unwrap(), expected, NOW)
     }
 
@@ -226,7 +259,11 @@ mod tests {
             ("jti", json!(""), Jti), ("jti", json!(1), Jti),
         ];
         for (name, value, problem) in rows {
-            assert_eq!(judged(&with(name, value.clone())), Err(problem), "{name} {value}");
+            assert_eq!(
+                judged(&with(name, value.clone())),
+                Err(problem),
+                "{name} {value}"
+            );
         }
         for name in ["iss", "sub", "aud", "exp", "jti"] {
             let mut claims = good();
@@ -245,15 +282,34 @@ mod tests {
 
     #[test]
     fn types_of_other_tokens_are_refused() {
-        for typ in
-            ["JWT", "jwt", "application/jwt", "client-authentication+jwt", "application/Client-Authentication+JWT"]
-        {
+        for typ in [
+            "JWT",
+            "jwt",
+            "application/jwt",
+            "client-authentication+jwt",
+            "application/Client-Authentication+JWT",
+        ] {
             assert!(is_client_assertion_typ(Some(typ)), "{typ}");
         }
-        for typ in ["at+jwt", "logout+jwt", "", "JWT ", "application/", "secevent+jwt", "applicatio\u{306}n/jwt"] {
-            assert!(!is_client_assertion_typ(Some(typ)) && !is_grant_assertion_typ(Some(typ)), "{typ}");
+        for typ in [
+            "at+jwt",
+            "logout+jwt",
+            "",
+            "JWT ",
+            "application/",
+            "secevent+jwt",
+            "applicatio\u{306}n/jwt",
+        ] {
+            assert!(
+                !is_client_assertion_typ(Some(typ)) && !is_grant_assertion_typ(Some(typ)),
+                "{typ}"
+            );
         }
-        assert!(is_client_assertion_typ(None) && is_grant_assertion_typ(None) && is_grant_assertion_typ(Some("JWT")));
+        assert!(
+            is_client_assertion_typ(None)
+                && is_grant_assertion_typ(None)
+                && is_grant_assertion_typ(Some("JWT"))
+        );
         assert!(!is_grant_assertion_typ(Some("client-authentication+jwt")));
     }
 
@@ -271,10 +327,19 @@ mod tests {
         };
         let (es256, rs256) = (SigningAlgorithm::Es256, SigningAlgorithm::Rs256);
         assert_eq!(verifying_key(&jws(es256), &keys, &[es256]), Ok(&key));
-        assert_eq!(verifying_key(&jws(es256), &keys, &[rs256]), Err(AssertionProblem::Algorithm));
-        assert_eq!(verifying_key(&jws(es256), &keys, &[]), Err(AssertionProblem::Algorithm));
+        assert_eq!(
+            verifying_key(&jws(es256), &keys, &[rs256]),
+            Err(AssertionProblem::Algorithm)
+        );
+        assert_eq!(
+            verifying_key(&jws(es256), &keys, &[]),
+            Err(AssertionProblem::Algorithm)
+        );
         // Of another kind than the key: there is no key to confuse it with.
-        assert_eq!(verifying_key(&jws(rs256), &keys, &[rs256, es256]), Err(AssertionProblem::Key));
+        assert_eq!(
+            verifying_key(&jws(rs256), &keys, &[rs256, es256]),
+            Err(AssertionProblem::Key)
+        );
     }
 
     proptest! {
@@ -295,11 +360,15 @@ mod tests {
 
         fn assertion(typ: &str, sub: Value) -> String {
             let claims = json!({ "sub": sub });
-            assemble(signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
+            assemble(
+                signing_input(SigningAlgorithm::Rs256, "k", typ, &claims),
+                b"signature",
+            )
         }
 
         fn read_from(pairs: &[(&str, &str)], client_id: Option<&str>) -> Result<String, Reason> {
-            read(&Parameters::from_pairs(pairs.to_vec()), client_id).map(|(named, _)| named.to_string())
+            read(&Parameters::from_pairs(pairs.to_vec()), client_id)
+                .map(|(named, _)| named.to_string())
         }
 
         #[test]
@@ -307,22 +376,42 @@ mod tests {
             let good = assertion("JWT", json!("web"));
             let malformed = |text: &str, kind: &str| {
                 let pairs = [("client_assertion", text), ("client_assertion_type", kind)];
-                assert_eq!(read_from(&pairs, None), Err(Reason::MalformedClientAssertion), "{text} {kind}");
+                assert_eq!(
+                    read_from(&pairs, None),
+                    Err(Reason::MalformedClientAssertion),
+                    "{text} {kind}"
+                );
             };
             malformed(&good, "");
-            malformed(&good, "urn:ietf:params:oauth:client-assertion-type:saml2-bearer");
+            malformed(
+                &good,
+                "urn:ietf:params:oauth:client-assertion-type:saml2-bearer",
+            );
             malformed("", CLIENT_ASSERTION_TYPE);
             malformed("a.b.c", CLIENT_ASSERTION_TYPE);
             for typ in ["at+jwt", "logout+jwt"] {
                 malformed(&assertion(typ, json!("web")), CLIENT_ASSERTION_TYPE);
             }
-            for sub in [json!(null), json!(""), json!(7), json!("a\0b"), json!("a\nb"), json!("x".repeat(201))] {
+            for sub in [
+                json!(null),
+                json!(""),
+                json!(7),
+                json!("a\0b"),
+                json!("a\nb"),
+                json!("x".repeat(201)),
+            ] {
                 malformed(&assertion("JWT", sub), CLIENT_ASSERTION_TYPE);
             }
             let long = "x".repeat(parameters::ASSERTION + 1);
-            let pairs = [("client_assertion", long.as_str()), ("client_assertion_type", CLIENT_ASSERTION_TYPE)];
+            let pairs = [
+                ("client_assertion", long.as_str()),
+                ("client_assertion_type", CLIENT_ASSERTION_TYPE),
+            ];
             assert_eq!(read_from(&pairs, None), Err(Reason::OverlongParameter));
-            let twice = [("client_assertion", good.as_str()), ("client_assertion", good.as_str())];
+            let twice = [
+                ("client_assertion", good.as_str()),
+                ("client_assertion", good.as_str()),
+            ];
             assert_eq!(read_from(&twice, None), Err(Reason::RepeatedParameter));
         }
     }

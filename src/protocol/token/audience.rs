@@ -23,15 +23,27 @@ pub fn narrow(
     catalogue: &Catalogue,
     issuer: &str,
 ) -> Result<Narrowed, TokenError> {
-    let chosen = if requested.is_empty() { authorized } else { requested };
+    let chosen = if requested.is_empty() {
+        authorized
+    } else {
+        requested
+    };
     let behind = resources_behind(scope, catalogue);
     let allowed = |resource: &String| authorized.is_empty() || authorized.contains(resource);
-    if !chosen.iter().all(|resource| is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)) {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    if !chosen.iter().all(|resource| {
+        is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)
+    }) {
+        return Err(TokenError::new(
+            TokenErrorCode::InvalidTarget,
+            Reason::InvalidTarget,
+        ));
     }
     if chosen.is_empty() {
         let audience = behind.into_iter().map(str::to_owned).collect();
-        return Ok(Narrowed { scope: scope.clone(), audience: or_default(audience, issuer) });
+        return Ok(Narrowed {
+            scope: scope.clone(),
+            audience: or_default(audience, issuer),
+        });
     }
     Ok(aimed(scope, chosen, catalogue, issuer))
 }
@@ -39,7 +51,10 @@ pub fn narrow(
 /// Narrows a scope to the chosen resources, which were judged before.
 pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer: &str) -> Narrowed {
     let scope = scope.retain(|name| concerns(name, chosen, catalogue));
-    Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
+    Narrowed {
+        scope,
+        audience: or_default(chosen.to_vec(), issuer),
+    }
 }
 
 /// Like [`narrow`], for a scope that became narrower after its resources were authorized: the user
@@ -53,14 +68,26 @@ pub fn narrow_granted(
     issuer: &str,
 ) -> Result<Narrowed, TokenError> {
     let behind = resources_behind(scope, catalogue);
-    let left: Vec<String> = authorized.iter().filter(|name| behind.contains(&name.as_str())).cloned().collect();
-    let of_no_resource = |name: &str| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty());
+    let left: Vec<String> = authorized
+        .iter()
+        .filter(|name| behind.contains(&name.as_str()))
+        .cloned()
+        .collect();
+    let of_no_resource = |name: &str| {
+        catalogue
+            .scopes
+            .get(name)
+            .is_none_or(|scope| scope.resources.is_empty())
+    };
     let scope = match left.is_empty() && !authorized.is_empty() {
         true => Cow::Owned(scope.retain(of_no_resource)),
         false => Cow::Borrowed(scope),
     };
     if scope.is_empty() {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+        return Err(TokenError::new(
+            TokenErrorCode::InvalidTarget,
+            Reason::InvalidTarget,
+        ));
     }
     narrow(&scope, requested, &left, catalogue, issuer)
 }
@@ -69,7 +96,11 @@ pub fn narrow_granted(
 pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let mut resources: Vec<&str> = Vec::new();
     for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
-        for resource in registered.resources.iter().filter(|name| catalogue.resources.contains_key(*name)) {
+        for resource in registered
+            .resources
+            .iter()
+            .filter(|name| catalogue.resources.contains_key(*name))
+        {
             if !resources.contains(&resource.as_str()) {
                 resources.push(resource);
             }
@@ -92,12 +123,20 @@ pub fn is_target(resource: &str) -> bool {
 /// Whether the scope stays in a token for the chosen resources. Scopes without a resource always
 /// stay.
 fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
-    let resources = catalogue.scopes.get(scope).map(|registered| registered.resources.as_slice()).unwrap_or_default();
+    let resources = catalogue
+        .scopes
+        .get(scope)
+        .map(|registered| registered.resources.as_slice())
+        .unwrap_or_default();
     resources.is_empty() || resources.iter().any(|resource| chosen.contains(resource))
 }
 
 fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
-    if audience.is_empty() { vec![format!("{}/resources", issuer.trim_end_matches('/'))] } else { audience }
+    if audience.is_empty() {
+        vec![format!("{}/resources", issuer.trim_end_matches('/'))]
+    } else {
+        audience
+    }
 }
 
 /// What it asks for, all of it or none (`invalid_scope`); where it asks for nothing, every resource
@@ -108,13 +147,22 @@ pub fn granted_scope(
     catalogue: &Catalogue,
 ) -> Result<ScopeSet, TokenError> {
     match requested {
-        Some(scope) => match scope.iter().find_map(|name| Some((objection(name, client, catalogue)?, name))) {
+        Some(scope) => match scope
+            .iter()
+            .find_map(|name| Some((objection(name, client, catalogue)?, name)))
+        {
             Some((reason, refused)) => Err(TokenError::about_scope(reason, refused)),
             None => Ok(scope.clone()),
         },
         None => {
-            let scope = client.scope.retain(|name| catalogue.kind(name) == Some(ScopeKind::Resource));
-            if scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(scope) }
+            let scope = client
+                .scope
+                .retain(|name| catalogue.kind(name) == Some(ScopeKind::Resource));
+            if scope.is_empty() {
+                Err(invalid_scope(Reason::NoScopeLeft))
+            } else {
+                Ok(scope)
+            }
         }
     }
 }
@@ -138,16 +186,35 @@ mod tests {
 
     const ISSUER: &str = "https://op.example/idp";
     const ORDERS: &str = "https://orders.example.com/";
-    const INVALID: TokenError = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
+    const INVALID: TokenError =
+        TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
 
-    fn narrowed(text: &str, requested: &[&str], authorized: &[&str]) -> Result<(String, Vec<String>), TokenError> {
-        let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
-        let narrowed = narrow(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+    fn narrowed(
+        text: &str,
+        requested: &[&str],
+        authorized: &[&str],
+    ) -> Result<(String, Vec<String>), TokenError> {
+        let owned = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| name.to_string())
+                .collect::<Vec<String>>()
+        };
+        let narrowed = narrow(
+            &scope(text),
+            &owned(requested),
+            &owned(authorized),
+            &catalogue(),
+            ISSUER,
+        )?;
         Ok((narrowed.scope.to_string(), narrowed.audience))
     }
 
     fn expected(text: &str, audience: &[&str]) -> Result<(String, Vec<String>), TokenError> {
-        Ok((text.to_owned(), audience.iter().map(|name| name.to_string()).collect()))
+        Ok((
+            text.to_owned(),
+            audience.iter().map(|name| name.to_string()).collect(),
+        ))
     }
 
     #[test]
@@ -163,7 +230,11 @@ mod tests {
             ("openid", &[], &[ORDERS]),
             ("stock", &["stock"], &[]), // registered, but no absolute URI
         ] {
-            assert_eq!(narrowed(text, requested, authorized), Err(INVALID), "{text} {requested:?}");
+            assert_eq!(
+                narrowed(text, requested, authorized),
+                Err(INVALID),
+                "{text} {requested:?}"
+            );
         }
     }
 
@@ -177,24 +248,63 @@ mod tests {
     #[test]
     fn a_target_is_an_absolute_uri_without_fragment() {
         for (targets, expected) in [
-            (&["https://a.example", "urn:example:orders", "x-y.z+1:/"][..], true),
-            (&["", "orders", "/orders", "//a.example", ":x", "1a:b", "https:", "https://a#b", "a b:c"], false),
+            (
+                &["https://a.example", "urn:example:orders", "x-y.z+1:/"][..],
+                true,
+            ),
+            (
+                &[
+                    "",
+                    "orders",
+                    "/orders",
+                    "//a.example",
+                    ":x",
+                    "1a:b",
+                    "https:",
+                    "https://a#b",
+                    "a b:c",
+                ],
+                false,
+            ),
         ] {
-            assert!(targets.iter().all(|target| is_target(target) == expected), "{targets:?}");
+            assert!(
+                targets.iter().all(|target| is_target(target) == expected),
+                "{targets:?}"
+            );
         }
     }
 
     #[test]
     fn resources_leave_with_their_last_scope_and_no_other_takes_their_place() {
         let narrowed = |text: &str, requested: &[&str], authorized: &[&str]| {
-            let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
-            let narrowed = narrow_granted(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+            let owned = |names: &[&str]| {
+                names
+                    .iter()
+                    .map(|name| name.to_string())
+                    .collect::<Vec<String>>()
+            };
+            let narrowed = narrow_granted(
+                &scope(text),
+                &owned(requested),
+                &owned(authorized),
+                &catalogue(),
+                ISSUER,
+            )?;
             Ok((narrowed.scope.to_string(), narrowed.audience))
         };
         let own = "https://op.example/idp/resources";
-        assert_eq!(narrowed("openid orders.read stock", &[], &[ORDERS]), expected("openid orders.read", &[ORDERS]));
-        assert_eq!(narrowed("openid stock ping", &[], &[ORDERS]), expected("openid ping", &[own]));
-        assert_eq!(narrowed("openid stock", &[], &[]), expected("openid stock", &["stock"]));
+        assert_eq!(
+            narrowed("openid orders.read stock", &[], &[ORDERS]),
+            expected("openid orders.read", &[ORDERS])
+        );
+        assert_eq!(
+            narrowed("openid stock ping", &[], &[ORDERS]),
+            expected("openid ping", &[own])
+        );
+        assert_eq!(
+            narrowed("openid stock", &[], &[]),
+            expected("openid stock", &["stock"])
+        );
         assert_eq!(narrowed("stock", &[], &[ORDERS]), Err(INVALID));
         assert_eq!(narrowed("openid", &[ORDERS], &[ORDERS]), Err(INVALID));
     }

@@ -66,21 +66,51 @@ const RESERVED: [&str; 38] = [
 ];
 
 /// Name, display name, description, claims.
-type BuiltIn = (&'static str, &'static str, &'static str, &'static [&'static str]);
+type BuiltIn = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
 
 /// OpenID Connect Core §5.4 and §11.
 const BUILT_IN: [BuiltIn; 6] = [
-    (OPENID, "Your identity", "Recognise you when you sign in.", &[]),
-    ("profile", "Your profile", "Name, picture, language and other profile data.", &PROFILE),
-    ("email", "Your email address", "Your email address, and whether it was verified.", &["email", "email_verified"]),
-    ("address", "Your postal address", "Your postal address.", &["address"]),
+    (
+        OPENID,
+        "Your identity",
+        "Recognise you when you sign in.",
+        &[],
+    ),
+    (
+        "profile",
+        "Your profile",
+        "Name, picture, language and other profile data.",
+        &PROFILE,
+    ),
+    (
+        "email",
+        "Your email address",
+        "Your email address, and whether it was verified.",
+        &["email", "email_verified"],
+    ),
+    (
+        "address",
+        "Your postal address",
+        "Your postal address.",
+        &["address"],
+    ),
     (
         "phone",
         "Your phone number",
         "Your phone number, and whether it was verified.",
         &["phone_number", "phone_number_verified"],
     ),
-    (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
+    (
+        OFFLINE_ACCESS,
+        "Access while you are away",
+        "Keep this access when you are not signed in.",
+        &[],
+    ),
 ];
 
 /// The scopes that exist without being registered. A registered scope of the same name replaces
@@ -106,7 +136,9 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
 
 /// Whether a claim belongs to `profile`, `email`, `address` or `phone` (OpenID Connect Core §5.4).
 pub fn is_personal(name: &str) -> bool {
-    BUILT_IN.iter().any(|(_, _, _, claims)| claims.contains(&name))
+    BUILT_IN
+        .iter()
+        .any(|(_, _, _, claims)| claims.contains(&name))
 }
 
 /// Whether the protocol itself uses the name. A user's attribute is never sent under it.
@@ -133,7 +165,9 @@ pub fn identity_claims<'a>(
     for name in requested {
         let mut within = scopes_of_kind(reach, ScopeKind::Identity, catalogue);
         if let Some(releasing) = within.find(|registered| registered.claims.contains(name)) {
-            sources.entry(name).or_insert(releasing.renamed.get(name).unwrap_or(name));
+            sources
+                .entry(name)
+                .or_insert(releasing.renamed.get(name).unwrap_or(name));
         }
     }
     sources
@@ -141,20 +175,34 @@ pub fn identity_claims<'a>(
 
 /// The claims of an access token: those of its resource scopes, and those of the resources in its
 /// audience.
-pub fn resource_claims<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+pub fn resource_claims<'a>(
+    scope: &ScopeSet,
+    audience: &[String],
+    catalogue: &'a Catalogue,
+) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
     for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
         add_sources(&mut sources, &registered.claims, &registered.renamed);
     }
-    for resource in catalogue.resources.values().filter(|resource| audience.contains(&resource.name)) {
+    for resource in catalogue
+        .resources
+        .values()
+        .filter(|resource| audience.contains(&resource.name))
+    {
         add_sources(&mut sources, &resource.claims, &resource.renamed);
     }
     sources
 }
 
-fn add_sources<'a>(sources: &mut ClaimSources<'a>, claims: &'a [String], renamed: &'a BTreeMap<String, String>) {
+fn add_sources<'a>(
+    sources: &mut ClaimSources<'a>,
+    claims: &'a [String],
+    renamed: &'a BTreeMap<String, String>,
+) {
     for name in claims {
-        sources.entry(name).or_insert(renamed.get(name).unwrap_or(name));
+        sources
+            .entry(name)
+            .or_insert(renamed.get(name).unwrap_or(name));
     }
 }
 
@@ -170,8 +218,12 @@ fn scopes_of_kind<'a>(
 /// The values of the claims, in their standard types. A value of another type is left out.
 pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
     let open = sources.iter().filter(|(name, _)| !is_reserved(name));
-    let shaped = open.filter_map(|(name, source)| Some((name, claim_shape::shaped(name, user.claims.get(*source)?)?)));
-    shaped.map(|(name, value)| ((*name).to_owned(), value)).collect()
+    let shaped = open.filter_map(|(name, source)| {
+        Some((name, claim_shape::shaped(name, user.claims.get(*source)?)?))
+    });
+    shaped
+        .map(|(name, value)| ((*name).to_owned(), value))
+        .collect()
 }
 
 /// The user claims of an ID token: those that the request named, and with `with_scope_claims` those
@@ -184,8 +236,15 @@ pub fn for_id_token(
     with_scope_claims: bool,
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
-    let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
-    mapped(user, &identity_claims(&releasing, requested, reach, catalogue))
+    let releasing = if with_scope_claims {
+        scope.clone()
+    } else {
+        ScopeSet::default()
+    };
+    mapped(
+        user,
+        &identity_claims(&releasing, requested, reach, catalogue),
+    )
 }
 
 pub fn for_access_token(
@@ -197,15 +256,21 @@ pub fn for_access_token(
 ) -> Map<String, Value> {
     let sources = resource_claims(scope, audience, catalogue);
     let mut members = user.map(|user| mapped(user, &sources)).unwrap_or_default();
-    let of_client =
-        client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
+    let of_client = client
+        .claims
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
     add_unreserved(&mut members, of_client);
     members
 }
 
 /// The members of an object without those that are null.
 pub fn present(object: Value) -> Map<String, Value> {
-    let mut members = if let Value::Object(members) = object { members } else { Map::new() };
+    let mut members = if let Value::Object(members) = object {
+        members
+    } else {
+        Map::new()
+    };
     members.retain(|_, value| !value.is_null());
     members
 }
@@ -217,13 +282,20 @@ pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub Map<String
 
 impl<const N: usize> Serialize for Object<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let own = self.0.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (*name, value));
+        let own = self
+            .0
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (*name, value));
         serializer.collect_map(own.chain(self.1.iter().map(|(name, value)| (name.as_str(), value))))
     }
 }
 
 /// Adds members, without those that the protocol itself uses or that are there already.
-pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
+pub fn add_unreserved(
+    claims: &mut Map<String, Value>,
+    members: impl IntoIterator<Item = (String, Value)>,
+) {
     for (name, value) in members {
         if !is_reserved(&name) && !claims.contains_key(&name) {
             claims.insert(name, value);
@@ -251,21 +323,50 @@ mod tests {
             (scope.claims, scope.renamed) = (names("dept"), renamed.clone());
         }
         let stock = catalogue.resources.get_mut("stock").unwrap();
-        (stock.claims, stock.renamed) =
-            (names("role"), BTreeMap::from([(String::from("role"), String::from("groups"))]));
-        let user = user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
+        (stock.claims, stock.renamed) = (
+            names("role"),
+            BTreeMap::from([(String::from("role"), String::from("groups"))]),
+        );
+        let user =
+            user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
         let told = |scopes: &str, requested: &str, reach: &str| {
             let requested = (&names(requested)[..], &scope(reach));
-            Value::Object(for_id_token(&user, &scope(scopes), requested, true, &catalogue))
+            Value::Object(for_id_token(
+                &user,
+                &scope(scopes),
+                requested,
+                true,
+                &catalogue,
+            ))
         };
-        assert_eq!(told("openid roles", "", "openid roles"), json!({"dept": "it"}));
-        assert_eq!(told("openid", "dept", "openid roles"), json!({"dept": "it"}));
-        for (requested, reach) in [("dept", "openid profile"), ("department", "openid roles"), ("dept", "")] {
-            assert_eq!(told("openid", requested, reach), json!({}), "{requested} within {reach}");
+        assert_eq!(
+            told("openid roles", "", "openid roles"),
+            json!({"dept": "it"})
+        );
+        assert_eq!(
+            told("openid", "dept", "openid roles"),
+            json!({"dept": "it"})
+        );
+        for (requested, reach) in [
+            ("dept", "openid profile"),
+            ("department", "openid roles"),
+            ("dept", ""),
+        ] {
+            assert_eq!(
+                told("openid", requested, reach),
+                json!({}),
+                "{requested} within {reach}"
+            );
         }
         let access = |scopes: &str, audience: &str| {
             let client = samples::client();
-            Value::Object(for_access_token(Some(&user), &client, &scope(scopes), &names(audience), &catalogue))
+            Value::Object(for_access_token(
+                Some(&user),
+                &client,
+                &scope(scopes),
+                &names(audience),
+                &catalogue,
+            ))
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
@@ -273,17 +374,38 @@ mod tests {
 
     #[test]
     fn neither_attributes_nor_a_clients_own_claims_speak_for_the_protocol() {
-        let forged: BTreeMap<String, Value> =
-            RESERVED.iter().map(|name| ((*name).to_owned(), json!("forged"))).collect();
+        let forged: BTreeMap<String, Value> = RESERVED
+            .iter()
+            .map(|name| ((*name).to_owned(), json!("forged")))
+            .collect();
         let with = |further: Value| {
-            forged.clone().into_iter().chain(further.as_object().unwrap().clone()).collect::<BTreeMap<_, _>>()
+            forged
+                .clone()
+                .into_iter()
+                .chain(further.as_object().unwrap().clone())
+                .collect::<BTreeMap<_, _>>()
         };
         let user = user(json!(with(json!({"role": "admin"}))));
-        let client = Client { claims: with(json!({"role": "client", "region": "eu"})), ..samples::client() };
+        let client = Client {
+            claims: with(json!({"role": "client", "region": "eu"})),
+            ..samples::client()
+        };
         let mut catalogue = catalogue();
-        let released = RESERVED.iter().chain(&["role"]).map(|name| (*name).to_owned()).collect();
+        let released = RESERVED
+            .iter()
+            .chain(&["role"])
+            .map(|name| (*name).to_owned())
+            .collect();
         catalogue.scopes.get_mut("orders.read").unwrap().claims = released;
-        let of = |user| Value::Object(for_access_token(user, &client, &scope("orders.read"), &[], &catalogue));
+        let of = |user| {
+            Value::Object(for_access_token(
+                user,
+                &client,
+                &scope("orders.read"),
+                &[],
+                &catalogue,
+            ))
+        };
         assert_eq!(of(Some(&user)), json!({"role": ["admin"], "region": "eu"}));
         assert_eq!(of(None), json!({"role": ["client"], "region": "eu"}));
     }

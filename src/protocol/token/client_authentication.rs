@@ -64,37 +64,67 @@ impl PresentedClient {
         named.map_err(|error| AuthenticationFailure { error, header_used })
     }
 
-    fn named(authorization: &[&str], parameters: &Parameters) -> Result<PresentedClient, TokenError> {
+    fn named(
+        authorization: &[&str],
+        parameters: &Parameters,
+    ) -> Result<PresentedClient, TokenError> {
         let several = || contradiction(Reason::SeveralAuthenticationMethods);
-        let unreadable =
-            |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
-        let client_id = parameters.bounded("client_id", parameters::CLIENT_ID).map_err(unreadable)?;
-        let secret = parameters.bounded("client_secret", parameters::CLIENT_SECRET).map_err(unreadable)?;
+        let unreadable = |reason| {
+            if reason == Reason::RepeatedParameter {
+                contradiction(reason)
+            } else {
+                invalid_client(reason)
+            }
+        };
+        let client_id = parameters
+            .bounded("client_id", parameters::CLIENT_ID)
+            .map_err(unreadable)?;
+        let secret = parameters
+            .bounded("client_secret", parameters::CLIENT_SECRET)
+            .map_err(unreadable)?;
         if assertion::is_sent(parameters) {
             if !authorization.is_empty() || secret.is_some() {
                 return Err(several());
             }
             let (client_id, jws) = assertion::read(parameters, client_id).map_err(unreadable)?;
             let assertion = Some(Box::new(jws));
-            return Ok(PresentedClient { client_id, secret: None, assertion, header_used: false, raw: None });
+            return Ok(PresentedClient {
+                client_id,
+                secret: None,
+                assertion,
+                header_used: false,
+                raw: None,
+            });
         }
         let header = match authorization {
             [] => {
-                let client_id = client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
+                let client_id =
+                    client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
                 let (client_id, secret) = (ClientId::new(client_id), secret.map(SecretText::new));
-                return Ok(PresentedClient { client_id, secret, assertion: None, header_used: false, raw: None });
+                return Ok(PresentedClient {
+                    client_id,
+                    secret,
+                    assertion: None,
+                    header_used: false,
+                    raw: None,
+                });
             }
             [header] => header,
             [_, _, ..] => return Err(several()),
         };
         let readings = client_secret::readings(header);
-        let readings = readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
+        let readings =
+            readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
         if secret.is_some() {
             return Err(several());
         }
-        let is_named = |pair: &BasicCredentials| client_id.is_none_or(|named| named == pair.client_id.as_str());
+        let is_named = |pair: &BasicCredentials| {
+            client_id.is_none_or(|named| named == pair.client_id.as_str())
+        };
         let mut named = readings.into_iter().filter(is_named);
-        let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
+        let first = named
+            .next()
+            .ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
         Ok(PresentedClient::from_pair(first, named.next()))
     }
 
@@ -106,13 +136,24 @@ impl PresentedClient {
 
     fn from_pair(pair: BasicCredentials, raw: Option<BasicCredentials>) -> PresentedClient {
         let secret = Some(pair.secret).filter(|secret| !secret.is_empty());
-        PresentedClient { client_id: pair.client_id, secret, assertion: None, header_used: true, raw }
+        PresentedClient {
+            client_id: pair.client_id,
+            secret,
+            assertion: None,
+            header_used: true,
+            raw,
+        }
     }
 
     /// Judges the credentials. `client` and `secrets` are what is registered under `client_id`.
     /// Every digest is compared, and for an unknown client one that nothing matches, so that the
     /// time tells nothing.
-    pub fn judge(&self, client: Option<&Client>, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
+    pub fn judge(
+        &self,
+        client: Option<&Client>,
+        secrets: &[SecretDigest],
+        now: Instant,
+    ) -> ClientVerdict {
         let matches = matches_any(self.secret.as_ref(), secrets, now);
         let Some(client) = client else {
             return self.refused(Reason::UnknownClientAtToken);
@@ -126,8 +167,15 @@ impl PresentedClient {
 
     /// Judges the credentials of a resource at introspection (RFC 7662 §2.1): a secret, as for
     /// confidential clients.
-    pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> Result<(), AuthenticationFailure> {
-        match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
+    pub fn judge_resource(
+        &self,
+        secrets: &[SecretDigest],
+        now: Instant,
+    ) -> Result<(), AuthenticationFailure> {
+        match (
+            matches_any(self.secret.as_ref(), secrets, now),
+            &self.secret,
+        ) {
             (true, _) => Ok(()),
             (false, None) => Err(self.failure(Reason::MissingClientSecret)),
             (false, Some(_)) => Err(self.failure(Reason::WrongClientSecret)),
@@ -140,7 +188,11 @@ impl PresentedClient {
         }
         if self.assertion.is_some() {
             let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
-            return if by_key { Ok(()) } else { Err(Reason::WrongAuthenticationMethod) };
+            return if by_key {
+                Ok(())
+            } else {
+                Err(Reason::WrongAuthenticationMethod)
+            };
         }
         let acceptable = match client.authentication {
             ClientAuthenticationMethod::None if self.secret.is_none() => return Ok(()),
@@ -163,7 +215,10 @@ impl PresentedClient {
     }
 
     pub fn failure(&self, reason: Reason) -> AuthenticationFailure {
-        AuthenticationFailure { error: invalid_client(reason), header_used: self.header_used }
+        AuthenticationFailure {
+            error: invalid_client(reason),
+            header_used: self.header_used,
+        }
     }
 }
 
@@ -184,12 +239,18 @@ impl AuthenticationFailure {
     /// The same failure at introspection: 401, however the credentials were sent (RFC 7662 §2.3).
     #[must_use]
     pub fn at_introspection(self) -> AuthenticationFailure {
-        AuthenticationFailure { header_used: true, ..self }
+        AuthenticationFailure {
+            header_used: true,
+            ..self
+        }
     }
 
     /// Whether somebody may have guessed a secret. Only such failures are counted and limited.
     pub fn counts_as_guess(&self) -> bool {
-        matches!(self.error.reason, Reason::WrongClientSecret | Reason::UnknownClientAtToken)
+        matches!(
+            self.error.reason,
+            Reason::WrongClientSecret | Reason::UnknownClientAtToken
+        )
     }
 }
 

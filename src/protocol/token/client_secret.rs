@@ -44,7 +44,11 @@ impl SecretDigest {
             (2, 64) => DigestAlgorithm::Sha512,
             _ => return None,
         };
-        Some(SecretDigest { algorithm, digest: SecretBytes::new(digest), expires_at })
+        Some(SecretDigest {
+            algorithm,
+            digest: SecretBytes::new(digest),
+            expires_at,
+        })
     }
 }
 
@@ -56,10 +60,16 @@ pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now:
         digest: SecretBytes::new([0; 32]),
         expires_at: Some(Instant::from_micros(i64::MIN)),
     }];
-    let compared = if registered.is_empty() { &dummy } else { registered };
+    let compared = if registered.is_empty() {
+        &dummy
+    } else {
+        registered
+    };
     let digests = ShownDigests::of(shown);
     // Without an early exit, so that the time does not tell which secret matched.
-    let found = compared.iter().fold(false, |found, secret| found | digests.matches(secret, now));
+    let found = compared
+        .iter()
+        .fold(false, |found, secret| found | digests.matches(secret, now));
     found & shown.is_some_and(|shown| !shown.is_empty())
 }
 
@@ -71,8 +81,14 @@ struct ShownDigests {
 
 impl ShownDigests {
     fn of(secret: Option<&SecretText>) -> ShownDigests {
-        let secret = secret.map(SecretText::expose).unwrap_or_default().as_bytes();
-        ShownDigests { sha256: Sha256::digest(secret).into(), sha512: Sha512::digest(secret).into() }
+        let secret = secret
+            .map(SecretText::expose)
+            .unwrap_or_default()
+            .as_bytes();
+        ShownDigests {
+            sha256: Sha256::digest(secret).into(),
+            sha512: Sha512::digest(secret).into(),
+        }
     }
 
     fn matches(&self, secret: &SecretDigest, now: Instant) -> bool {
@@ -103,35 +119,52 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
         return None;
     }
-    let user_pass = String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
+    let user_pass =
+        String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
     let decoded = form_decoded(client_id).zip(form_decoded(secret));
-    let differs = decoded.as_ref().is_none_or(|(name, password)| name != client_id || password != secret);
+    let differs = decoded
+        .as_ref()
+        .is_none_or(|(name, password)| name != client_id || password != secret);
     let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
-    let raw = if differs { credentials(client_id, secret) } else { None };
+    let raw = if differs {
+        credentials(client_id, secret)
+    } else {
+        None
+    };
     let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
     (!readings.is_empty()).then_some(readings)
 }
 
 /// Decodes a form value; `None` when the text is not one (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Option<Cow<'_, str>> {
-    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')) {
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
+    {
         return Some(Cow::Borrowed(text));
     }
     // Behind a name and with separators masked, the strict form parser reads the one value.
     let masked = text.replace('&', "%26").replace('=', "%3D");
     let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
-    parameters.all("value").next().map(|value| Cow::Owned(value.to_owned()))
+    parameters
+        .all("value")
+        .next()
+        .map(|value| Cow::Owned(value.to_owned()))
 }
 
 /// The credentials; `None` when a half is too long or has a NUL in it, or the name is empty.
 fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
     let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
-    let overlong = too_long(client_id, parameters::CLIENT_ID) || too_long(secret, parameters::CLIENT_SECRET);
+    let overlong =
+        too_long(client_id, parameters::CLIENT_ID) || too_long(secret, parameters::CLIENT_SECRET);
     if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
         return None;
     }
-    Some(BasicCredentials { client_id: ClientId::new(client_id), secret: SecretText::new(secret) })
+    Some(BasicCredentials {
+        client_id: ClientId::new(client_id),
+        secret: SecretText::new(secret),
+    })
 }
 
 #[cfg(test)]
@@ -147,12 +180,23 @@ mod tests {
             expires_at,
         };
         let digest = |secret: &str| Sha256::digest(secret).to_vec();
-        let registered =
-            [of(&digest(""), None), of(&digest("ended"), Some(now)), of(&digest("cut")[..16], None), of(&[], None)];
+        let registered = [
+            of(&digest(""), None),
+            of(&digest("ended"), Some(now)),
+            of(&digest("cut")[..16], None),
+            of(&[], None),
+        ];
         for shown in [None, Some(""), Some("ended"), Some("cut"), Some("\0")] {
-            assert!(!matches_any(shown.map(SecretText::new).as_ref(), &registered, now), "{shown:?}");
+            assert!(
+                !matches_any(shown.map(SecretText::new).as_ref(), &registered, now),
+                "{shown:?}"
+            );
         }
-        assert!(matches_any(Some(&SecretText::new("ended")), &registered, Instant::from_seconds(999)));
+        assert!(matches_any(
+            Some(&SecretText::new("ended")),
+            &registered,
+            Instant::from_seconds(999)
+        ));
     }
 
     mod basic_credentials {
@@ -166,11 +210,17 @@ mod tests {
 
         fn read(header: &str) -> Vec<(String, String)> {
             let readings = readings(header).unwrap_or_default();
-            readings.iter().map(|pair| (pair.client_id.to_string(), pair.secret.expose().to_owned())).collect()
+            readings
+                .iter()
+                .map(|pair| (pair.client_id.to_string(), pair.secret.expose().to_owned()))
+                .collect()
         }
 
         fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-            pairs.iter().map(|(client_id, secret)| (client_id.to_string(), secret.to_string())).collect()
+            pairs
+                .iter()
+                .map(|(client_id, secret)| (client_id.to_string(), secret.to_string()))
+                .collect()
         }
 
         #[test]
@@ -178,7 +228,10 @@ mod tests {
             // RFC 6749 Appendix B: " %&+£€" in form encoding.
             let encoded = "+%25%26%2B%C2%A3%E2%82%AC";
             let readings = read(&basic(&format!("we%3Ab:{encoded}")));
-            assert_eq!(readings, owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)]));
+            assert_eq!(
+                readings,
+                owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)])
+            );
         }
 
         proptest! {

@@ -53,7 +53,9 @@ impl Actor {
     pub fn to_json(&self, within: Option<Map<String, Value>>) -> Map<String, Value> {
         present(match self {
             Actor::User(subject) => json!({ "sub": subject, "act": within }),
-            Actor::Client(client_id) => json!({ "sub": client_id, "client_id": client_id, "act": within }),
+            Actor::Client(client_id) => {
+                json!({ "sub": client_id, "client_id": client_id, "act": within })
+            }
         })
     }
 
@@ -68,7 +70,12 @@ impl Actor {
 impl Delegation {
     /// `act`: the present actor, with the one before inside it, and so on (RFC 8693 §4.1).
     pub fn act(&self) -> Value {
-        self.actors.iter().rev().fold(None, |within, actor| Some(actor.to_json(within))).unwrap_or_default().into()
+        self.actors
+            .iter()
+            .rev()
+            .fold(None, |within, actor| Some(actor.to_json(within)))
+            .unwrap_or_default()
+            .into()
     }
 
     /// `exchanged_from`: the tokens that this one was made from. A later look-up of this token
@@ -86,7 +93,11 @@ impl Delegation {
             actors.push(Actor::from_json(members)?);
             present = members.get("act");
         }
-        let origins = exchanged_from.as_array()?.iter().map(Origin::from_json).collect::<Option<Vec<_>>>()?;
+        let origins = exchanged_from
+            .as_array()?
+            .iter()
+            .map(Origin::from_json)
+            .collect::<Option<Vec<_>>>()?;
         let sound = (1..=DEEPEST).contains(&origins.len());
         sound.then_some(Delegation { actors, origins })
     }
@@ -97,7 +108,10 @@ impl Delegation {
         let mut tokens = Vec::new();
         for (index, origin) in self.origins.iter().enumerate() {
             let before: Vec<Origin> = self.origins.iter().take(index).cloned().collect();
-            let delegation = Delegation { actors: self.actors.clone(), origins: before };
+            let delegation = Delegation {
+                actors: self.actors.clone(),
+                origins: before,
+            };
             tokens.push(AccessToken {
                 jti: origin.jti,
                 client_id: origin.client_id.clone(),
@@ -112,7 +126,11 @@ impl Delegation {
 
 impl Origin {
     pub fn of(token: &AccessToken) -> Origin {
-        Origin { jti: token.jti, client_id: token.client_id.clone(), expires_at: token.expires_at }
+        Origin {
+            jti: token.jti,
+            client_id: token.client_id.clone(),
+            expires_at: token.expires_at,
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -135,9 +153,15 @@ mod tests {
 
     pub(crate) fn delegation() -> Delegation {
         let token = samples::access_token();
-        let second = Origin { client_id: ClientId::new("gateway"), ..Origin::of(&token) };
+        let second = Origin {
+            client_id: ClientId::new("gateway"),
+            ..Origin::of(&token)
+        };
         Delegation {
-            actors: vec![Actor::Client(ClientId::new("orders")), Actor::User(Subject::new("bob"))],
+            actors: vec![
+                Actor::Client(ClientId::new("orders")),
+                Actor::User(Subject::new("bob")),
+            ],
             origins: vec![Origin::of(&token), second],
         }
     }
@@ -145,24 +169,55 @@ mod tests {
     #[test]
     fn what_was_written_reads_back_and_nothing_deeper_does() {
         let delegation = delegation();
-        assert_eq!(Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()), Some(delegation.clone()));
-        let deep = Delegation { actors: vec![Actor::User(Subject::new("x")); 5], ..delegation.clone() };
-        let long = Delegation { origins: vec![delegation.origins[0].clone(); 5], ..delegation.clone() };
-        let none = Delegation { origins: Vec::new(), ..delegation };
+        assert_eq!(
+            Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()),
+            Some(delegation.clone())
+        );
+        let deep = Delegation {
+            actors: vec![Actor::User(Subject::new("x")); 5],
+            ..delegation.clone()
+        };
+        let long = Delegation {
+            origins: vec![delegation.origins[0].clone(); 5],
+            ..delegation.clone()
+        };
+        let none = Delegation {
+            origins: Vec::new(),
+            ..delegation
+        };
         for broken in [deep, long, none] {
-            assert_eq!(Delegation::from_claims(&broken.act(), &broken.exchanged_from()), None, "{broken:?}");
+            assert_eq!(
+                Delegation::from_claims(&broken.act(), &broken.exchanged_from()),
+                None,
+                "{broken:?}"
+            );
         }
-        for act in [json!("x"), json!({}), json!({"sub": 1}), json!({"sub": "a", "act": 1})] {
-            assert_eq!(Delegation::from_claims(&act, &self::delegation().exchanged_from()), None, "{act}");
+        for act in [
+            json!("x"),
+            json!({}),
+            json!({"sub": 1}),
+            json!({"sub": "a", "act": 1}),
+        ] {
+            assert_eq!(
+                Delegation::from_claims(&act, &self::delegation().exchanged_from()),
+                None,
+                "{act}"
+            );
         }
     }
 
     #[test]
     fn the_first_origin_is_a_token_of_its_own_and_each_later_one_stands_on_those_before() {
-        let token = AccessToken { delegation: Some(delegation()), ..samples::access_token() };
+        let token = AccessToken {
+            delegation: Some(delegation()),
+            ..samples::access_token()
+        };
         let origins = delegation().origins_of(&token);
         assert_eq!(origins[0], samples::access_token());
         assert_eq!(origins[1].client_id, ClientId::new("gateway"));
-        assert_eq!(origins[1].delegation.as_ref().unwrap().origins, delegation().origins[..1]);
+        assert_eq!(
+            origins[1].delegation.as_ref().unwrap().origins,
+            delegation().origins[..1]
+        );
     }
 }

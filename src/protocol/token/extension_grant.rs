@@ -26,8 +26,16 @@ pub const MAY_ACT: &str = "may_act";
 
 /// Members of a token response that a grant cannot give (RFC 6749 §5.1, RFC 8693 §2.2.1), beside
 /// all that begin with `error`.
-const STANDARD_MEMBERS: [&str; 8] =
-    ["access_token", "token_type", "expires_in", "refresh_token", "id_token", "scope", "state", "issued_token_type"];
+const STANDARD_MEMBERS: [&str; 8] = [
+    "access_token",
+    "token_type",
+    "expires_in",
+    "refresh_token",
+    "id_token",
+    "scope",
+    "state",
+    "issued_token_type",
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -72,8 +80,13 @@ impl Description {
     /// Keeps printable ASCII without `"` and `\`, at most 200 characters. `None` when nothing is
     /// left.
     pub fn new(text: &str) -> Option<Description> {
-        let fits = |character: &char| (' '..='~').contains(character) && !matches!(character, '"' | '\\');
-        let text: String = text.chars().filter(fits).take(LONGEST_DESCRIPTION).collect();
+        let fits =
+            |character: &char| (' '..='~').contains(character) && !matches!(character, '"' | '\\');
+        let text: String = text
+            .chars()
+            .filter(fits)
+            .take(LONGEST_DESCRIPTION)
+            .collect();
         let text = text.trim();
         (!text.is_empty()).then(|| Description(text.to_owned()))
     }
@@ -92,7 +105,10 @@ impl fmt::Debug for Description {
 impl Refusal {
     /// A refusal with our own description.
     pub fn of(error: TokenError) -> Refusal {
-        Refusal { error, description: None }
+        Refusal {
+            error,
+            description: None,
+        }
     }
 
     pub fn invalid_grant(description: &str) -> Refusal {
@@ -137,56 +153,117 @@ pub struct Circumstances<'a> {
 
 pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict {
     if !is_allowed_subject(proposal, circumstances) {
-        return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
+        return Verdict::Refuse(TokenError::new(
+            TokenErrorCode::InvalidGrant,
+            Reason::ExtensionSubject,
+        ));
     }
     // Nothing tells with how many factors the user proved who they are.
     if proposal.subject.is_some() && !circumstances.client.takes(Strength::SignedIn.as_str()) {
-        return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::AcrBelowMinimum));
+        return Verdict::Refuse(TokenError::new(
+            TokenErrorCode::InvalidGrant,
+            Reason::AcrBelowMinimum,
+        ));
     }
     let scope = match granted_scope(proposal, circumstances) {
         Ok(scope) => scope,
-        Err(reason) => return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason)),
+        Err(reason) => {
+            return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
+        }
     };
     let size = serialized(&proposal.claims) + serialized(&proposal.parameters);
     if size > LONGEST_ADDITIONS {
         return Verdict::Faulty("claims and further members together are longer than 2 KiB");
     }
     // A restriction that cannot be read must not be dropped.
-    if proposal.claims.get(MAY_ACT).is_some_and(|value| !value.is_null() && !value.is_object()) {
+    if proposal
+        .claims
+        .get(MAY_ACT)
+        .is_some_and(|value| !value.is_null() && !value.is_object())
+    {
         return Verdict::Faulty("a may_act that is no object");
     }
     let claims: Map<String, Value> = proposal.claims.iter().filter_map(open_claim).collect();
     let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
-    let parameters = proposal.parameters.iter().filter(|(name, value)| is_open(name) && !value.is_null());
-    let parameters: Map<String, Value> = parameters.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let parameters = proposal
+        .parameters
+        .iter()
+        .filter(|(name, value)| is_open(name) && !value.is_null());
+    let parameters: Map<String, Value> = parameters
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let closed = proposal.parameters.keys().filter(|name| !is_open(name));
-    let reserved = proposal.claims.keys().filter(|name| is_reserved(name) && !claims.contains_key(*name));
+    let reserved = proposal
+        .claims
+        .keys()
+        .filter(|name| is_reserved(name) && !claims.contains_key(*name));
     let left_out = reserved.chain(closed).cloned().collect();
-    Verdict::Issue(Granted { scope, claims, parameters, left_out })
+    Verdict::Issue(Granted {
+        scope,
+        claims,
+        parameters,
+        left_out,
+    })
 }
 
 /// Whether the proposal is for the client itself, or for a user who exists, is enabled, belongs to
 /// the tenant, and comes from a provider that the client allows.
 fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) -> bool {
-    let Some(subject) = &proposal.subject else { return true };
+    let Some(subject) = &proposal.subject else {
+        return true;
+    };
     let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);
-    let Circumstances { client, tenant, catalogue, .. } = *circumstances;
-    Place { client: Some(client), tenant, catalogue }.allows(provider)
+    let Circumstances {
+        client,
+        tenant,
+        catalogue,
+        ..
+    } = *circumstances;
+    Place {
+        client: Some(client),
+        tenant,
+        catalogue,
+    }
+    .allows(provider)
         && circumstances.user.is_some_and(|user| {
-            let allowed = user.tenant.as_ref().is_none_or(|tenant| circumstances.client.allows_tenant(tenant));
-            user.subject == *subject && user.enabled && allowed && user.tenant.as_ref() == circumstances.tenant
+            let allowed = user
+                .tenant
+                .as_ref()
+                .is_none_or(|tenant| circumstances.client.allows_tenant(tenant));
+            user.subject == *subject
+                && user.enabled
+                && allowed
+                && user.tenant.as_ref() == circumstances.tenant
         })
 }
 
-fn granted_scope(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Result<ScopeSet, Reason> {
+fn granted_scope(
+    proposal: &Proposal,
+    circumstances: &Circumstances<'_>,
+) -> Result<ScopeSet, Reason> {
     let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
     let without_user = proposal.subject.is_none();
-    if without_user && circumstances.requested.is_some_and(|scope| scope.iter().any(is_identity)) {
+    if without_user
+        && circumstances
+            .requested
+            .is_some_and(|scope| scope.iter().any(is_identity))
+    {
         return Err(Reason::IdentityScopeForClient);
     }
-    let proposed = |name: &str| proposal.scope.as_ref().is_none_or(|scope| scope.contains(name));
-    let scope = circumstances.asked.retain(|name| proposed(name) && !(without_user && is_identity(name)));
-    if scope.is_empty() { Err(Reason::NoScopeLeft) } else { Ok(scope) }
+    let proposed = |name: &str| {
+        proposal
+            .scope
+            .as_ref()
+            .is_none_or(|scope| scope.contains(name))
+    };
+    let scope = circumstances
+        .asked
+        .retain(|name| proposed(name) && !(without_user && is_identity(name)));
+    if scope.is_empty() {
+        Err(Reason::NoScopeLeft)
+    } else {
+        Ok(scope)
+    }
 }
 
 fn open_claim((name, value): (&String, &Value)) -> Option<(String, Value)> {
@@ -199,7 +276,11 @@ fn open_claim((name, value): (&String, &Value)) -> Option<(String, Value)> {
 }
 
 fn serialized(members: &Map<String, Value>) -> usize {
-    if members.is_empty() { 0 } else { json!(members).to_string().len() }
+    if members.is_empty() {
+        0
+    } else {
+        json!(members).to_string().len()
+    }
 }
 
 #[cfg(test)]
@@ -218,10 +299,17 @@ mod tests {
     }
 
     fn for_alice() -> Proposal {
-        Proposal { subject: Some(alice().subject), ..Proposal::default() }
+        Proposal {
+            subject: Some(alice().subject),
+            ..Proposal::default()
+        }
     }
 
-    fn judged(proposal: &Proposal, requested: Option<&str>, change: impl Fn(&mut Client, &mut User)) -> Verdict {
+    fn judged(
+        proposal: &Proposal,
+        requested: Option<&str>,
+        change: impl Fn(&mut Client, &mut User),
+    ) -> Verdict {
         let (mut client, mut user, catalogue) = (client(), alice(), catalogue());
         change(&mut client, &mut user);
         let requested = requested.map(scope);
@@ -255,7 +343,9 @@ mod tests {
             .unwrap(),
             ..for_alice()
         };
-        let Verdict::Issue(granted) = judged(&proposal, None, |_, _| {}) else { panic!("refused") };
+        let Verdict::Issue(granted) = judged(&proposal, None, |_, _| {}) else {
+            panic!("refused")
+        };
         let expected = json!({"tier": "gold", "role": ["partner"], "may_act": {"sub": "gateway"}});
         assert_eq!(Value::Object(granted.claims), expected);
         assert_eq!(Value::Object(granted.parameters), json!({"account": 7}));
@@ -266,9 +356,18 @@ mod tests {
     fn a_restriction_of_who_may_act_is_never_lost() {
         let with = |may_act: Value| {
             let claims = Map::from_iter([(String::from(MAY_ACT), may_act)]);
-            judged(&Proposal { claims, ..for_alice() }, None, |_, _| {})
+            judged(
+                &Proposal {
+                    claims,
+                    ..for_alice()
+                },
+                None,
+                |_, _| {},
+            )
         };
-        let Verdict::Issue(granted) = with(json!({})) else { panic!("refused") };
+        let Verdict::Issue(granted) = with(json!({})) else {
+            panic!("refused")
+        };
         assert_eq!(Value::Object(granted.claims), json!({"may_act": {}}));
         assert!(matches!(with(json!("gateway")), Verdict::Faulty(_)));
     }

@@ -17,13 +17,22 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
 
-const MEMBERS: [&str; 6] = ["subject", "scope", "claims", "parameters", "error", "error_description"];
+const MEMBERS: [&str; 6] = [
+    "subject",
+    "scope",
+    "claims",
+    "parameters",
+    "error",
+    "error_description",
+];
 
 /// Its registration without secrets and keys.
 pub fn client_metadata(client: &Client) -> Map<String, Value> {
     let grant_types: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    let tenants: Option<Vec<&str>> =
-        client.tenants.as_ref().map(|tenants| tenants.iter().map(TenantName::as_str).collect());
+    let tenants: Option<Vec<&str>> = client
+        .tenants
+        .as_ref()
+        .map(|tenants| tenants.iter().map(TenantName::as_str).collect());
     let members = [
         ("client_id", json!(client.client_id.as_str())),
         ("client_name", json!(client.client_name.plain)),
@@ -35,13 +44,18 @@ pub fn client_metadata(client: &Client) -> Map<String, Value> {
         ("claims", json!(client.claims)),
     ];
     let present = members.into_iter().filter(|(_, value)| !value.is_null());
-    present.map(|(name, value)| (name.to_owned(), value)).collect()
+    present
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// The error is for the log; it shows nothing of the answer but members' names.
 pub fn read(answer: &Value) -> Result<Answer, String> {
     let members = answer.as_object().ok_or("something else than an object")?;
-    if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+    if let Some(unknown) = members
+        .keys()
+        .find(|name| !MEMBERS.contains(&name.as_str()))
+    {
         return Err(format!("an unknown member {unknown:?}"));
     }
     match text(members, "error")? {
@@ -51,7 +65,10 @@ pub fn read(answer: &Value) -> Result<Answer, String> {
 }
 
 fn refusal(members: &Map<String, Value>, error: &str) -> Result<Refusal, String> {
-    if ["subject", "scope", "claims", "parameters"].iter().any(|name| present(members, name).is_some()) {
+    if ["subject", "scope", "claims", "parameters"]
+        .iter()
+        .any(|name| present(members, name).is_some())
+    {
         return Err(String::from("an error and something to issue"));
     }
     let known = [
@@ -61,17 +78,24 @@ fn refusal(members: &Map<String, Value>, error: &str) -> Result<Refusal, String>
         TokenErrorCode::InvalidScope,
         TokenErrorCode::InvalidTarget,
     ];
-    let code = known.into_iter().find(|code| code.as_str() == error).ok_or("an error that no grant can have")?;
+    let code = known
+        .into_iter()
+        .find(|code| code.as_str() == error)
+        .ok_or("an error that no grant can have")?;
     let description = text(members, "error_description")?.and_then(Description::new);
-    Ok(Refusal { error: TokenError::new(code, Reason::ExtensionRefused), description })
+    Ok(Refusal {
+        error: TokenError::new(code, Reason::ExtensionRefused),
+        description,
+    })
 }
 
 fn proposal(members: &Map<String, Value>) -> Result<Proposal, String> {
     if present(members, "error_description").is_some() {
         return Err(String::from("an error_description without error"));
     }
-    let scope =
-        text(members, "scope")?.map(|scope| ScopeSet::parse(scope).ok_or("a scope that is none")).transpose()?;
+    let scope = text(members, "scope")?
+        .map(|scope| ScopeSet::parse(scope).ok_or("a scope that is none"))
+        .transpose()?;
     Ok(Proposal {
         subject: text(members, "subject")?.map(Subject::new),
         scope,
@@ -87,11 +111,22 @@ fn present<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
     let value = present(members, name);
-    value.map(|value| value.as_str().ok_or_else(|| format!("a {name} that is no text"))).transpose()
+    value
+        .map(|value| {
+            value
+                .as_str()
+                .ok_or_else(|| format!("a {name} that is no text"))
+        })
+        .transpose()
 }
 
 fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, String> {
     let value = present(members, name);
-    let object = value.map(|value| value.as_object().cloned().ok_or_else(|| format!("{name} that are no object")));
+    let object = value.map(|value| {
+        value
+            .as_object()
+            .cloned()
+            .ok_or_else(|| format!("{name} that are no object"))
+    });
     Ok(object.transpose()?.unwrap_or_default())
 }

@@ -73,8 +73,14 @@ impl TokenResponse {
             ("access_token", json!(self.access_token.expose())),
             ("token_type", json!("Bearer")),
             ("expires_in", json!(self.expires_in)),
-            ("id_token", json!(self.id_token.as_ref().map(SecretText::expose))),
-            ("refresh_token", json!(self.refresh_token.as_ref().map(SecretText::expose))),
+            (
+                "id_token",
+                json!(self.id_token.as_ref().map(SecretText::expose)),
+            ),
+            (
+                "refresh_token",
+                json!(self.refresh_token.as_ref().map(SecretText::expose)),
+            ),
             ("scope", json!(self.scope.to_string())),
         ];
         Object(own, self.further)
@@ -116,6 +122,9 @@ mod tests {
         assert_eq!(rsa["at_hash"], json!("77QmUPtjPfzWtF2AnpK9RQ"));
         assert_eq!(rsa["c_hash"], json!("LDktKdoQak3Pk0cnXxCltA"));
         let ed = json!(id_token.claims(SigningAlgorithm::EdDsa));
-        assert!(ed["at_hash"].as_str().unwrap().len() == 43 && ed["c_hash"].as_str().unwrap().len() == 43);
+        assert!(
+            ed["at_hash"].as_str().unwrap().len() == 43
+                && ed["c_hash"].as_str().unwrap().len() == 43
+        );
     }
 }

@@ -20,17 +20,26 @@ pub enum Caller<'a> {
 
 /// The token as far as it is the caller's business: a client sees all of its own, a resource its
 /// own scopes where the token is meant for it. `None` when that is nothing.
-pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -> Option<AccessToken> {
+pub fn seen_by(
+    caller: Caller<'_>,
+    token: &AccessToken,
+    catalogue: &Catalogue,
+) -> Option<AccessToken> {
     match caller {
         Caller::Client(client_id) => (*client_id == token.client_id).then(|| token.clone()),
         Caller::Resource(name) => {
             let stands_behind = |scope: &str| {
                 let registered = catalogue.scopes.get(scope);
-                registered.is_some_and(|scope| scope.resources.iter().any(|resource| resource == name))
+                registered
+                    .is_some_and(|scope| scope.resources.iter().any(|resource| resource == name))
             };
             let meant_for_it = token.audience.iter().any(|audience| audience == name);
             let scope = token.scope.retain(stands_behind);
-            let seen = || AccessToken { audience: vec![name.to_owned()], scope: scope.clone(), ..token.clone() };
+            let seen = || AccessToken {
+                audience: vec![name.to_owned()],
+                scope: scope.clone(),
+                ..token.clone()
+            };
             (meant_for_it && !scope.is_empty()).then(seen)
         }
     }
@@ -48,12 +57,20 @@ pub fn access_token_response(
         issuer,
         scope_claim: ScopeClaim::Text,
         client_as_subject: client.client_credentials_sub,
-        further_claims: claims::for_access_token(user, client, &seen.scope, &seen.audience, catalogue),
+        further_claims: claims::for_access_token(
+            user,
+            client,
+            &seen.scope,
+            &seen.audience,
+            catalogue,
+        ),
     });
     for withheld in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
         answer.remove(withheld);
     }
-    answer.extend(claims::present(json!({ "active": true, "token_type": "Bearer" })));
+    answer.extend(claims::present(
+        json!({ "active": true, "token_type": "Bearer" }),
+    ));
     answer
 }
 
@@ -72,11 +89,16 @@ mod tests {
 
     fn token(text: &str, audience: &[&str]) -> AccessToken {
         let audience = audience.iter().map(|name| name.to_string()).collect();
-        AccessToken { scope: scope(text), audience, ..samples::access_token() }
+        AccessToken {
+            scope: scope(text),
+            audience,
+            ..samples::access_token()
+        }
     }
 
     fn resource_sees(name: &str, token: &AccessToken) -> Option<String> {
-        seen_by(Caller::Resource(name), token, &samples::catalogue()).map(|seen| seen.scope.to_string())
+        seen_by(Caller::Resource(name), token, &samples::catalogue())
+            .map(|seen| seen.scope.to_string())
     }
 
     #[test]
@@ -92,7 +114,10 @@ mod tests {
             ("stock", &token("openid orders.read", &[ORDERS])),
             ("stock", &token("openid stock", &[ORDERS])), // it has the scope, but is not meant for it
             ("stock", &token("openid", &["stock"])),
-            ("https://op.example/resources", &token("openid ping", &["https://op.example/resources"])),
+            (
+                "https://op.example/resources",
+                &token("openid ping", &["https://op.example/resources"]),
+            ),
         ] {
             assert_eq!(resource_sees(name, token), None, "{name} {token:?}");
         }

@@ -20,23 +20,38 @@ pub fn read<'a>(
 ) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
     let missing = TokenError::new(TokenErrorCode::InvalidRequest, Reason::MissingAssertion);
     let assertion = request.parameter("assertion").ok_or(missing)?;
-    let jws = UnverifiedJws::parse(assertion).filter(|jws| is_grant_assertion_typ(jws.typ.as_deref()));
+    let jws =
+        UnverifiedJws::parse(assertion).filter(|jws| is_grant_assertion_typ(jws.typ.as_deref()));
     let found = jws.and_then(|jws| {
         let claims = jws.unverified_claims()?;
-        let issuer = catalogue.assertion_issuers.get(claims.get("iss")?.as_str()?)?;
-        issuer.clients.contains(client_id.as_str()).then_some((jws, issuer))
+        let issuer = catalogue
+            .assertion_issuers
+            .get(claims.get("iss")?.as_str()?)?;
+        issuer
+            .clients
+            .contains(client_id.as_str())
+            .then_some((jws, issuer))
     });
     found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
 }
 
 /// The scopes that the assertion allows. `offline_access` is left out: nothing may outlive the
 /// assertion. A request for more is `invalid_scope`.
-pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
-    let reach = issuer.scope.as_ref().unwrap_or(&client.scope).retain(|name| name != OFFLINE_ACCESS);
+pub fn reach(
+    issuer: &AssertionIssuer,
+    client: &Client,
+    requested: Option<&ScopeSet>,
+) -> Result<ScopeSet, TokenError> {
+    let reach = issuer
+        .scope
+        .as_ref()
+        .unwrap_or(&client.scope)
+        .retain(|name| name != OFFLINE_ACCESS);
     match requested {
-        Some(scope) if !scope.iter().all(|name| reach.contains(name)) => {
-            Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion))
-        }
+        Some(scope) if !scope.iter().all(|name| reach.contains(name)) => Err(TokenError::new(
+            TokenErrorCode::InvalidScope,
+            Reason::ScopeBeyondAssertion,
+        )),
         Some(_) | None => Ok(reach),
     }
 }
@@ -53,9 +68,10 @@ pub fn refused(problem: AssertionProblem) -> TokenError {
         AssertionProblem::Algorithm | AssertionProblem::Key => Reason::AssertionKey,
         AssertionProblem::KeysUnavailable => Reason::AssertionKeysUnavailable,
         AssertionProblem::Signature => Reason::AssertionSignature,
-        AssertionProblem::Parties | AssertionProblem::Audience | AssertionProblem::Times | AssertionProblem::Jti => {
-            Reason::AssertionClaims
-        }
+        AssertionProblem::Parties
+        | AssertionProblem::Audience
+        | AssertionProblem::Times
+        | AssertionProblem::Jti => Reason::AssertionClaims,
         AssertionProblem::Replayed => Reason::AssertionReplayed,
     })
 }
@@ -93,17 +109,29 @@ mod tests {
 
     fn assertion(typ: &str, iss: Value) -> String {
         let claims = json!({ "iss": iss });
-        assemble(signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
+        assemble(
+            signing_input(SigningAlgorithm::Rs256, "k", typ, &claims),
+            b"signature",
+        )
     }
 
     fn read_as(assertion: &str, clients: &[&str]) -> Result<String, TokenError> {
         let mut client = client();
         client.grant_types.insert(GrantType::JwtBearer);
-        let form = [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", assertion)];
-        let request = TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false).unwrap();
-        let TokenRequest::Extension(request) = request else { panic!("{request:?}") };
+        let form = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
+            ("assertion", assertion),
+        ];
+        let request =
+            TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false).unwrap();
+        let TokenRequest::Extension(request) = request else {
+            panic!("{request:?}")
+        };
         let issuers = [(String::from(ISSUER), issuer(clients))].into();
-        let catalogue = Catalogue { assertion_issuers: issuers, ..Catalogue::default() };
+        let catalogue = Catalogue {
+            assertion_issuers: issuers,
+            ..Catalogue::default()
+        };
         read(&request, &client.client_id, &catalogue).map(|(_, issuer)| issuer.issuer.clone())
     }
 
@@ -114,16 +142,31 @@ mod tests {
         let unknown = Err(invalid_grant(Reason::UnknownAssertionIssuer));
         assert_eq!(read_as(&good, &["other"]), unknown);
         assert_eq!(read_as(&good, &[]), unknown);
-        for iss in
-            [json!("https://idp.example/"), json!("HTTPS://IDP.EXAMPLE"), json!([ISSUER]), json!(null), json!("")]
-        {
-            assert_eq!(read_as(&assertion("JWT", iss.clone()), &["web"]), unknown, "{iss}");
+        for iss in [
+            json!("https://idp.example/"),
+            json!("HTTPS://IDP.EXAMPLE"),
+            json!([ISSUER]),
+            json!(null),
+            json!(""),
+        ] {
+            assert_eq!(
+                read_as(&assertion("JWT", iss.clone()), &["web"]),
+                unknown,
+                "{iss}"
+            );
         }
         for typ in ["at+jwt", "logout+jwt", "client-authentication+jwt"] {
-            assert_eq!(read_as(&assertion(typ, json!(ISSUER)), &["web"]), unknown, "{typ}");
+            assert_eq!(
+                read_as(&assertion(typ, json!(ISSUER)), &["web"]),
+                unknown,
+                "{typ}"
+            );
         }
         assert_eq!(read_as("no.jwt.at all", &["web"]), unknown);
-        assert_eq!(read_as("", &["web"]).unwrap_err().reason, Reason::MissingAssertion);
+        assert_eq!(
+            read_as("", &["web"]).unwrap_err().reason,
+            Reason::MissingAssertion
+        );
     }
 
     #[test]
@@ -131,7 +174,12 @@ mod tests {
         let reach = |requested: Option<&ScopeSet>| reach(&issuer(&[]), &client(), requested);
         assert_eq!(reach(None).unwrap().to_string(), "openid orders.read");
         assert!(reach(Some(&scope("orders.read"))).is_ok());
-        for beyond in ["orders.write", "openid orders.write", "offline_access", "openid offline_access"] {
+        for beyond in [
+            "orders.write",
+            "openid orders.write",
+            "offline_access",
+            "openid offline_access",
+        ] {
             let refused = reach(Some(&scope(beyond))).unwrap_err();
             assert_eq!(
                 refused,

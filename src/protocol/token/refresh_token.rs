@@ -35,12 +35,20 @@ pub struct RefreshHandle {
 impl RefreshHandle {
     /// The bytes that the tag authenticates: 20 of the grant, 4 of the generation.
     pub fn encode(self) -> Vec<u8> {
-        [&self.grant.day.0.to_be_bytes()[..], &self.grant.random, &self.generation.to_be_bytes()].concat()
+        [
+            &self.grant.day.0.to_be_bytes()[..],
+            &self.grant.random,
+            &self.generation.to_be_bytes(),
+        ]
+        .concat()
     }
 
     /// The token as text: the prefix, then handle and tag in base64url.
     pub fn to_text(self, tag: &[u8; 32]) -> SecretText {
-        SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode([&self.encode(), &tag[..]].concat())))
+        SecretText::new(format!(
+            "{PREFIX}{}",
+            URL_SAFE_NO_PAD.encode([&self.encode(), &tag[..]].concat())
+        ))
     }
 
     /// Reads a token. Its handle must not be used before the tag was verified.
@@ -48,7 +56,10 @@ impl RefreshHandle {
         let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;
         let (rest, tag) = bytes.split_last_chunk()?;
         let (grant, generation) = rest.split_last_chunk()?;
-        let handle = RefreshHandle { grant: GrantId::from_bytes(grant)?, generation: i32::from_be_bytes(*generation) };
+        let handle = RefreshHandle {
+            grant: GrantId::from_bytes(grant)?,
+            generation: i32::from_be_bytes(*generation),
+        };
         (handle.generation >= 0).then_some((handle, *tag))
     }
 }
@@ -61,7 +72,9 @@ pub fn is_issued(scope: &ScopeSet, client: &Client) -> bool {
 /// When the grant can no longer be refreshed: when it expires, or when it was not used for the idle
 /// lifetime.
 pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
-    grant.expires_at.min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
+    grant
+        .expires_at
+        .min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
 }
 
 #[must_use]
@@ -124,7 +137,10 @@ pub fn within<'a>(
     now: Instant,
 ) -> Option<Within<'a>> {
     let is_narrower = request.scope.is_some() || !request.resources.is_empty();
-    if is_narrower || catalogue.tenants.len() > MOST_NAMES || client.scope.iter().count() > MOST_NAMES {
+    if is_narrower
+        || catalogue.tenants.len() > MOST_NAMES
+        || client.scope.iter().count() > MOST_NAMES
+    {
         return None;
     }
     let is_allowed = |name: &&str| {
@@ -132,17 +148,38 @@ pub fn within<'a>(
         tenant_stands(tenant.as_ref(), client, catalogue)
     };
     Some(Within {
-        scopes: client.scope.iter().filter(|name| catalogue.kind(name).is_some()).collect(),
-        tenants: catalogue.tenants.keys().map(String::as_str).chain([""]).filter(is_allowed).collect(),
+        scopes: client
+            .scope
+            .iter()
+            .filter(|name| catalogue.kind(name).is_some())
+            .collect(),
+        tenants: catalogue
+            .tenants
+            .keys()
+            .map(String::as_str)
+            .chain([""])
+            .filter(is_allowed)
+            .collect(),
         expires_after: now,
         used_after: now.minus(client.lifetimes.refresh_token_idle),
-        acrs: (client.minimum_acr > Strength::SignedIn)
-            .then(|| Strength::ALL.map(Strength::as_str).into_iter().filter(|acr| client.takes(acr)).collect()),
+        acrs: (client.minimum_acr > Strength::SignedIn).then(|| {
+            Strength::ALL
+                .map(Strength::as_str)
+                .into_iter()
+                .filter(|acr| client.takes(acr))
+                .collect()
+        }),
     })
 }
 
 /// Whether this token could be used now, as far as the grant's row and the registration tell.
-pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: &Catalogue, now: Instant) -> bool {
+pub fn stands(
+    grant: &Grant,
+    handle: RefreshHandle,
+    client: &Client,
+    catalogue: &Catalogue,
+    now: Instant,
+) -> bool {
     client.allows_grant(&GrantType::RefreshToken)
         && handle.generation == grant.generation
         && check_token(grant, handle, client).is_ok()
@@ -151,21 +188,36 @@ pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: 
 
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
     // A generation ahead of the row comes from before the database was restored.
-    if grant.client_id != client.client_id || !grant.is_offline() || handle.generation > grant.generation {
+    if grant.client_id != client.client_id
+        || !grant.is_offline()
+        || handle.generation > grant.generation
+    {
         return Err(Reason::UnknownRefreshToken);
     }
-    if grant.revoked_at.is_some() { Err(Reason::GrantRevoked) } else { Ok(()) }
+    if grant.revoked_at.is_some() {
+        Err(Reason::GrantRevoked)
+    } else {
+        Ok(())
+    }
 }
 
-fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: Instant) -> Result<(), Reason> {
+fn check_standing(
+    grant: &Grant,
+    client: &Client,
+    catalogue: &Catalogue,
+    now: Instant,
+) -> Result<(), Reason> {
     if now >= ends_at(grant, client) {
         return Err(Reason::RefreshTokenExpired);
     }
     if !client.takes(&grant.user.acr) {
         return Err(Reason::AcrBelowMinimum);
     }
-    let registered =
-        grant.scope.is_within(&client.scope) && grant.scope.iter().all(|name| catalogue.kind(name).is_some());
+    let registered = grant.scope.is_within(&client.scope)
+        && grant
+            .scope
+            .iter()
+            .all(|name| catalogue.kind(name).is_some());
     if registered && tenant_stands(grant.user.tenant.as_ref(), client, catalogue) {
         Ok(())
     } else {
@@ -183,9 +235,18 @@ fn narrowed(
 ) -> Result<Narrowed, TokenError> {
     let asked = request.scope.as_ref().unwrap_or(&grant.scope);
     if !asked.is_within(&grant.scope) {
-        return Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant));
+        return Err(TokenError::new(
+            TokenErrorCode::InvalidScope,
+            Reason::ScopeBeyondGrant,
+        ));
     }
-    narrow_granted(asked, &request.resources, &grant.resources, catalogue, issuer)
+    narrow_granted(
+        asked,
+        &request.resources,
+        &grant.resources,
+        catalogue,
+        issuer,
+    )
 }
 
 #[cfg(test)]
@@ -213,18 +274,38 @@ mod tests {
         RefreshTokenRequest {
             refresh_token: SecretText::new("gpr_x"),
             scope: scope.map(samples::scope),
-            resources: resources.iter().map(|resource| resource.to_string()).collect(),
+            resources: resources
+                .iter()
+                .map(|resource| resource.to_string())
+                .collect(),
         }
     }
 
-    fn verdict(grant: &Grant, generation: i32, asked: &RefreshTokenRequest, now: Instant) -> RefreshVerdict {
-        let handle = RefreshHandle { grant: grant.id, generation };
-        judge(grant, handle, asked, &samples::client(), (&samples::catalogue(), ISSUER), now)
+    fn verdict(
+        grant: &Grant,
+        generation: i32,
+        asked: &RefreshTokenRequest,
+        now: Instant,
+    ) -> RefreshVerdict {
+        let handle = RefreshHandle {
+            grant: grant.id,
+            generation,
+        };
+        judge(
+            grant,
+            handle,
+            asked,
+            &samples::client(),
+            (&samples::catalogue(), ISSUER),
+            now,
+        )
     }
 
     fn refused(grant: &Grant, generation: i32, now: Instant) -> Reason {
         match verdict(grant, generation, &request(None, &[]), now) {
-            RefreshVerdict::Refuse(error) if error.code == TokenErrorCode::InvalidGrant => error.reason,
+            RefreshVerdict::Refuse(error) if error.code == TokenErrorCode::InvalidGrant => {
+                error.reason
+            }
             RefreshVerdict::Refuse(error) => panic!("{error:?}"),
             RefreshVerdict::Refresh(_) | RefreshVerdict::OldToken(_) => panic!("not refused"),
         }
@@ -232,9 +313,15 @@ mod tests {
 
     #[test]
     fn the_current_token_refreshes_and_an_older_one_is_for_the_statement_to_tell() {
-        let whole = Narrowed { scope: grant().scope, audience: vec![ORDERS.to_owned(), String::from("stock")] };
+        let whole = Narrowed {
+            scope: grant().scope,
+            audience: vec![ORDERS.to_owned(), String::from("stock")],
+        };
         let now = NOW.plus(HOUR);
-        assert_eq!(verdict(&grant(), 3, &request(None, &[]), now), RefreshVerdict::Refresh(whole.clone()));
+        assert_eq!(
+            verdict(&grant(), 3, &request(None, &[]), now),
+            RefreshVerdict::Refresh(whole.clone())
+        );
         for generation in [0, 1, 2] {
             assert_eq!(
                 verdict(&grant(), generation, &request(None, &[]), now),
@@ -247,29 +334,56 @@ mod tests {
     fn a_bad_request_does_not_hide_a_replay() {
         let wider = request(Some("orders.write"), &[]);
         let error = TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant);
-        assert_eq!(verdict(&grant(), 2, &wider, NOW.plus(HOUR)), RefreshVerdict::OldToken(Err(error.clone())));
-        assert_eq!(verdict(&grant(), 3, &wider, NOW.plus(HOUR)), RefreshVerdict::Refuse(error));
+        assert_eq!(
+            verdict(&grant(), 2, &wider, NOW.plus(HOUR)),
+            RefreshVerdict::OldToken(Err(error.clone()))
+        );
+        assert_eq!(
+            verdict(&grant(), 3, &wider, NOW.plus(HOUR)),
+            RefreshVerdict::Refuse(error)
+        );
     }
 
     #[test]
     fn neither_a_narrowed_registration_nor_the_end_hides_a_replay() {
         let invalid = |reason| TokenError::new(TokenErrorCode::InvalidGrant, reason);
-        let beyond = Grant { scope: scope("openid offline_access phone"), ..grant() };
+        let beyond = Grant {
+            scope: scope("openid offline_access phone"),
+            ..grant()
+        };
         let gone = invalid(Reason::GrantNoLongerStands);
         let now = NOW.plus(HOUR);
-        assert_eq!(verdict(&beyond, 2, &request(None, &[]), now), RefreshVerdict::OldToken(Err(gone.clone())));
-        assert_eq!(verdict(&beyond, 3, &request(None, &[]), now), RefreshVerdict::Refuse(gone));
+        assert_eq!(
+            verdict(&beyond, 2, &request(None, &[]), now),
+            RefreshVerdict::OldToken(Err(gone.clone()))
+        );
+        assert_eq!(
+            verdict(&beyond, 3, &request(None, &[]), now),
+            RefreshVerdict::Refuse(gone)
+        );
         let over = RefreshVerdict::OldToken(Err(invalid(Reason::RefreshTokenExpired)));
-        assert_eq!(verdict(&grant(), 2, &request(None, &[]), grant().expires_at), over);
-        let revoked = Grant { revoked_at: Some(NOW), ..grant() };
+        assert_eq!(
+            verdict(&grant(), 2, &request(None, &[]), grant().expires_at),
+            over
+        );
+        let revoked = Grant {
+            revoked_at: Some(NOW),
+            ..grant()
+        };
         let dead = RefreshVerdict::Refuse(invalid(Reason::GrantRevoked));
         assert_eq!(verdict(&revoked, 2, &request(None, &[]), now), dead);
     }
 
     #[test]
     fn a_generation_that_the_row_has_not_reached_is_refused() {
-        assert_eq!(refused(&grant(), 4, NOW.plus(HOUR)), Reason::UnknownRefreshToken);
-        assert_eq!(refused(&grant(), i32::MAX, NOW.plus(HOUR)), Reason::UnknownRefreshToken);
+        assert_eq!(
+            refused(&grant(), 4, NOW.plus(HOUR)),
+            Reason::UnknownRefreshToken
+        );
+        assert_eq!(
+            refused(&grant(), i32::MAX, NOW.plus(HOUR)),
+            Reason::UnknownRefreshToken
+        );
     }
 
     #[test]
@@ -277,42 +391,120 @@ mod tests {
         let tick = Duration::from_micros(1);
         let idle = samples::client().lifetimes.refresh_token_idle;
         let idle_end = grant().last_used_at.plus(idle);
-        assert!(matches!(verdict(&grant(), 3, &request(None, &[]), idle_end.minus(tick)), RefreshVerdict::Refresh(_)));
+        assert!(matches!(
+            verdict(&grant(), 3, &request(None, &[]), idle_end.minus(tick)),
+            RefreshVerdict::Refresh(_)
+        ));
         assert_eq!(refused(&grant(), 3, idle_end), Reason::RefreshTokenExpired);
-        let used = Grant { last_used_at: grant().expires_at.minus(HOUR), ..grant() };
+        let used = Grant {
+            last_used_at: grant().expires_at.minus(HOUR),
+            ..grant()
+        };
         let end = used.expires_at;
-        assert!(matches!(verdict(&used, 3, &request(None, &[]), end.minus(tick)), RefreshVerdict::Refresh(_)));
+        assert!(matches!(
+            verdict(&used, 3, &request(None, &[]), end.minus(tick)),
+            RefreshVerdict::Refresh(_)
+        ));
         assert_eq!(refused(&used, 3, end), Reason::RefreshTokenExpired);
-        assert_eq!((ends_at(&grant(), &samples::client()), ends_at(&used, &samples::client())), (idle_end, end));
+        assert_eq!(
+            (
+                ends_at(&grant(), &samples::client()),
+                ends_at(&used, &samples::client())
+            ),
+            (idle_end, end)
+        );
     }
 
     #[test]
     fn what_was_withdrawn_since_ends_it() {
         let now = NOW.plus(HOUR);
-        let of_other = Grant { client_id: crate::protocol::words::identifiers::ClientId::new("other"), ..grant() };
+        let of_other = Grant {
+            client_id: crate::protocol::words::identifiers::ClientId::new("other"),
+            ..grant()
+        };
         assert_eq!(refused(&of_other, 3, now), Reason::UnknownRefreshToken);
-        assert_eq!(refused(&Grant { scope: scope("openid"), ..grant() }, 3, now), Reason::UnknownRefreshToken);
-        assert_eq!(refused(&Grant { revoked_at: Some(NOW), ..grant() }, 3, now), Reason::GrantRevoked);
         assert_eq!(
-            refused(&Grant { scope: scope("openid offline_access phone"), ..grant() }, 3, now),
+            refused(
+                &Grant {
+                    scope: scope("openid"),
+                    ..grant()
+                },
+                3,
+                now
+            ),
+            Reason::UnknownRefreshToken
+        );
+        assert_eq!(
+            refused(
+                &Grant {
+                    revoked_at: Some(NOW),
+                    ..grant()
+                },
+                3,
+                now
+            ),
+            Reason::GrantRevoked
+        );
+        assert_eq!(
+            refused(
+                &Grant {
+                    scope: scope("openid offline_access phone"),
+                    ..grant()
+                },
+                3,
+                now
+            ),
             Reason::GrantNoLongerStands
         );
         let mut client = samples::client();
-        client.tenants = Some([crate::protocol::words::identifiers::TenantName::new("other")].into());
-        let handle = RefreshHandle { grant: grant().id, generation: 3 };
+        client.tenants = Some(
+            [crate::protocol::words::identifiers::TenantName::new(
+                "other",
+            )]
+            .into(),
+        );
+        let handle = RefreshHandle {
+            grant: grant().id,
+            generation: 3,
+        };
         let context = (&samples::catalogue(), ISSUER);
-        let gone = RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands));
-        assert_eq!(judge(&grant(), handle, &request(None, &[]), &client, context, now), gone);
+        let gone = RefreshVerdict::Refuse(TokenError::new(
+            TokenErrorCode::InvalidGrant,
+            Reason::GrantNoLongerStands,
+        ));
+        assert_eq!(
+            judge(&grant(), handle, &request(None, &[]), &client, context, now),
+            gone
+        );
         let mut catalogue = samples::catalogue();
         catalogue.scopes.remove("stock");
-        assert_eq!(judge(&grant(), handle, &request(None, &[]), &samples::client(), (&catalogue, ISSUER), now), gone);
+        assert_eq!(
+            judge(
+                &grant(),
+                handle,
+                &request(None, &[]),
+                &samples::client(),
+                (&catalogue, ISSUER),
+                now
+            ),
+            gone
+        );
     }
 
     #[test]
     fn another_form_of_a_token_is_no_token() {
-        let handle = RefreshHandle { grant: samples::grant(), generation: 1 };
+        let handle = RefreshHandle {
+            grant: samples::grant(),
+            generation: 1,
+        };
         let token = handle.to_text(&[1; 32]).expose().to_owned();
-        let negative = RefreshHandle { generation: -1, ..handle }.to_text(&[1; 32]).expose().to_owned();
+        let negative = RefreshHandle {
+            generation: -1,
+            ..handle
+        }
+        .to_text(&[1; 32])
+        .expose()
+        .to_owned();
         // 56 bytes leave two bits of the last character unused.
         let loose = format!("{}{}", &token[..token.len() - 1], 'F');
         for text in [

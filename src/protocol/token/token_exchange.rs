@@ -46,12 +46,20 @@ pub fn read(request: &ExtensionRequest) -> Result<ShownTokens, TokenError> {
 }
 
 /// Both or neither.
-fn shown(request: &ExtensionRequest, token: &str, kind: &str) -> Result<Option<ShownToken>, TokenError> {
+fn shown(
+    request: &ExtensionRequest,
+    token: &str,
+    kind: &str,
+) -> Result<Option<ShownToken>, TokenError> {
     match (request.parameter(token), request.parameter(kind)) {
-        (Some(token), Some(ACCESS_TOKEN_TYPE)) => {
-            Ok(Some(ShownToken { token: SecretText::new(token), must_be_jwt: false }))
-        }
-        (Some(token), Some(JWT_TYPE)) => Ok(Some(ShownToken { token: SecretText::new(token), must_be_jwt: true })),
+        (Some(token), Some(ACCESS_TOKEN_TYPE)) => Ok(Some(ShownToken {
+            token: SecretText::new(token),
+            must_be_jwt: false,
+        })),
+        (Some(token), Some(JWT_TYPE)) => Ok(Some(ShownToken {
+            token: SecretText::new(token),
+            must_be_jwt: true,
+        })),
         (Some(_), Some(_)) => Err(invalid_request(Reason::UnsupportedTokenType)),
         (None, None) => Ok(None),
         (Some(_), None) | (None, Some(_)) if token == "subject_token" => {
@@ -66,7 +74,12 @@ struct Rights<'a>(&'a Value);
 
 impl<'a> Rights<'a> {
     fn lists(self, key: &str, name: &str) -> bool {
-        let listed = self.0.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let listed = self
+            .0
+            .get(key)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         listed.iter().any(|item| item.as_str() == Some(name))
     }
 
@@ -74,7 +87,10 @@ impl<'a> Rights<'a> {
     /// is the server of.
     fn may_take(self, token: &AccessToken) -> bool {
         self.lists("from_clients", token.client_id.as_str())
-            || token.audience.iter().any(|audience| self.lists("as_resources", audience))
+            || token
+                .audience
+                .iter()
+                .any(|audience| self.lists("as_resources", audience))
     }
 }
 
@@ -90,7 +106,10 @@ pub fn check_client(client: &Client) -> Result<(), TokenError> {
     if client.is_confidential() && client.token_exchange.is_some() {
         return Ok(());
     }
-    Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::ExchangeNotRegistered))
+    Err(TokenError::new(
+        TokenErrorCode::UnauthorizedClient,
+        Reason::ExchangeNotRegistered,
+    ))
 }
 
 /// Both tokens are ours and live; `actor` is `None` where none was shown.
@@ -105,14 +124,19 @@ pub fn judge(
     let rights = Rights(client.token_exchange.as_ref().unwrap_or(&Value::Null));
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let user = subject.user.as_ref().ok_or_else(unfit)?;
-    if !rights.may_take(subject) || !tenant_stands(user.tenant.as_ref(), client, circumstances.catalogue) {
+    if !rights.may_take(subject)
+        || !tenant_stands(user.tenant.as_ref(), client, circumstances.catalogue)
+    {
         return Err(unfit());
     }
     let actor = acting(actor, subject, rights, client)?;
     if !may_act(subject.claims.get(MAY_ACT), &actor, circumstances.issuer) {
         return Err(invalid_request(Reason::ActorNotAllowed));
     }
-    let before = subject.delegation.clone().map(|before| (before.actors, before.origins));
+    let before = subject
+        .delegation
+        .clone()
+        .map(|before| (before.actors, before.origins));
     let (actors, origins) = before.unwrap_or_default();
     if actors.len() >= DEEPEST {
         return Err(invalid_request(Reason::DelegationTooDeep));
@@ -137,11 +161,15 @@ fn acting(
     rights: Rights<'_>,
     client: &Client,
 ) -> Result<Actor, TokenError> {
-    let Some(token) = actor else { return Ok(Actor::Client(client.client_id.clone())) };
+    let Some(token) = actor else {
+        return Ok(Actor::Client(client.client_id.clone()));
+    };
     if token.client_id != client.client_id && !rights.may_take(token) {
         return Err(invalid_request(Reason::InvalidActorToken));
     }
-    let Some(user) = &token.user else { return Ok(Actor::Client(token.client_id.clone())) };
+    let Some(user) = &token.user else {
+        return Ok(Actor::Client(token.client_id.clone()));
+    };
     let tenant = subject.user.as_ref().and_then(|user| user.tenant.as_ref());
     if user.tenant.as_ref() != tenant {
         return Err(invalid_request(Reason::InvalidActorToken));
@@ -154,8 +182,14 @@ fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
     let Some(claim) = claim else { return true };
     let mut named = actor.to_json(None);
     named.insert(String::from("iss"), Value::from(issuer));
-    let members = claim.as_object().filter(|members| members.contains_key("sub") || members.contains_key("client_id"));
-    members.is_some_and(|members| members.iter().all(|(name, value)| named.get(name) == Some(value)))
+    let members = claim
+        .as_object()
+        .filter(|members| members.contains_key("sub") || members.contains_key("client_id"));
+    members.is_some_and(|members| {
+        members
+            .iter()
+            .all(|(name, value)| named.get(name) == Some(value))
+    })
 }
 
 fn narrowed(
@@ -164,7 +198,11 @@ fn narrowed(
     rights: Rights<'_>,
     circumstances: Circumstances<'_>,
 ) -> Result<Narrowed, TokenError> {
-    let Circumstances { client, catalogue, issuer } = circumstances;
+    let Circumstances {
+        client,
+        catalogue,
+        issuer,
+    } = circumstances;
     let invalid_target = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
     let open = |name: &str| {
         let issuable = !matches!(name, OPENID | OFFLINE_ACCESS) && catalogue.kind(name).is_some();
@@ -179,14 +217,22 @@ fn narrowed(
     if !request.resources.iter().all(|resource| is_target(resource)) {
         return Err(invalid_target);
     }
-    let further = request.audiences.iter().filter(|audience| !request.resources.contains(audience));
+    let further = request
+        .audiences
+        .iter()
+        .filter(|audience| !request.resources.contains(audience));
     let mut chosen: Vec<String> = request.resources.iter().chain(further).cloned().collect();
     let behind = resources_behind(&scope, catalogue);
     let has_targets = !chosen.is_empty();
     if !has_targets {
-        chosen = behind.iter().filter(|name| rights.lists("to_resources", name)).map(ToString::to_string).collect();
+        chosen = behind
+            .iter()
+            .filter(|name| rights.lists("to_resources", name))
+            .map(ToString::to_string)
+            .collect();
     }
-    let allowed = |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
+    let allowed =
+        |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
     if !chosen.iter().all(allowed) {
         return Err(invalid_target);
     }
@@ -195,7 +241,11 @@ fn narrowed(
     if request.scope.is_some() && !has_targets && narrowed.scope != scope {
         return Err(invalid_target);
     }
-    if narrowed.scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(narrowed) }
+    if narrowed.scope.is_empty() {
+        Err(invalid_scope(Reason::NoScopeLeft))
+    } else {
+        Ok(narrowed)
+    }
 }
 
 fn invalid_request(reason: Reason) -> TokenError {

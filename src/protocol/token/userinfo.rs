@@ -17,20 +17,28 @@ pub enum UserInfoVerdict<'a> {
     Refuse(BearerFailure),
 }
 
-/// Judges a token of ours: whether it is alive (`stands`), of a user, with `openid`; for whichever audience it was made.
+/// Judges a token of ours: whether it is alive (`stands`), of a user, with `openid`; for whichever
+/// audience it was made.
 pub fn judge<'a>(token: &AccessToken, stands: bool, user: Option<&'a User>) -> UserInfoVerdict<'a> {
     if !stands {
         return UserInfoVerdict::Refuse(BearerFailure::InvalidToken);
     }
     match user {
-        Some(user) if token.user.is_some() && token.scope.contains(OPENID) => UserInfoVerdict::Answer(user),
+        Some(user) if token.user.is_some() && token.scope.contains(OPENID) => {
+            UserInfoVerdict::Answer(user)
+        }
         Some(_) | None => UserInfoVerdict::Refuse(BearerFailure::InsufficientScope),
     }
 }
 
-/// The answer: `sub`, and the claims that the token's identity scopes and requested names release; of the latter those within
-/// `reach`, the client's scope of now.
-pub fn response(token: &AccessToken, user: &User, reach: &ScopeSet, catalogue: &Catalogue) -> Map<String, Value> {
+/// The answer: `sub`, and the claims that the token's identity scopes and requested names release;
+/// of the latter those within `reach`, the client's scope of now.
+pub fn response(
+    token: &AccessToken,
+    user: &User,
+    reach: &ScopeSet,
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
     let sources = claims::identity_claims(&token.scope, &token.userinfo_claims, reach, catalogue);
     let mut members = claims::mapped(user, &sources);
     members.insert(String::from("sub"), json!(user.subject.as_str()));
@@ -46,7 +54,8 @@ pub enum BearerFailure {
     InsufficientScope,
 }
 
-/// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's form.
+/// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's
+/// form.
 pub fn access_token(
     authorization: &[&str],
     query: &Parameters,
@@ -56,10 +65,14 @@ pub fn access_token(
         return Err(BearerFailure::InvalidRequest(Reason::AccessTokenInQuery));
     }
     let in_header = header_token(authorization)?;
-    let in_form = form.map_or(Ok(None), |form| form.single("access_token")).map_err(BearerFailure::InvalidRequest)?;
+    let in_form = form
+        .map_or(Ok(None), |form| form.single("access_token"))
+        .map_err(BearerFailure::InvalidRequest)?;
     match (in_header, in_form) {
         (Some(_), Some(_)) => Err(BearerFailure::InvalidRequest(Reason::SeveralAccessTokens)),
-        (Some(token), None) | (None, Some(token)) if is_too_long(token) => Err(BearerFailure::InvalidToken),
+        (Some(token), None) | (None, Some(token)) if is_too_long(token) => {
+            Err(BearerFailure::InvalidToken)
+        }
         (Some(token), None) | (None, Some(token)) => Ok(SecretText::new(token)),
         (None, None) => Err(BearerFailure::Missing),
     }
@@ -96,7 +109,9 @@ impl BearerFailure {
         let mut challenge = String::from("Bearer realm=\"gatepost\"");
         if let Some(error) = self.error() {
             let description = self.reason().description();
-            challenge.push_str(&format!(", error=\"{error}\", error_description=\"{description}\""));
+            challenge.push_str(&format!(
+                ", error=\"{error}\", error_description=\"{description}\""
+            ));
         }
         if self == BearerFailure::InsufficientScope {
             challenge.push_str(", scope=\"openid\"");
@@ -125,7 +140,9 @@ fn header_token<'a>(authorization: &[&'a str]) -> Result<Option<&'a str>, Bearer
 
 /// RFC 6750 §2.1.
 fn is_b64token(token: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/');
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
+    };
     let unpadded = token.trim_end_matches('=');
     !unpadded.is_empty() && unpadded.bytes().all(allowed)
 }
@@ -142,15 +159,30 @@ mod tests {
     #[test]
     fn a_dead_token_is_invalid_even_without_openid() {
         let (token, user) = (samples::access_token(), samples::alice());
-        let no_openid = AccessToken { scope: scope("stock"), ..token.clone() };
-        let of_client = AccessToken { user: None, ..token.clone() };
+        let no_openid = AccessToken {
+            scope: scope("stock"),
+            ..token.clone()
+        };
+        let of_client = AccessToken {
+            user: None,
+            ..token.clone()
+        };
         for (token, alive) in [
             (&token, UserInfoVerdict::Answer(&user)),
-            (&no_openid, UserInfoVerdict::Refuse(BearerFailure::InsufficientScope)),
-            (&of_client, UserInfoVerdict::Refuse(BearerFailure::InsufficientScope)),
+            (
+                &no_openid,
+                UserInfoVerdict::Refuse(BearerFailure::InsufficientScope),
+            ),
+            (
+                &of_client,
+                UserInfoVerdict::Refuse(BearerFailure::InsufficientScope),
+            ),
         ] {
             assert_eq!(judge(token, true, Some(&user)), alive, "{token:?}");
-            assert_eq!(judge(token, false, Some(&user)), UserInfoVerdict::Refuse(BearerFailure::InvalidToken));
+            assert_eq!(
+                judge(token, false, Some(&user)),
+                UserInfoVerdict::Refuse(BearerFailure::InvalidToken)
+            );
         }
     }
 
@@ -159,17 +191,35 @@ mod tests {
 
         use super::super::*;
 
-        fn found(authorization: &[&str], query: &str, form: Option<&str>) -> Result<String, BearerFailure> {
+        fn found(
+            authorization: &[&str],
+            query: &str,
+            form: Option<&str>,
+        ) -> Result<String, BearerFailure> {
             let parse = |raw: &str| Parameters::parse(raw.as_bytes()).unwrap();
             let form = form.map(parse);
-            access_token(authorization, &parse(query), form.as_ref()).map(|token| token.expose().to_owned())
+            access_token(authorization, &parse(query), form.as_ref())
+                .map(|token| token.expose().to_owned())
         }
 
         #[test]
         fn a_malformed_header_is_an_invalid_request() {
-            for token in ["a b", "a,b", "\"a\"", "a=b", "=", "gpa_\u{e9}", "a\tb", "a%20b"] {
+            for token in [
+                "a b",
+                "a,b",
+                "\"a\"",
+                "a=b",
+                "=",
+                "gpa_\u{e9}",
+                "a\tb",
+                "a%20b",
+            ] {
                 let failure = found(&[&format!("Bearer {token}")], "", None);
-                assert_eq!(failure, Err(BearerFailure::InvalidRequest(Reason::MalformedBearer)), "{token}");
+                assert_eq!(
+                    failure,
+                    Err(BearerFailure::InvalidRequest(Reason::MalformedBearer)),
+                    "{token}"
+                );
             }
         }
 
@@ -177,8 +227,14 @@ mod tests {
         fn an_overlong_token_is_an_invalid_one() {
             let (fits, long) = ("a".repeat(8_192), "a".repeat(8_193));
             assert_eq!(found(&[&format!("Bearer {fits}")], "", None), Ok(fits));
-            assert_eq!(found(&[&format!("Bearer {long}")], "", None), Err(BearerFailure::InvalidToken));
-            assert_eq!(found(&[], "", Some(&format!("access_token={long}"))), Err(BearerFailure::InvalidToken));
+            assert_eq!(
+                found(&[&format!("Bearer {long}")], "", None),
+                Err(BearerFailure::InvalidToken)
+            );
+            assert_eq!(
+                found(&[], "", Some(&format!("access_token={long}"))),
+                Err(BearerFailure::InvalidToken)
+            );
         }
 
         proptest! {

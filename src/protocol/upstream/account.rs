@@ -1,5 +1,6 @@
-//! Which account belongs to an identity that was proved upstream, and which of its claims change with that sign-in. Also
-//! when such an identity may be linked to an account, and the link that waits for the user's yes.
+//! Which account belongs to an identity that was proved upstream, and which of its claims change
+//! with that sign-in. Also when such an identity may be linked to an account, and the link that
+//! waits for the user's yes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,30 +28,47 @@ pub enum AccountRefusal {
     /// No user is linked to that identity, and the provider does not provision new ones.
     NotProvisioned,
     Disabled,
-    /// The provider's people, or this person's account, belong to another tenant than the one of the request.
+    /// The provider's people, or this person's account, belong to another tenant than the one of
+    /// the request.
     OtherTenant,
 }
 
-/// A tenant is entered by its own people alone: those who have an account in it, and new ones of a provider that is bound to
-/// it. The tenant stands in an address that anybody can write, so a provider of no tenant brings new people to none.
-pub fn decide(provider: &IdentityProvider, tenant: Option<&TenantName>, linked: Option<&User>) -> AccountDecision {
-    let is_bound_elsewhere = provider.tenant.as_ref().is_some_and(|bound| Some(bound) != tenant);
+/// A tenant is entered by its own people alone: those who have an account in it, and new ones of a
+/// provider that is bound to it. The tenant stands in an address that anybody can write, so a
+/// provider of no tenant brings new people to none.
+pub fn decide(
+    provider: &IdentityProvider,
+    tenant: Option<&TenantName>,
+    linked: Option<&User>,
+) -> AccountDecision {
+    let is_bound_elsewhere = provider
+        .tenant
+        .as_ref()
+        .is_some_and(|bound| Some(bound) != tenant);
     match linked {
         _ if is_bound_elsewhere => AccountDecision::Refuse(AccountRefusal::OtherTenant),
-        Some(user) if user.tenant.as_ref() != tenant => AccountDecision::Refuse(AccountRefusal::OtherTenant),
+        Some(user) if user.tenant.as_ref() != tenant => {
+            AccountDecision::Refuse(AccountRefusal::OtherTenant)
+        }
         Some(user) if !user.enabled => AccountDecision::Refuse(AccountRefusal::Disabled),
         Some(_) => AccountDecision::SignIn,
         None if !provider.provision => AccountDecision::Refuse(AccountRefusal::NotProvisioned),
-        None if provider.tenant.as_ref() != tenant => AccountDecision::Refuse(AccountRefusal::OtherTenant),
+        None if provider.tenant.as_ref() != tenant => {
+            AccountDecision::Refuse(AccountRefusal::OtherTenant)
+        }
         None => AccountDecision::Provision,
     }
 }
 
-/// What upstream says that a user here can have: `role` and the standard claims in their types, none of the names that
-/// tokens use themselves.
+/// What upstream says that a user here can have: `role` and the standard claims in their types,
+/// none of the names that tokens use themselves.
 pub fn possible_claims(claims: &Map<String, Value>) -> Map<String, Value> {
-    let possible = claims.iter().filter(|(name, value)| is_possible_claim(name, value));
-    possible.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let possible = claims
+        .iter()
+        .filter(|(name, value)| is_possible_claim(name, value));
+    possible
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,23 +78,31 @@ pub struct ClaimsChange {
 }
 
 impl ClaimsChange {
-    /// The changes to a user who has `present`, where upstream said `before` the last time and says `now`. A claim that
-    /// upstream says is set, whatever it was. A claim that it no longer says goes, unless it was changed here since. A
-    /// claim that it never said is left alone.
+    /// The changes to a user who has `present`, where upstream said `before` the last time and says
+    /// `now`. A claim that upstream says is set, whatever it was. A claim that it no longer says
+    /// goes, unless it was changed here since. A claim that it never said is left alone.
     pub fn between(
         present: &Map<String, Value>,
         before: &Map<String, Value>,
         now: &Map<String, Value>,
     ) -> ClaimsChange {
-        let set = now.iter().filter(|(name, value)| present.get(*name) != Some(value));
-        let unsaid =
-            before.iter().filter(|(name, value)| !now.contains_key(*name) && present.get(*name) == Some(value));
+        let set = now
+            .iter()
+            .filter(|(name, value)| present.get(*name) != Some(value));
+        let unsaid = before
+            .iter()
+            .filter(|(name, value)| !now.contains_key(*name) && present.get(*name) == Some(value));
         let mut change = ClaimsChange {
-            set: set.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            set: set
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
             removed: unsaid.map(|(name, _)| name.clone()).collect(),
         };
         // The old verification was of another address.
-        for (claim, flag) in [("email", "email_verified"), ("phone_number", "phone_number_verified")] {
+        for (claim, flag) in [
+            ("email", "email_verified"),
+            ("phone_number", "phone_number_verified"),
+        ] {
             let is_touched = change.set.contains_key(claim) || change.removed.contains(claim);
             if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
                 change.removed.insert(flag.to_owned());
@@ -90,28 +116,39 @@ impl ClaimsChange {
     }
 
     pub fn applied(&self, present: &Map<String, Value>) -> Map<String, Value> {
-        let kept = present.iter().filter(|(name, _)| !self.removed.contains(*name));
-        kept.chain(&self.set).map(|(name, value)| (name.clone(), value.clone())).collect()
+        let kept = present
+            .iter()
+            .filter(|(name, _)| !self.removed.contains(*name));
+        kept.chain(&self.set)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     pub fn names(&self) -> BTreeSet<&str> {
-        self.set.keys().chain(&self.removed).map(String::as_str).collect()
+        self.set
+            .keys()
+            .chain(&self.removed)
+            .map(String::as_str)
+            .collect()
     }
 }
 
-/// How long after a sign-in linking may begin: a stranger at an unattended browser must not add a way in.
+/// How long after a sign-in linking may begin: a stranger at an unattended browser must not add a
+/// way in.
 pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
 /// How long the question whether to link waits for its answer.
 pub const OFFER_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Whether linking may begin in that session. A user who has a password must have typed it: a provider may send back a
-/// stranger at an unattended browser without a question, and not say when it last asked one.
+/// Whether linking may begin in that session. A user who has a password must have typed it: a
+/// provider may send back a stranger at an unattended browser without a question, and not say when
+/// it last asked one.
 pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
     let is_by_password = session.identity_provider() == LOCAL;
     (is_by_password || !has_password) && now < session.auth_time.plus(FRESH_SIGN_IN)
 }
 
-/// An identity that was proven upstream and waits, sealed in a form, for the person to say that it shall be theirs.
+/// An identity that was proven upstream and waits, sealed in a form, for the person to say that it
+/// shall be theirs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOffer {
     pub provider: String,
@@ -128,9 +165,19 @@ pub enum OfferProblem {
     Expired,
 }
 
-/// A subject as the person reads it who says yes to it: what cannot be seen, or turns the rest around, is seen to be there.
+/// A subject as the person reads it who says yes to it: what cannot be seen, or turns the rest
+/// around, is seen to be there.
 pub fn readable(subject: &str) -> String {
-    subject.chars().map(|character| if is_invisible(character) { '\u{fffd}' } else { character }).collect()
+    subject
+        .chars()
+        .map(|character| {
+            if is_invisible(character) {
+                '\u{fffd}'
+            } else {
+                character
+            }
+        })
+        .collect()
 }
 
 impl LinkOffer {
@@ -155,19 +202,27 @@ mod tests {
     use crate::protocol::words::samples;
 
     fn registered(more: Value) -> IdentityProvider {
-        let document = json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});
+        let document =
+            json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});
         provider::from_json(&samples::changed(document, more), "").unwrap()
     }
 
     fn user(tenant: Option<&str>, enabled: bool) -> User {
-        User { tenant: tenant.map(TenantName::new), enabled, ..samples::alice() }
+        User {
+            tenant: tenant.map(TenantName::new),
+            enabled,
+            ..samples::alice()
+        }
     }
 
     #[test]
     fn who_signs_in_where() {
-        let [other_tenant, not_provisioned, disabled_here] =
-            [AccountRefusal::OtherTenant, AccountRefusal::NotProvisioned, AccountRefusal::Disabled]
-                .map(AccountDecision::Refuse);
+        let [other_tenant, not_provisioned, disabled_here] = [
+            AccountRefusal::OtherTenant,
+            AccountRefusal::NotProvisioned,
+            AccountRefusal::Disabled,
+        ]
+        .map(AccountDecision::Refuse);
         let (sign_in, provision) = (AccountDecision::SignIn, AccountDecision::Provision);
         let (none, acme, other) = (None, Some("acme"), Some("other"));
         let (alice, of_acme) = (user(none, true), user(acme, true));
@@ -194,8 +249,18 @@ mod tests {
             (json!({"tenant": "acme"}), acme, Some(&alice), other_tenant),
             (json!({"provision": false}), none, None, not_provisioned),
             (json!({"provision": false}), none, Some(&alice), sign_in),
-            (json!({"provision": false, "tenant": "acme"}), none, None, other_tenant),
-            (json!({"provision": false, "tenant": "acme"}), acme, None, not_provisioned),
+            (
+                json!({"provision": false, "tenant": "acme"}),
+                none,
+                None,
+                other_tenant,
+            ),
+            (
+                json!({"provision": false, "tenant": "acme"}),
+                acme,
+                None,
+                not_provisioned,
+            ),
         ];
         for (provider, tenant, linked, expected) in cases {
             let tenant_name = tenant.map(TenantName::new);
@@ -210,12 +275,32 @@ mod tests {
         for (present, before, now, after) in [
             ("{}", "{}", "{}", "{}"),
             ("{}", "{}", r#"{"name":"A"}"#, r#"{"name":"A"}"#),
-            (r#"{"name":"A"}"#, r#"{"name":"A"}"#, r#"{"name":"B"}"#, r#"{"name":"B"}"#),
+            (
+                r#"{"name":"A"}"#,
+                r#"{"name":"A"}"#,
+                r#"{"name":"B"}"#,
+                r#"{"name":"B"}"#,
+            ),
             (r#"{"name":"A"}"#, r#"{"name":"A"}"#, "{}", "{}"),
-            (r#"{"name":"mine"}"#, r#"{"name":"A"}"#, "{}", r#"{"name":"mine"}"#),
+            (
+                r#"{"name":"mine"}"#,
+                r#"{"name":"A"}"#,
+                "{}",
+                r#"{"name":"mine"}"#,
+            ),
             (r#"{"name":"mine"}"#, "{}", "{}", r#"{"name":"mine"}"#),
-            (r#"{"name":"mine"}"#, r#"{"name":"A"}"#, r#"{"name":"A"}"#, r#"{"name":"A"}"#),
-            (r#"{"role":["admin"],"x":1}"#, "{}", r#"{"role":["editor"]}"#, r#"{"role":["editor"],"x":1}"#),
+            (
+                r#"{"name":"mine"}"#,
+                r#"{"name":"A"}"#,
+                r#"{"name":"A"}"#,
+                r#"{"name":"A"}"#,
+            ),
+            (
+                r#"{"role":["admin"],"x":1}"#,
+                "{}",
+                r#"{"role":["editor"]}"#,
+                r#"{"role":["editor"],"x":1}"#,
+            ),
             ("{}", r#"{"name":"A"}"#, "{}", "{}"),
             // An address and whether it is verified go together.
             (verified, "{}", r#"{"email":"b@b"}"#, r#"{"email":"b@b"}"#),
@@ -226,15 +311,20 @@ mod tests {
                 [present, before, now, after].map(|text| serde_json::from_str(text).unwrap());
             let change = ClaimsChange::between(&here, &earlier, &later);
             assert_eq!(change.applied(&here), kept, "{present} {before} {now}");
-            assert_eq!(change.is_empty(), present == after, "{present} {before} {now}");
+            assert_eq!(
+                change.is_empty(),
+                present == after,
+                "{present} {before} {now}"
+            );
         }
     }
 
     #[test]
     fn a_subject_hides_nothing_from_whom_it_is_shown_to() {
-        for (subject, shown) in
-            [("\u{e9}\u{4e9c} <b>", "\u{e9}\u{4e9c} <b>"), ("a\u{202e}b\u{200b}", "a\u{fffd}b\u{fffd}")]
-        {
+        for (subject, shown) in [
+            ("\u{e9}\u{4e9c} <b>", "\u{e9}\u{4e9c} <b>"),
+            ("a\u{202e}b\u{200b}", "a\u{fffd}b\u{fffd}"),
+        ] {
             assert_eq!(readable(subject), shown);
         }
     }

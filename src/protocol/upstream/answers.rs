@@ -1,6 +1,7 @@
-//! What a provider answers: a code, with the browser it sends back (RFC 6749 §4.1.2, OpenID Connect Core §3.1.2.6, RFC 9207);
-//! then its endpoints: tokens for the code (RFC 6749 §4.1.3, §5), UserInfo, and e-mail addresses. An answer that
-//! is not exactly what it should be is refused in words that operators understand; nothing of it is repeated but error codes.
+//! What a provider answers: a code, with the browser it sends back (RFC 6749 §4.1.2, OpenID Connect
+//! Core §3.1.2.6, RFC 9207); then its endpoints: tokens for the code (RFC 6749 §4.1.3, §5),
+//! UserInfo, and e-mail addresses. An answer that is not exactly what it should be is refused in
+//! words that operators understand; nothing of it is repeated but error codes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,9 +16,14 @@ use crate::protocol::words::secret::SecretText;
 /// What is read of it; everything but `state`, which finds the round trip.
 const READ: [&str; 5] = ["code", "error", "error_description", "iss", "state"];
 
-/// The code; or why there is none. `issuer` is whose answer it must be (`None` for a provider that has no issuer); it must say so
-/// where the metadata announces that. What upstream says in words is not looked at.
-pub fn code(parameters: &Parameters, issuer: Option<&str>, announces_iss: bool) -> Result<SecretText, UpstreamProblem> {
+/// The code; or why there is none. `issuer` is whose answer it must be (`None` for a provider that
+/// has no issuer); it must say so where the metadata announces that. What upstream says in words is
+/// not looked at.
+pub fn code(
+    parameters: &Parameters,
+    issuer: Option<&str>,
+    announces_iss: bool,
+) -> Result<SecretText, UpstreamProblem> {
     let bounded = |name: &str, most| {
         let too_long = |_| UpstreamProblem::NotBelieved(format!("the answer's {name} is too long"));
         parameters.bounded(name, most).map_err(too_long)
@@ -26,30 +32,49 @@ pub fn code(parameters: &Parameters, issuer: Option<&str>, announces_iss: bool) 
     if parameters.refuse_repeated(&READ).is_err() {
         return not_believed("a parameter of the answer is repeated");
     }
-    // Before anything else (RFC 9207 §2.4): an answer of another provider must not even be able to fail as this one's.
+    // Before anything else (RFC 9207 §2.4): an answer of another provider must not even be able to
+    // fail as this one's.
     if let Some(issuer) = issuer {
         match bounded("iss", parameters::REDIRECT_URI)? {
             Some(sent) if sent == issuer => {}
-            Some(other) => return not_believed(&format!("the answer is of another issuer (iss): {}", shown(other))),
-            None if announces_iss => return not_believed("the answer does not name its issuer (iss), as announced"),
+            Some(other) => {
+                return not_believed(&format!(
+                    "the answer is of another issuer (iss): {}",
+                    shown(other)
+                ));
+            }
+            None if announces_iss => {
+                return not_believed("the answer does not name its issuer (iss), as announced");
+            }
             None => {}
         }
     }
-    match (bounded("code", parameters::HANDLE)?, bounded("error", parameters::OTHER)?) {
+    match (
+        bounded("code", parameters::HANDLE)?,
+        bounded("error", parameters::OTHER)?,
+    ) {
         (Some(code), None) => Ok(SecretText::new(code)),
         (None, Some("access_denied")) => Err(UpstreamProblem::Cancelled),
-        (None, Some("login_required" | "interaction_required" | "account_selection_required" | "consent_required")) => {
-            Err(UpstreamProblem::LoginRequired)
-        }
-        (None, Some(other)) => {
-            Err(UpstreamProblem::Unavailable(format!("the provider answered the request with {}", shown(other))))
-        }
+        (
+            None,
+            Some(
+                "login_required"
+                | "interaction_required"
+                | "account_selection_required"
+                | "consent_required",
+            ),
+        ) => Err(UpstreamProblem::LoginRequired),
+        (None, Some(other)) => Err(UpstreamProblem::Unavailable(format!(
+            "the provider answered the request with {}",
+            shown(other)
+        ))),
         (Some(_), Some(_)) => not_believed("the answer has a code and an error"),
         (None, None) => not_believed("the answer has neither a code nor an error"),
     }
 }
 
-/// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC 6749 §2.3.1).
+/// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC
+/// 6749 §2.3.1).
 pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encoded(client_id), encoded(secret.expose()));
@@ -62,10 +87,19 @@ pub struct UpstreamTokens {
     pub id_token: Option<SecretText>,
 }
 
-/// Reads an answer of the token endpoint. `content_type` is given where older OAuth 2.0 providers may answer as forms.
-pub fn tokens(status: u16, content_type: Option<&str>, body: &[u8]) -> Result<UpstreamTokens, UpstreamProblem> {
+/// Reads an answer of the token endpoint. `content_type` is given where older OAuth 2.0 providers
+/// may answer as forms.
+pub fn tokens(
+    status: u16,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> Result<UpstreamTokens, UpstreamProblem> {
     const ENDPOINT: &str = "the token endpoint";
-    let members = if content_type.is_some_and(is_form) { form(body) } else { serde_json::from_slice(body).ok() };
+    let members = if content_type.is_some_and(is_form) {
+        form(body)
+    } else {
+        serde_json::from_slice(body).ok()
+    };
     let members: Option<Map<String, Value>> = members;
     // An error has a body of its own, whatever its status: some answer 200.
     if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
@@ -74,19 +108,35 @@ pub fn tokens(status: u16, content_type: Option<&str>, body: &[u8]) -> Result<Up
     check_status(ENDPOINT, status)?;
     let unfit = |what: &str| UpstreamProblem::Unavailable(format!("{ENDPOINT}'s {what}"));
     let members = members.ok_or_else(|| unfit("answer is no JSON object"))?;
-    let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |name: &str| {
+        members
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("Bearer")) {
         return Err(unfit("token_type is not Bearer"));
     }
     // RFC 6750 §2.1, and no more than fits a header.
-    let is_bearer =
-        |token: &&str| token.len() <= parameters::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic());
-    let access_token = text("access_token").filter(is_bearer).ok_or_else(|| unfit("answer has no access_token"))?;
-    Ok(UpstreamTokens { access_token: SecretText::new(access_token), id_token: text("id_token").map(SecretText::new) })
+    let is_bearer = |token: &&str| {
+        token.len() <= parameters::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let access_token = text("access_token")
+        .filter(is_bearer)
+        .ok_or_else(|| unfit("answer has no access_token"))?;
+    Ok(UpstreamTokens {
+        access_token: SecretText::new(access_token),
+        id_token: text("id_token").map(SecretText::new),
+    })
 }
 
 /// Reads an answer that must be JSON of this kind: `kind` is what it is called.
-pub fn json<T: DeserializeOwned>(endpoint: &str, kind: &str, status: u16, body: &[u8]) -> Result<T, UpstreamProblem> {
+pub fn json<T: DeserializeOwned>(
+    endpoint: &str,
+    kind: &str,
+    status: u16,
+    body: &[u8],
+) -> Result<T, UpstreamProblem> {
     check_status(endpoint, status)?;
     serde_json::from_slice(body)
         .map_err(|_| UpstreamProblem::Unavailable(format!("{endpoint}'s answer is no JSON {kind}")))
@@ -101,23 +151,30 @@ fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
     Err(UpstreamProblem::Unavailable(what))
 }
 
-/// A code that is not taken there was not given to us, or was used; every other error is the registration's fault or theirs.
+/// A code that is not taken there was not given to us, or was used; every other error is the
+/// registration's fault or theirs.
 fn refused(error: &str) -> UpstreamProblem {
     let shown = shown(error);
     match error {
-        "invalid_grant" | "bad_verification_code" => {
-            UpstreamProblem::NotBelieved(format!("the token endpoint does not take the code: {shown}"))
+        "invalid_grant" | "bad_verification_code" => UpstreamProblem::NotBelieved(format!(
+            "the token endpoint does not take the code: {shown}"
+        )),
+        "invalid_client" | "unauthorized_client" | "incorrect_client_credentials" => {
+            UpstreamProblem::Unavailable(format!(
+                "the token endpoint does not take our client_id and client_secret: {shown}"
+            ))
         }
-        "invalid_client" | "unauthorized_client" | "incorrect_client_credentials" => UpstreamProblem::Unavailable(
-            format!("the token endpoint does not take our client_id and client_secret: {shown}"),
-        ),
-        _ => UpstreamProblem::Unavailable(format!("the token endpoint answered with the error {shown}")),
+        _ => UpstreamProblem::Unavailable(format!(
+            "the token endpoint answered with the error {shown}"
+        )),
     }
 }
 
 fn is_form(content_type: &str) -> bool {
     let media_type = content_type.split(';').next().unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    media_type
+        .trim()
+        .eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
 /// `None` also where a member is there twice: it could be read in two ways.
@@ -125,26 +182,49 @@ fn form(body: &[u8]) -> Option<Map<String, Value>> {
     let parameters = Parameters::parse(body).ok()?;
     let names: Vec<&str> = parameters.iter().map(|(name, _)| name).collect();
     parameters.refuse_repeated(&names).ok()?;
-    Some(parameters.iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect())
+    Some(
+        parameters
+            .iter()
+            .map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect(),
+    )
 }
 
-/// Whether the addresses of an account at a provider without OpenID are to be asked for: the registration maps one, or whether
-/// it is verified, and the userinfo answer has not got that.
+/// Whether the addresses of an account at a provider without OpenID are to be asked for: the
+/// registration maps one, or whether it is verified, and the userinfo answer has not got that.
 pub fn wants_emails(provider: &IdentityProvider, user_info: &Map<String, Value>) -> bool {
     let is_mapped = |name: &str| provider.claims.contains_key(name);
-    let has_email = user_info.get("email").and_then(Value::as_str).is_some_and(|email| !email.is_empty());
-    let has_verified = user_info.get("email_verified").is_some_and(Value::is_boolean);
+    let has_email = user_info
+        .get("email")
+        .and_then(Value::as_str)
+        .is_some_and(|email| !email.is_empty());
+    let has_verified = user_info
+        .get("email_verified")
+        .is_some_and(Value::is_boolean);
     is_mapped("email") && !has_email || is_mapped("email_verified") && !(has_email && has_verified)
 }
 
-/// The userinfo answer with the primary one of these addresses (GitHub's `GET /user/emails`: an array of `{"email", "primary",
-/// "verified"}`) in the place of its own: an address and whether it is verified come from one source.
-pub fn with_primary_email(mut user_info: Map<String, Value>, addresses: &[Map<String, Value>]) -> Map<String, Value> {
-    let primary = addresses.iter().find(|address| address.get("primary") == Some(&Value::Bool(true)));
-    let email = primary.and_then(|address| address.get("email")?.as_str()).filter(|email| !email.is_empty());
-    let (Some(primary), Some(email)) = (primary, email) else { return user_info };
+/// The userinfo answer with the primary one of these addresses (GitHub's `GET /user/emails`: an
+/// array of `{"email", "primary", "verified"}`) in the place of its own: an address and whether it
+/// is verified come from one source.
+pub fn with_primary_email(
+    mut user_info: Map<String, Value>,
+    addresses: &[Map<String, Value>],
+) -> Map<String, Value> {
+    let primary = addresses
+        .iter()
+        .find(|address| address.get("primary") == Some(&Value::Bool(true)));
+    let email = primary
+        .and_then(|address| address.get("email")?.as_str())
+        .filter(|email| !email.is_empty());
+    let (Some(primary), Some(email)) = (primary, email) else {
+        return user_info;
+    };
     user_info.insert(String::from("email"), Value::from(email));
-    match primary.get("verified").filter(|verified| verified.is_boolean()) {
+    match primary
+        .get("verified")
+        .filter(|verified| verified.is_boolean())
+    {
         Some(verified) => user_info.insert(String::from("email_verified"), verified.clone()),
         None => user_info.remove("email_verified"),
     };
@@ -160,7 +240,11 @@ mod tests {
 
     const ISSUER: Option<&str> = Some("https://up.example");
 
-    fn read_code(query: &str, issuer: Option<&str>, announces_iss: bool) -> Result<String, UpstreamProblem> {
+    fn read_code(
+        query: &str,
+        issuer: Option<&str>,
+        announces_iss: bool,
+    ) -> Result<String, UpstreamProblem> {
         let parameters = Parameters::parse(query.as_bytes()).unwrap();
         code(&parameters, issuer, announces_iss).map(|code| code.expose().to_owned())
     }
@@ -176,13 +260,25 @@ mod tests {
     fn a_code_of_the_expected_issuer_is_taken() {
         for (query, issuer, announced) in [
             ("code=abc&state=s", ISSUER, false),
-            ("code=abc&state=s&iss=https%3A%2F%2Fup.example", ISSUER, false),
-            ("code=abc&state=s&iss=https%3A%2F%2Fup.example&session_state=x&session_state=y", ISSUER, true),
+            (
+                "code=abc&state=s&iss=https%3A%2F%2Fup.example",
+                ISSUER,
+                false,
+            ),
+            (
+                "code=abc&state=s&iss=https%3A%2F%2Fup.example&session_state=x&session_state=y",
+                ISSUER,
+                true,
+            ),
             ("code=abc&state=s&error=", ISSUER, false),
             ("code=abc&state=s&iss=https%3A%2F%2Fgithub.com", None, false),
             ("code=abc&state=s", None, false),
         ] {
-            assert_eq!(read_code(query, issuer, announced), Ok(String::from("abc")), "{query}");
+            assert_eq!(
+                read_code(query, issuer, announced),
+                Ok(String::from("abc")),
+                "{query}"
+            );
         }
     }
 
@@ -196,11 +292,17 @@ mod tests {
         ] {
             for announced in [false, true] {
                 let cause = refused_code(query, ISSUER, announced);
-                assert!(cause.contains("another issuer") && !cause.contains(char::is_control), "{cause}");
+                assert!(
+                    cause.contains("another issuer") && !cause.contains(char::is_control),
+                    "{cause}"
+                );
             }
         }
         for query in ["code=abc", "code=abc&iss=", "error=access_denied"] {
-            assert!(refused_code(query, ISSUER, true).contains("does not name its issuer"), "{query}");
+            assert!(
+                refused_code(query, ISSUER, true).contains("does not name its issuer"),
+                "{query}"
+            );
         }
     }
 
@@ -220,8 +322,15 @@ mod tests {
             refused_code(query, ISSUER, false);
             refused_code(query, None, false);
         }
-        for (query, most) in [("code=", parameters::HANDLE), ("error=", parameters::OTHER), ("code=a&iss=", 2_000)] {
-            assert!(refused_code(&format!("{query}{}", "x".repeat(most + 1)), ISSUER, false).contains("too long"));
+        for (query, most) in [
+            ("code=", parameters::HANDLE),
+            ("error=", parameters::OTHER),
+            ("code=a&iss=", 2_000),
+        ] {
+            assert!(
+                refused_code(&format!("{query}{}", "x".repeat(most + 1)), ISSUER, false)
+                    .contains("too long")
+            );
         }
     }
 
@@ -240,7 +349,9 @@ mod tests {
     #[test]
     fn both_halves_of_the_header_are_form_encoded() {
         let header = basic("a b:c%", &SecretText::new("p+\u{df}:"));
-        let pair = STANDARD.decode(header.expose().strip_prefix("Basic ").unwrap()).unwrap();
+        let pair = STANDARD
+            .decode(header.expose().strip_prefix("Basic ").unwrap())
+            .unwrap();
         assert_eq!(pair, b"a+b%3Ac%25:p%2B%C3%9F%3A");
     }
 
@@ -248,20 +359,48 @@ mod tests {
     fn tokens_are_read_from_json_and_where_allowed_from_forms() {
         let as_form = "access_token=gho_x&scope=user%3Aemail&token_type=bearer";
         for (content_type, body, expected) in [
-            (None, r#"{"access_token": "at", "token_type": "bearer", "expires_in": 60}"#, "at"),
-            (Some("application/json"), r#"{"access_token": "at", "token_type": "Bearer"}"#, "at"),
+            (
+                None,
+                r#"{"access_token": "at", "token_type": "bearer", "expires_in": 60}"#,
+                "at",
+            ),
+            (
+                Some("application/json"),
+                r#"{"access_token": "at", "token_type": "Bearer"}"#,
+                "at",
+            ),
             (FORM, as_form, "gho_x"),
-            (None, as_form, "the token endpoint's answer is no JSON object"),
-            (Some("text/plain"), as_form, "the token endpoint's answer is no JSON object"),
-            (FORM, "access_token=a&access_token=b&token_type=bearer", "the token endpoint's answer is no JSON object"),
-            (Some("application/json"), "<html>", "the token endpoint's answer is no JSON object"),
+            (
+                None,
+                as_form,
+                "the token endpoint's answer is no JSON object",
+            ),
+            (
+                Some("text/plain"),
+                as_form,
+                "the token endpoint's answer is no JSON object",
+            ),
+            (
+                FORM,
+                "access_token=a&access_token=b&token_type=bearer",
+                "the token endpoint's answer is no JSON object",
+            ),
+            (
+                Some("application/json"),
+                "<html>",
+                "the token endpoint's answer is no JSON object",
+            ),
             (
                 FORM,
                 "error=bad_verification_code&error_description=x",
                 "not believed: the token endpoint does not take the code: \"bad_verification_code\"",
             ),
         ] {
-            assert_eq!(read(200, content_type, body), expected, "{content_type:?} {body}");
+            assert_eq!(
+                read(200, content_type, body),
+                expected,
+                "{content_type:?} {body}"
+            );
         }
     }
 
@@ -269,15 +408,27 @@ mod tests {
     fn an_error_is_one_whatever_its_status_and_only_its_code_is_told() {
         for status in [200, 400, 401, 500] {
             for (error, words) in [
-                (json!("invalid_grant"), "not believed: the token endpoint does not take the code: \"invalid_grant\""),
-                (json!("invalid_client"), "does not take our client_id and client_secret: \"invalid_client\""),
-                (json!("incorrect_client_credentials"), "does not take our client_id"),
+                (
+                    json!("invalid_grant"),
+                    "not believed: the token endpoint does not take the code: \"invalid_grant\"",
+                ),
+                (
+                    json!("invalid_client"),
+                    "does not take our client_id and client_secret: \"invalid_client\"",
+                ),
+                (
+                    json!("incorrect_client_credentials"),
+                    "does not take our client_id",
+                ),
                 (json!("x\u{1b}[31m\n"), "with the error \"x\\u{1b}[31m\\n\""),
                 (json!({"code": 7}), "with the error"),
             ] {
                 let body = json!({"error": error, "error_description": "secret words", "access_token": "x", "token_type": "Bearer"});
                 let told = read(status, None, &body.to_string());
-                assert!(told.contains(words) && !told.contains("secret words"), "{status}: {told}");
+                assert!(
+                    told.contains(words) && !told.contains("secret words"),
+                    "{status}: {told}"
+                );
             }
         }
     }
@@ -285,11 +436,20 @@ mod tests {
     /// Beside what `tests/service/federation_hostile.rs` has them answer.
     #[test]
     fn what_is_no_answer_is_refused_in_words() {
-        let of = |access_token: Value| json!({"access_token": access_token, "token_type": "Bearer"});
+        let of =
+            |access_token: Value| json!({"access_token": access_token, "token_type": "Bearer"});
         for (status, answer, words) in [
             (201, of(json!("at")), "status 201"),
-            (200, json!({"access_token": "at"}), "token_type is not Bearer"),
-            (200, json!({"access_token": "at", "token_type": ["Bearer"]}), "token_type is not Bearer"),
+            (
+                200,
+                json!({"access_token": "at"}),
+                "token_type is not Bearer",
+            ),
+            (
+                200,
+                json!({"access_token": "at", "token_type": ["Bearer"]}),
+                "token_type is not Bearer",
+            ),
             (200, of(json!("")), "no access_token"),
             (200, of(json!("a\r\nX-Evil: 1")), "no access_token"),
             (200, of(json!("x".repeat(20_000))), "no access_token"),
@@ -301,27 +461,57 @@ mod tests {
 
     #[test]
     fn the_primary_address_is_taken_with_its_own_flag_and_no_other() {
-        let (own, address) = (json!({"email": "own@b.example", "email_verified": true}), "a@b.example");
+        let (own, address) = (
+            json!({"email": "own@b.example", "email_verified": true}),
+            "a@b.example",
+        );
         for (addresses, expected) in [
             (json!([]), own.clone()),
-            (json!([{"email": address, "primary": false, "verified": true}]), own.clone()),
+            (
+                json!([{"email": address, "primary": false, "verified": true}]),
+                own.clone(),
+            ),
             (json!([{"email": address, "verified": true}]), own.clone()),
-            (json!([{"email": address, "primary": "true", "verified": true}]), own.clone()),
-            (json!([{"email": null, "primary": true, "verified": true}]), own.clone()),
-            (json!([{"email": "", "primary": true, "verified": true}]), own.clone()),
-            (json!([{"email": address, "primary": true, "verified": "true"}]), json!({"email": address})),
+            (
+                json!([{"email": address, "primary": "true", "verified": true}]),
+                own.clone(),
+            ),
+            (
+                json!([{"email": null, "primary": true, "verified": true}]),
+                own.clone(),
+            ),
+            (
+                json!([{"email": "", "primary": true, "verified": true}]),
+                own.clone(),
+            ),
+            (
+                json!([{"email": address, "primary": true, "verified": "true"}]),
+                json!({"email": address}),
+            ),
             (
                 json!([{"email": "x@b.example", "primary": false, "verified": true}, {"email": address, "primary": true, "verified": false}]),
                 json!({"email": address, "email_verified": false}),
             ),
         ] {
-            let read: Vec<Map<String, Value>> = json("it", "array", 200, addresses.to_string().as_bytes()).unwrap();
+            let read: Vec<Map<String, Value>> =
+                json("it", "array", 200, addresses.to_string().as_bytes()).unwrap();
             let taken = with_primary_email(own.as_object().unwrap().clone(), &read);
             assert_eq!(Value::Object(taken), expected, "{addresses}");
         }
-        for (status, body) in [(404, "[]"), (302, "[]"), (200, "{}"), (200, "[1]"), (200, "null"), (200, "<html>")] {
-            let read: Result<Vec<Map<String, Value>>, _> = json("it", "array", status, body.as_bytes());
-            assert!(matches!(read, Err(UpstreamProblem::Unavailable(_))), "{status} {body}");
+        for (status, body) in [
+            (404, "[]"),
+            (302, "[]"),
+            (200, "{}"),
+            (200, "[1]"),
+            (200, "null"),
+            (200, "<html>"),
+        ] {
+            let read: Result<Vec<Map<String, Value>>, _> =
+                json("it", "array", status, body.as_bytes());
+            assert!(
+                matches!(read, Err(UpstreamProblem::Unavailable(_))),
+                "{status} {body}"
+            );
         }
     }
 

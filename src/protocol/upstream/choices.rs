@@ -1,8 +1,10 @@
-//! Which ways to sign in somebody has: by what the client allows, what the request names, and the tenant it is within.
-//! A provider that is bound to a tenant is offered within that tenant alone; one without is offered everywhere, as the account
-//! that its answer leads to must be of the right tenant. The account page is everybody's: it names none that is kept from
-//! it, and none that leads to no client. And what becomes of a sign-in that failed upstream: another try on the login page,
-//! an answer to the client, or a page that says no. Words of the provider's own go nowhere but into the log.
+//! Which ways to sign in somebody has: by what the client allows, what the request names, and the
+//! tenant it is within. A provider that is bound to a tenant is offered within that tenant alone;
+//! one without is offered everywhere, as the account that its answer leads to must be of the right
+//! tenant. The account page is everybody's: it names none that is kept from it, and none that leads
+//! to no client. And what becomes of a sign-in that failed upstream: another try on the login page,
+//! an answer to the client, or a page that says no. Words of the provider's own go nowhere but into
+//! the log.
 
 use super::super::registration::provider::IdentityProvider;
 use super::UpstreamProblem;
@@ -22,26 +24,39 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether a sign-in by that provider counts here: registered, enabled, allowed to the client, and of this tenant or
-    /// of none. `local` is the password login, which is always registered.
+    /// Whether a sign-in by that provider counts here: registered, enabled, allowed to the client,
+    /// and of this tenant or of none. `local` is the password login, which is always registered.
     pub fn allows(&self, provider: &str) -> bool {
         let registered = self.catalogue.identity_providers.get(provider);
-        let fits = registered
-            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.tenant == Some(own)));
-        let allowed = self.client.is_none_or(|client| client.allows_identity_provider(provider));
+        let fits = registered.is_some_and(|known| {
+            known.enabled
+                && known
+                    .tenant
+                    .as_ref()
+                    .is_none_or(|own| self.tenant == Some(own))
+        });
+        let allowed = self
+            .client
+            .is_none_or(|client| client.allows_identity_provider(provider));
         allowed && (provider == LOCAL || fits)
     }
 
-    /// Whether the user of that session counts as signed in here: its provider is allowed, and its name still stands
-    /// for the same issuer. A provider that took over the name of another has vouched for none of its users.
+    /// Whether the user of that session counts as signed in here: its provider is allowed, and its
+    /// name still stands for the same issuer. A provider that took over the name of another has
+    /// vouched for none of its users.
     pub fn accepts(&self, session: &Session) -> bool {
         let provider = session.identity_provider();
-        let registered = self.catalogue.identity_providers.get(provider).map(IdentityProvider::authority);
+        let registered = self
+            .catalogue
+            .identity_providers
+            .get(provider)
+            .map(IdentityProvider::authority);
         let is_same = |then: &str| registered.is_none_or(|now| now == then);
         self.allows(provider) && session.upstream_issuer.as_deref().is_none_or(is_same)
     }
 
-    /// Whether people are told of that provider here: it counts, and the account page may name it where this is for no client.
+    /// Whether people are told of that provider here: it counts, and the account page may name it
+    /// where this is for no client.
     fn offers(&self, provider: &str) -> bool {
         let may_be_named = || match self.catalogue.identity_providers.get(provider) {
             Some(known) => known.account_page && self.is_way_in(provider),
@@ -64,17 +79,25 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// What there is to choose from; `wanted` is the `idp:` of the request, which leaves that one alone.
+    /// What there is to choose from; `wanted` is the `idp:` of the request, which leaves that one
+    /// alone.
     pub fn of(place: &Place<'_>, wanted: Option<&str>) -> Choices {
         let offered = |name: &str| wanted.is_none_or(|wanted| wanted == name) && place.offers(name);
         let known = place.catalogue.identity_providers.values();
         let mut providers: Vec<_> = known.filter(|provider| offered(&provider.name)).collect();
         providers.sort_by_key(|provider| (provider.display_name.to_lowercase(), &provider.name));
-        let providers = providers.into_iter().map(|provider| provider.name.clone()).collect();
-        Choices { password: offered(LOCAL), providers }
+        let providers = providers
+            .into_iter()
+            .map(|provider| provider.name.clone())
+            .collect();
+        Choices {
+            password: offered(LOCAL),
+            providers,
+        }
     }
 
-    /// Exactly one provider and no password form: there is nothing to choose, the person is sent straight there.
+    /// Exactly one provider and no password form: there is nothing to choose, the person is sent
+    /// straight there.
     pub fn only(&self) -> Option<&str> {
         match (self.password, self.providers.as_slice()) {
             (false, [only]) => Some(only),
@@ -97,7 +120,10 @@ impl Choices {
 
 /// The provider that an issuer is one of, while it is registered.
 pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a IdentityProvider> {
-    catalogue.identity_providers.values().find(|provider| provider.authority() == issuer)
+    catalogue
+        .identity_providers
+        .values()
+        .find(|provider| provider.authority() == issuer)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,17 +131,25 @@ pub enum WayOut {
     /// The login page, which says what happened. It sends no user straight upstream.
     ChooseAgain,
     TellClient(Refusal),
-    /// A page that tells the user, with the way back to the login page. The client does not hear of it.
+    /// A page that tells the user, with the way back to the login page. The client does not hear of
+    /// it.
     Page,
 }
 
-/// Decides it for a sign-in with `provider`, among these choices; `has_client` is whether a client waits for an answer that
-/// travels through this browser.
-pub fn way_out(problem: &UpstreamProblem, provider: &str, choices: &Choices, has_client: bool) -> WayOut {
+/// Decides it for a sign-in with `provider`, among these choices; `has_client` is whether a client
+/// waits for an answer that travels through this browser.
+pub fn way_out(
+    problem: &UpstreamProblem,
+    provider: &str,
+    choices: &Choices,
+    has_client: bool,
+) -> WayOut {
     let code = match problem {
         UpstreamProblem::Cancelled => AuthorizeErrorCode::AccessDenied,
         UpstreamProblem::LoginRequired => AuthorizeErrorCode::LoginRequired,
-        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => AuthorizeErrorCode::TemporarilyUnavailable,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
+            AuthorizeErrorCode::TemporarilyUnavailable
+        }
         UpstreamProblem::NotBelieved(_) => return WayOut::Page,
     };
     if has_client && !choices.has_other_than(provider) {
@@ -128,7 +162,9 @@ pub fn way_out(problem: &UpstreamProblem, provider: &str, choices: &Choices, has
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
+    use crate::protocol::authorize::authorize_request::fixtures::{
+        catalogue_with_tenants, client, identity_provider,
+    };
     use crate::protocol::words::samples::session;
 
     /// Five providers: two for everybody, one switched off, one each of two tenants.
@@ -145,21 +181,41 @@ mod tests {
             of("acme-ad", "ACME", Some("acme")),
             of("globex-ad", "Globex", Some("globex")),
         ];
-        let identity_providers = all.into_iter().map(|provider| (provider.name.clone(), provider)).collect();
-        Catalogue { identity_providers, ..catalogue_with_tenants() }
+        let identity_providers = all
+            .into_iter()
+            .map(|provider| (provider.name.clone(), provider))
+            .collect();
+        Catalogue {
+            identity_providers,
+            ..catalogue_with_tenants()
+        }
     }
 
     fn allowing(names: &[&str]) -> Client {
-        Client { identity_providers: Some(names.iter().map(|name| (*name).to_owned()).collect()), ..client() }
+        Client {
+            identity_providers: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+            ..client()
+        }
     }
 
     /// The choices as one text, the password form as `local` in front.
     fn shown(client: Option<&Client>, tenant: Option<&str>, wanted: Option<&str>) -> String {
         let tenant = tenant.map(TenantName::new);
         let catalogue = catalogue();
-        let choices = Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue: &catalogue }, wanted);
+        let choices = Choices::of(
+            &Place {
+                client,
+                tenant: tenant.as_ref(),
+                catalogue: &catalogue,
+            },
+            wanted,
+        );
         let password = choices.password.then_some(LOCAL);
-        password.into_iter().chain(choices.providers.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+        password
+            .into_iter()
+            .chain(choices.providers.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
@@ -171,7 +227,12 @@ mod tests {
             (Some(&["local"][..]), None, None, "local"),
             (Some(&["corp"]), None, None, "corp"),
             (Some(&["a-hub", "corp"]), None, None, "corp a-hub"),
-            (Some(&["local", "corp", "former", "gone"]), None, None, "local corp"),
+            (
+                Some(&["local", "corp", "former", "gone"]),
+                None,
+                None,
+                "local corp",
+            ),
             (Some(&["former"]), None, None, ""),
             (Some(&["gone"]), None, None, ""),
             (Some(&["acme-ad"]), None, None, ""),
@@ -187,28 +248,47 @@ mod tests {
             (anybody, acme, Some("acme-ad"), "acme-ad"),
         ] {
             let client = allowed.map_or_else(client, allowing);
-            assert_eq!(shown(Some(&client), tenant, wanted), expected, "{allowed:?} {tenant:?} {wanted:?}");
+            assert_eq!(
+                shown(Some(&client), tenant, wanted),
+                expected,
+                "{allowed:?} {tenant:?} {wanted:?}"
+            );
         }
-        assert_eq!(shown(None, None, None), "local corp a-hub", "the account page");
+        assert_eq!(
+            shown(None, None, None),
+            "local corp a-hub",
+            "the account page"
+        );
         assert_eq!(shown(None, acme, None), "local acme-ad corp a-hub");
     }
 
     #[test]
     fn a_session_counts_only_while_the_name_of_its_provider_stands_for_the_same_issuer() {
         let catalogue = catalogue();
-        let place = Place { client: None, tenant: None, catalogue: &catalogue };
+        let place = Place {
+            client: None,
+            tenant: None,
+            catalogue: &catalogue,
+        };
         let of = |provider: Option<&str>, issuer: Option<&str>| Session {
             identity_provider: provider.map(str::to_owned),
             upstream_issuer: issuer.map(str::to_owned),
             ..session()
         };
         let issuer = catalogue.identity_providers["corp"].authority();
-        assert!(["", "LOCAL", "Corp", "former", "gone", "acme-ad"].iter().all(|name| !place.allows(name)));
+        assert!(
+            ["", "LOCAL", "Corp", "former", "gone", "acme-ad"]
+                .iter()
+                .all(|name| !place.allows(name))
+        );
         assert!(place.accepts(&of(None, None)) && place.accepts(&of(Some(LOCAL), None)));
         assert!(place.accepts(&of(Some("corp"), Some(issuer))));
         assert!(!place.accepts(&of(Some("corp"), Some("https://former.example"))));
         assert!(!place.accepts(&of(Some("corp"), Some(&format!("{issuer}/")))));
-        assert!(!place.accepts(&of(Some("former"), Some(issuer))), "disabled");
+        assert!(
+            !place.accepts(&of(Some("former"), Some(issuer))),
+            "disabled"
+        );
     }
 
     #[test]
@@ -217,22 +297,56 @@ mod tests {
             password,
             providers: providers.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let several = [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[])];
+        let several = [
+            choices(true, &["corp"]),
+            choices(false, &["corp", "hub"]),
+            choices(true, &[]),
+        ];
         let alone = [choices(false, &["corp"]), choices(false, &[])];
         for (problem, code) in [
-            (UpstreamProblem::Cancelled, Some(AuthorizeErrorCode::AccessDenied)),
-            (UpstreamProblem::LoginRequired, Some(AuthorizeErrorCode::LoginRequired)),
-            (UpstreamProblem::Busy, Some(AuthorizeErrorCode::TemporarilyUnavailable)),
-            (UpstreamProblem::unavailable("no route"), Some(AuthorizeErrorCode::TemporarilyUnavailable)),
+            (
+                UpstreamProblem::Cancelled,
+                Some(AuthorizeErrorCode::AccessDenied),
+            ),
+            (
+                UpstreamProblem::LoginRequired,
+                Some(AuthorizeErrorCode::LoginRequired),
+            ),
+            (
+                UpstreamProblem::Busy,
+                Some(AuthorizeErrorCode::TemporarilyUnavailable),
+            ),
+            (
+                UpstreamProblem::unavailable("no route"),
+                Some(AuthorizeErrorCode::TemporarilyUnavailable),
+            ),
             // Only the user is told of an answer that does not verify.
-            (UpstreamProblem::not_believed("the nonce is another one"), None),
+            (
+                UpstreamProblem::not_believed("the nonce is another one"),
+                None,
+            ),
         ] {
-            let on_page = if code.is_some() { WayOut::ChooseAgain } else { WayOut::Page };
-            let told = code.map_or(WayOut::Page, |code| WayOut::TellClient(Refusal::new(code, problem.reason())));
-            assert!(several.iter().all(|choices| way_out(&problem, "corp", choices, true) == on_page), "{problem:?}");
+            let on_page = if code.is_some() {
+                WayOut::ChooseAgain
+            } else {
+                WayOut::Page
+            };
+            let told = code.map_or(WayOut::Page, |code| {
+                WayOut::TellClient(Refusal::new(code, problem.reason()))
+            });
+            assert!(
+                several
+                    .iter()
+                    .all(|choices| way_out(&problem, "corp", choices, true) == on_page),
+                "{problem:?}"
+            );
             for choices in &alone {
                 assert_eq!(way_out(&problem, "corp", choices, true), told);
-                assert_eq!(way_out(&problem, "corp", choices, false), on_page, "nobody to tell");
+                assert_eq!(
+                    way_out(&problem, "corp", choices, false),
+                    on_page,
+                    "nobody to tell"
+                );
             }
         }
     }

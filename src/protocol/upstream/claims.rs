@@ -1,5 +1,6 @@
-//! What a person's account here takes over from upstream: standard claims by the scopes that were asked for, and what the
-//! registration maps. Done anew at each sign-in, from the ID token and UserInfo together.
+//! What a person's account here takes over from upstream: standard claims by the scopes that were
+//! asked for, and what the registration maps. Done anew at each sign-in, from the ID token and
+//! UserInfo together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,8 @@ use crate::protocol::words::claim_shape::{PROFILE, shaped};
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
 const LONGEST_VALUE: usize = 8_192;
-/// The longest that all of it together may be, in bytes of JSON: it goes into tokens and answers, and each page reads it.
+/// The longest that all of it together may be, in bytes of JSON: it goes into tokens and answers,
+/// and each page reads it.
 const LONGEST_TOGETHER: usize = 32_768;
 const PUNCTUATION: usize = 4;
 /// How deeply a value may be nested: readers of an answer that contains it have limits, too.
@@ -22,17 +24,33 @@ const DEEPEST_VALUE: usize = 20;
 const MOST_ROLES: usize = 200;
 
 const ROLE: &str = "role";
-/// Claims that say whether another was verified. They hold of what upstream itself verified, so only beside that.
-const VERIFIED: [(&str, &str); 2] = [("email_verified", "email"), ("phone_number_verified", "phone_number")];
+/// Claims that say whether another was verified. They hold of what upstream itself verified, so
+/// only beside that.
+const VERIFIED: [(&str, &str); 2] = [
+    ("email_verified", "email"),
+    ("phone_number_verified", "phone_number"),
+];
 /// What a person recognizes an account by, the best first.
-const LABELS: [&str; 6] = ["email", "preferred_username", "upn", "login", "username", "name"];
+const LABELS: [&str; 6] = [
+    "email",
+    "preferred_username",
+    "upn",
+    "login",
+    "username",
+    "name",
+];
 const OUR_LABELS: [&str; 4] = ["email", "preferred_username", "nickname", "name"];
 
-/// Every claim that a sign-in at this provider fills or, where upstream does not have it, leaves empty: by our name, the
-/// names there that it may come from, the first that is there counts; for roles, all.
+/// Every claim that a sign-in at this provider fills or, where upstream does not have it, leaves
+/// empty: by our name, the names there that it may come from, the first that is there counts; for
+/// roles, all.
 fn sources(provider: &IdentityProvider) -> BTreeMap<&str, Vec<&str>> {
     let mut sources: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (theirs, ours) in provider.claims.iter().filter(|(_, ours)| !is_reserved(ours)) {
+    for (theirs, ours) in provider
+        .claims
+        .iter()
+        .filter(|(_, ours)| !is_reserved(ours))
+    {
         sources.entry(ours).or_default().push(theirs);
     }
     for name in standard_claims(provider) {
@@ -41,8 +59,9 @@ fn sources(provider: &IdentityProvider) -> BTreeMap<&str, Vec<&str>> {
             sources.entry(name).or_insert_with(|| vec![name]);
         }
     }
-    let verifies =
-        |sources: &BTreeMap<&str, Vec<&str>>, name: &str| sources.get(name).is_some_and(|from| *from == [name]);
+    let verifies = |sources: &BTreeMap<&str, Vec<&str>>, name: &str| {
+        sources.get(name).is_some_and(|from| *from == [name])
+    };
     for (flag, claim) in VERIFIED {
         if !(verifies(&sources, flag) && verifies(&sources, claim)) {
             sources.remove(flag);
@@ -66,23 +85,42 @@ fn standard_claims(provider: &IdentityProvider) -> Vec<&'static str> {
     }
 }
 
-/// Whether UserInfo may have something that the ID token lacks: a claim that the registration names, or of a scope the
-/// first thing it is asked for.
+/// Whether UserInfo may have something that the ID token lacks: a claim that the registration
+/// names, or of a scope the first thing it is asked for.
 pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -> bool {
-    let telling = [("profile", "name"), ("email", "email"), ("phone", "phone_number"), ("address", "address")];
-    let of_scopes = telling.iter().filter(|(scope, _)| provider.scope.contains(scope)).map(|(_, claim)| *claim);
-    provider.claims.keys().map(String::as_str).chain(of_scopes).any(|name| !id_token.contains_key(name))
+    let telling = [
+        ("profile", "name"),
+        ("email", "email"),
+        ("phone", "phone_number"),
+        ("address", "address"),
+    ];
+    let of_scopes = telling
+        .iter()
+        .filter(|(scope, _)| provider.scope.contains(scope))
+        .map(|(_, claim)| *claim);
+    provider
+        .claims
+        .keys()
+        .map(String::as_str)
+        .chain(of_scopes)
+        .any(|name| !id_token.contains_key(name))
 }
 
-/// The ID token's claims with what UserInfo adds; where both speak, the one that is signed counts. Whether an address was
-/// verified counts only from the source that names the address: the two may have been read at different times.
-pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Value>>) -> Map<String, Value> {
+/// The ID token's claims with what UserInfo adds; where both speak, the one that is signed counts.
+/// Whether an address was verified counts only from the source that names the address: the two may
+/// have been read at different times.
+pub fn merged(
+    id_token: &Map<String, Value>,
+    user_info: Option<&Map<String, Value>>,
+) -> Map<String, Value> {
     let mut merged = user_info.cloned().unwrap_or_default();
     merged.extend(id_token.clone());
     for (flag, claim) in VERIFIED {
         let named = merged.get(claim).cloned();
         let sources = [Some(id_token), user_info].into_iter().flatten();
-        let said = sources.filter(|source| source.get(claim) == named.as_ref()).find_map(|source| source.get(flag));
+        let said = sources
+            .filter(|source| source.get(claim) == named.as_ref())
+            .find_map(|source| source.get(flag));
         match said {
             Some(said) => merged.insert(flag.to_owned(), said.clone()),
             None => merged.remove(flag),
@@ -91,17 +129,24 @@ pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Valu
     merged
 }
 
-/// The claims that are taken over from upstream, and the names of those left out because they were too long. Reserved names,
-/// values of the wrong type and values that are too long are left out. Where all together are too long, the longest go.
-/// Claims that decide on rights are kept first.
-pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+/// The claims that are taken over from upstream, and the names of those left out because they were
+/// too long. Reserved names, values of the wrong type and values that are too long are left out.
+/// Where all together are too long, the longest go. Claims that decide on rights are kept first.
+pub fn mapped(
+    provider: &IdentityProvider,
+    upstream: &Map<String, Value>,
+) -> (Map<String, Value>, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
-    let lengths = claims.iter().map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
+    let lengths = claims
+        .iter()
+        .map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
     let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
     lengths.sort_unstable();
     let (mut room, mut left_out) = (LONGEST_TOGETHER, Vec::new());
     for (_, length, name) in lengths {
-        let left = room.checked_sub(name.len() + length + PUNCTUATION).filter(|_| length <= LONGEST_VALUE);
+        let left = room
+            .checked_sub(name.len() + length + PUNCTUATION)
+            .filter(|_| length <= LONGEST_VALUE);
         match left {
             Some(left) => room = left,
             None => {
@@ -122,35 +167,52 @@ pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Ma
 fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Map<String, Value> {
     let value_of = |ours: &str, theirs: &[&str]| {
         let value = match ours {
-            ROLE => roles(provider, theirs.iter().filter_map(|name| upstream.get(*name)))?,
+            ROLE => roles(
+                provider,
+                theirs.iter().filter_map(|name| upstream.get(*name)),
+            )?,
             // Only upstream's own boolean.
-            _ if VERIFIED.iter().any(|(flag, _)| *flag == ours) => {
-                upstream.get(ours).filter(|value| value.is_boolean())?.clone()
-            }
-            _ => theirs.iter().find_map(|name| upstream.get(*name).filter(|value| !value.is_null()))?.clone(),
+            _ if VERIFIED.iter().any(|(flag, _)| *flag == ours) => upstream
+                .get(ours)
+                .filter(|value| value.is_boolean())?
+                .clone(),
+            _ => theirs
+                .iter()
+                .find_map(|name| upstream.get(*name).filter(|value| !value.is_null()))?
+                .clone(),
         };
         shaped(ours, &value).filter(|value| is_storable(value, DEEPEST_VALUE))
     };
-    let filled =
-        sources(provider).into_iter().filter_map(|(ours, from)| Some((ours.to_owned(), value_of(ours, &from)?)));
+    let filled = sources(provider)
+        .into_iter()
+        .filter_map(|(ours, from)| Some((ours.to_owned(), value_of(ours, &from)?)));
     filled.collect()
 }
 
 /// What a sign-in there is worth here: by the provider's table, else as much as any.
 pub fn acr(provider: &IdentityProvider, theirs: Option<&str>) -> String {
     let ours = theirs.and_then(|theirs| provider.acr_map.get(theirs));
-    ours.cloned().unwrap_or_else(|| String::from(Strength::SignedIn.as_str()))
+    ours.cloned()
+        .unwrap_or_else(|| String::from(Strength::SignedIn.as_str()))
 }
 
-/// The methods of a sign-in there: told only where the provider's table makes it worth more than any other. What a provider
-/// says of itself shall not tell a client more than the registration believes.
+/// The methods of a sign-in there: told only where the provider's table makes it worth more than
+/// any other. What a provider says of itself shall not tell a client more than the registration
+/// believes.
 pub fn amr(acr: &str, theirs: &[String]) -> Vec<String> {
     let is_believed = acr != Strength::SignedIn.as_str();
-    if is_believed { theirs.to_vec() } else { Vec::new() }
+    if is_believed {
+        theirs.to_vec()
+    } else {
+        Vec::new()
+    }
 }
 
 /// The values as they are; where there is a table, only what it makes of them.
-fn roles<'a>(provider: &IdentityProvider, values: impl Iterator<Item = &'a Value>) -> Option<Value> {
+fn roles<'a>(
+    provider: &IdentityProvider,
+    values: impl Iterator<Item = &'a Value>,
+) -> Option<Value> {
     let texts = values.flat_map(|value| match value {
         Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
         Value::String(text) => vec![text.as_str()],
@@ -159,17 +221,33 @@ fn roles<'a>(provider: &IdentityProvider, values: impl Iterator<Item = &'a Value
     let roles: BTreeSet<&str> = if provider.role_map.is_empty() {
         texts.collect()
     } else {
-        texts.filter_map(|text| provider.role_map.get(text)).flatten().map(String::as_str).collect()
+        texts
+            .filter_map(|text| provider.role_map.get(text))
+            .flatten()
+            .map(String::as_str)
+            .collect()
     };
-    (!roles.is_empty()).then(|| roles.into_iter().take(MOST_ROLES).map(Value::from).collect())
+    (!roles.is_empty()).then(|| {
+        roles
+            .into_iter()
+            .take(MOST_ROLES)
+            .map(Value::from)
+            .collect()
+    })
 }
 
 fn is_storable(value: &Value, depth: usize) -> bool {
-    let inner = |value: &Value| depth.checked_sub(1).is_some_and(|left| is_storable(value, left));
+    let inner = |value: &Value| {
+        depth
+            .checked_sub(1)
+            .is_some_and(|left| is_storable(value, left))
+    };
     match value {
         Value::String(text) => !text.contains('\0'),
         Value::Array(values) => values.iter().all(inner),
-        Value::Object(members) => members.iter().all(|(name, value)| !name.contains('\0') && inner(value)),
+        Value::Object(members) => members
+            .iter()
+            .all(|(name, value)| !name.contains('\0') && inner(value)),
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
     }
 }
@@ -185,16 +263,20 @@ pub fn known_as(taken_over: &Map<String, Value>) -> Option<&str> {
 
 fn one_line<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     let fits = |text: &&str| !text.trim().is_empty() && display_text(text).is_ok();
-    names.iter().find_map(|name| claims.get(*name)?.as_str().filter(fits))
+    names
+        .iter()
+        .find_map(|name| claims.get(*name)?.as_str().filter(fits))
 }
 
-/// The subject in the answer of a provider without ID tokens: a text as it is, a whole number in decimal. Nothing that
-/// could be written in two ways.
+/// The subject in the answer of a provider without ID tokens: a text as it is, a whole number in
+/// decimal. Nothing that could be written in two ways.
 pub fn oauth_subject(user_info: &Map<String, Value>, subject_claim: &str) -> Option<String> {
     let subject = match user_info.get(subject_claim)? {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_i64() || number.is_u64() => number.to_string(),
-        Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            return None;
+        }
     };
     is_identifier(&subject).then_some(subject)
 }
@@ -209,8 +291,7 @@ mod tests {
     use crate::protocol::words::samples::changed;
 
     fn provider(changes: Value) -> IdentityProvider {
-        let document =
-            json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid"});
+        let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid"});
         provider::from_json(&changed(document, changes), "").unwrap()
     }
 
@@ -236,29 +317,68 @@ mod tests {
         for (scope, expected) in [
             ("openid", json!({})),
             ("openid profile", json!({"name": "Alice"})),
-            ("openid email", json!({"email": "a@b.example", "email_verified": true})),
+            (
+                "openid email",
+                json!({"email": "a@b.example", "email_verified": true}),
+            ),
             ("openid address", json!({"address": {"formatted": "x"}})),
         ] {
-            assert_eq!(told(&provider(json!({"scope": scope})), upstream.clone()), expected, "{scope}");
+            assert_eq!(
+                told(&provider(json!({"scope": scope})), upstream.clone()),
+                expected,
+                "{scope}"
+            );
         }
-        assert_eq!(told(&oauth(json!({})), upstream), json!({}), "nothing is standard without OpenID");
         assert_eq!(
-            told(&oauth(json!({"login": "nickname"})), json!({"id": 7, "login": "al"})),
+            told(&oauth(json!({})), upstream),
+            json!({}),
+            "nothing is standard without OpenID"
+        );
+        assert_eq!(
+            told(
+                &oauth(json!({"login": "nickname"})),
+                json!({"id": 7, "login": "al"})
+            ),
             json!({"nickname": "al"})
         );
         for (claims, upstream, expected) in [
-            (json!({"dept": "department"}), json!({"dept": "it"}), json!({"department": "it"})),
-            (json!({"dept": "dept"}), json!({"dept": ["a", 1]}), json!({"dept": ["a", 1]})),
-            // A mapped claim is not copied under its own name as well. Mapped claims go before standard ones.
-            (json!({"nickname": "alias"}), json!({"nickname": "al"}), json!({"alias": "al"})),
-            (json!({"cn": "name"}), json!({"cn": "Alice", "name": "Bob"}), json!({"name": "Alice"})),
+            (
+                json!({"dept": "department"}),
+                json!({"dept": "it"}),
+                json!({"department": "it"}),
+            ),
+            (
+                json!({"dept": "dept"}),
+                json!({"dept": ["a", 1]}),
+                json!({"dept": ["a", 1]}),
+            ),
+            // A mapped claim is not copied under its own name as well. Mapped claims go before
+            // standard ones.
+            (
+                json!({"nickname": "alias"}),
+                json!({"nickname": "al"}),
+                json!({"alias": "al"}),
+            ),
+            (
+                json!({"cn": "name"}),
+                json!({"cn": "Alice", "name": "Bob"}),
+                json!({"name": "Alice"}),
+            ),
             (json!({"cn": "name"}), json!({"name": "Bob"}), json!({})),
-            (json!({"a": "x", "b": "x"}), json!({"a": null, "b": 2}), json!({"x": 2})),
+            (
+                json!({"a": "x", "b": "x"}),
+                json!({"a": null, "b": 2}),
+                json!({"x": 2}),
+            ),
             // Without a mapping, upstream's roles mean nothing here.
             (json!({}), json!({"role": ["admin"]}), json!({})),
         ] {
             let provider = provider(json!({"scope": "openid profile", "claims": claims}));
-            assert_eq!(told(&provider, upstream.clone()), expected, "{claims} {upstream}");
+            assert_eq!(
+                told(&provider, upstream.clone()),
+                expected,
+                "{claims} {upstream}"
+            );
         }
     }
 
@@ -266,18 +386,33 @@ mod tests {
     fn groups_become_roles_by_the_table_or_as_they_are() {
         let map = json!({"G-1": "admin", "G-2": ["user", "auditor"], "G-3": "user"});
         for (map, groups, expected) in [
-            (&json!({}), json!(["b", "a", 7, "a"]), json!({"role": ["a", "b"]})),
+            (
+                &json!({}),
+                json!(["b", "a", 7, "a"]),
+                json!({"role": ["a", "b"]}),
+            ),
             (&json!({}), json!("a"), json!({"role": ["a"]})),
-            (&map, json!(["G-2", "G-3", "admin"]), json!({"role": ["auditor", "user"]})),
+            (
+                &map,
+                json!(["G-2", "G-3", "admin"]),
+                json!({"role": ["auditor", "user"]}),
+            ),
             (&map, json!([]), json!({})),
             (&map, json!(["admin", "g-1", "G-1 "]), json!({})),
             (&map, json!({"G-1": true}), json!({})),
         ] {
             let provider = provider(json!({"claims": {"groups": "role"}, "role_map": map}));
-            assert_eq!(told(&provider, json!({"groups": groups, "role": "root"})), expected, "{groups}");
+            assert_eq!(
+                told(&provider, json!({"groups": groups, "role": "root"})),
+                expected,
+                "{groups}"
+            );
         }
         let two = provider(json!({"claims": {"groups": "role", "roles": "role"}}));
-        assert_eq!(told(&two, json!({"groups": ["a"], "roles": ["b"]})), json!({"role": ["a", "b"]}));
+        assert_eq!(
+            told(&two, json!({"groups": ["a"], "roles": ["b"]})),
+            json!({"role": ["a", "b"]})
+        );
     }
 
     #[test]
@@ -286,19 +421,36 @@ mod tests {
         let other_address = provider(json!({"scope": "openid email", "claims": {"upn": "email"}}));
         let elsewhere = provider(json!({"scope": "openid email", "claims": {"email": "contact"}}));
         let hub = oauth(json!({"email": "email", "email_verified": "email_verified"}));
-        let email = |email: Value, verified: Value| json!({"email": email, "email_verified": verified});
+        let email =
+            |email: Value, verified: Value| json!({"email": email, "email_verified": verified});
         let verified = email(json!("a@b.c"), json!(true));
         let long = format!("{}@b.c", "x".repeat(LONGEST_VALUE));
         for (provider, upstream, expected) in [
-            (&standard, email(json!("a@b.c"), json!(false)), email(json!("a@b.c"), json!(false))),
-            (&standard, email(json!("a@b.c"), json!("true")), json!({"email": "a@b.c"})),
-            (&standard, email(json!("a@b.c"), json!(1)), json!({"email": "a@b.c"})),
+            (
+                &standard,
+                email(json!("a@b.c"), json!(false)),
+                email(json!("a@b.c"), json!(false)),
+            ),
+            (
+                &standard,
+                email(json!("a@b.c"), json!("true")),
+                json!({"email": "a@b.c"}),
+            ),
+            (
+                &standard,
+                email(json!("a@b.c"), json!(1)),
+                json!({"email": "a@b.c"}),
+            ),
             (&standard, json!({"email_verified": true}), json!({})),
             (&standard, email(json!(["a@b.c"]), json!(true)), json!({})),
             (&standard, email(json!(""), json!(true)), json!({})),
             (&standard, email(json!("a\0@b.c"), json!(true)), json!({})),
             (&standard, email(json!(long), json!(true)), json!({})),
-            (&other_address, changed(verified.clone(), json!({"upn": "x@y.z"})), json!({"email": "x@y.z"})),
+            (
+                &other_address,
+                changed(verified.clone(), json!({"upn": "x@y.z"})),
+                json!({"email": "x@y.z"}),
+            ),
             (&elsewhere, verified.clone(), json!({"contact": "a@b.c"})),
             (&hub, verified.clone(), verified),
         ] {
@@ -309,9 +461,23 @@ mod tests {
     #[test]
     fn the_protocols_own_claims_are_never_filled() {
         let mut provider = provider(json!({}));
-        for reserved in ["sub", "iss", "amr", "acr", "tenant", "idp", "scope", "client_id", "sid"] {
+        for reserved in [
+            "sub",
+            "iss",
+            "amr",
+            "acr",
+            "tenant",
+            "idp",
+            "scope",
+            "client_id",
+            "sid",
+        ] {
             provider.claims = BTreeMap::from([(String::from("x"), String::from(reserved))]);
-            assert_eq!(told(&provider, json!({"x": "root"})), json!({}), "{reserved}");
+            assert_eq!(
+                told(&provider, json!({"x": "root"})),
+                json!({}),
+                "{reserved}"
+            );
         }
     }
 
@@ -319,25 +485,52 @@ mod tests {
     fn what_cannot_be_kept_is_left_out() {
         let kept = provider(json!({"claims": {"a": "a", "b": "b"}}));
         let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
-        assert_eq!(told(&kept, json!({"a": nested(DEEPEST_VALUE)})), json!({"a": nested(DEEPEST_VALUE)}));
-        let [text, list, name, deep] =
-            [json!("a\0b"), json!(["a\0b"]), json!({"a\0b": 1}), json!({"x": [{"y": "\0"}]})];
+        assert_eq!(
+            told(&kept, json!({"a": nested(DEEPEST_VALUE)})),
+            json!({"a": nested(DEEPEST_VALUE)})
+        );
+        let [text, list, name, deep] = [
+            json!("a\0b"),
+            json!(["a\0b"]),
+            json!({"a\0b": 1}),
+            json!({"x": [{"y": "\0"}]}),
+        ];
         let (nested, long) = (nested(DEEPEST_VALUE + 1), json!("x".repeat(LONGEST_VALUE)));
-        for bad in [nested, long, text, list, name, deep, json!(null), json!(""), json!([])] {
+        for bad in [
+            nested,
+            long,
+            text,
+            list,
+            name,
+            deep,
+            json!(null),
+            json!(""),
+            json!([]),
+        ] {
             assert_eq!(told(&kept, json!({"a": bad, "b": 1})), json!({"b": 1}));
         }
         let many: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
-        let roles = told(&provider(json!({"claims": {"groups": "role"}})), json!({"groups": many}));
+        let roles = told(
+            &provider(json!({"claims": {"groups": "role"}})),
+            json!({"groups": many}),
+        );
         assert_eq!(roles["role"].as_array().unwrap().len(), MOST_ROLES);
     }
 
     #[test]
     fn the_longest_of_too_much_is_left_out_and_named() {
         let of = |names: &[&str], upstream: Value| {
-            let claims: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!(name))).collect();
-            let (claims, left_out) = mapped(&provider(json!({"claims": claims})), &members(upstream));
+            let claims: Map<String, Value> = names
+                .iter()
+                .map(|name| ((*name).to_owned(), json!(name)))
+                .collect();
+            let (claims, left_out) =
+                mapped(&provider(json!({"claims": claims})), &members(upstream));
             assert!(Value::Object(claims.clone()).to_string().len() <= LONGEST_TOGETHER);
-            (claims.keys().cloned().collect::<Vec<_>>().join(" "), left_out.join(" "))
+            (
+                claims.keys().cloned().collect::<Vec<_>>().join(" "),
+                left_out.join(" "),
+            )
         };
         let told = |taken: &str, left_out: &str| (taken.to_owned(), left_out.to_owned());
         let text = |length: usize| json!("x".repeat(length));
@@ -346,17 +539,31 @@ mod tests {
         assert_eq!(of(&five, small), told("a b c d", ""));
         let much = json!({"a": text(8_190), "b": text(8_180), "c": text(8_188), "d": text(8_188), "e": "short"});
         assert_eq!(of(&five, much), told("b c d e", "a"));
-        assert_eq!(of(&five, json!({"a": text(8_191), "b": 1})), told("b", "a"), "too long by itself");
+        assert_eq!(
+            of(&five, json!({"a": text(8_191), "b": 1})),
+            told("b", "a"),
+            "too long by itself"
+        );
         // Rights come first; an address that did not fit takes its flag along.
-        let roles: Vec<String> = (0..100).map(|number| format!("{number}-{}", "r".repeat(70))).collect();
+        let roles: Vec<String> = (0..100)
+            .map(|number| format!("{number}-{}", "r".repeat(70)))
+            .collect();
         let rights = json!({"role": roles, "a": text(8_000), "b": text(8_000), "c": text(8_000), "email": text(8_100), "email_verified": true});
-        assert_eq!(of(&["role", "a", "b", "c", "email", "email_verified"], rights), told("a b c role", "email"));
+        assert_eq!(
+            of(&["role", "a", "b", "c", "email", "email_verified"], rights),
+            told("a b c role", "email")
+        );
     }
 
     #[test]
     fn userinfo_overrules_nothing_and_an_address_is_verified_only_by_the_answer_that_names_it() {
-        let email = |address: &str, verified: bool| json!({"email": address, "email_verified": verified});
-        let (verified, bare, flag) = (email("a@b.c", true), json!({"email": "a@b.c"}), json!({"email_verified": true}));
+        let email =
+            |address: &str, verified: bool| json!({"email": address, "email_verified": verified});
+        let (verified, bare, flag) = (
+            email("a@b.c", true),
+            json!({"email": "a@b.c"}),
+            json!({"email_verified": true}),
+        );
         for (id_token, user_info, expected) in [
             (
                 &json!({"sub": "u", "name": "A"}),
@@ -371,22 +578,36 @@ mod tests {
             (&email("a@b.c", false), &verified, &email("a@b.c", false)),
             (&json!({}), &verified, &verified),
         ] {
-            let merged = merged(&members(id_token.clone()), Some(&members(user_info.clone())));
+            let merged = merged(
+                &members(id_token.clone()),
+                Some(&members(user_info.clone())),
+            );
             assert_eq!(Value::Object(merged), *expected, "{id_token} {user_info}");
         }
     }
 
     #[test]
     fn a_subject_without_a_token_has_one_spelling() {
-        let of = |id: &str| oauth_subject(&serde_json::from_str(&format!(r#"{{"ID": 7, "id": {id}}}"#)).unwrap(), "id");
-        for (id, subject) in
-            [("583231", "583231"), ("18446744073709551615", "18446744073709551615"), (r#""MDQ6=""#, "MDQ6=")]
-        {
+        let of = |id: &str| {
+            oauth_subject(
+                &serde_json::from_str(&format!(r#"{{"ID": 7, "id": {id}}}"#)).unwrap(),
+                "id",
+            )
+        };
+        for (id, subject) in [
+            ("583231", "583231"),
+            ("18446744073709551615", "18446744073709551615"),
+            (r#""MDQ6=""#, "MDQ6="),
+        ] {
             assert_eq!(of(id).as_deref(), Some(subject));
         }
         // The last would be rounded.
         let bad = r#"null|true|""|1.0|1e30|[1]|{"id":1}|"a\u0000b"|"a\nb"|18446744073709551616"#;
-        for bad in bad.split('|').map(str::to_owned).chain([format!("\"{}\"", "x".repeat(256))]) {
+        for bad in bad
+            .split('|')
+            .map(str::to_owned)
+            .chain([format!("\"{}\"", "x".repeat(256))])
+        {
             assert_eq!(of(&bad), None, "{bad}");
         }
         assert_eq!(oauth_subject(&members(json!({"ID": 7})), "id"), None);

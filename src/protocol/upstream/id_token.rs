@@ -1,5 +1,6 @@
-//! Whether an ID token from upstream holds (OpenID Connect Core §3.1.3.7), or a logout token. Its signature was verified
-//! before, by the provider's keys and an algorithm that its metadata names; here its claims are judged.
+//! Whether an ID token from upstream holds (OpenID Connect Core §3.1.3.7), or a logout token. Its
+//! signature was verified before, by the provider's keys and an algorithm that its metadata names;
+//! here its claims are judged.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +28,8 @@ pub struct ExpectedIdToken<'a> {
     pub needs_auth_time: bool,
 }
 
-/// What a good one said, beside the claims about the person; all but the subject is unsaid without one.
+/// What a good one said, beside the claims about the person; all but the subject is unsaid without
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdTokenFacts {
     /// Not empty, at most 255 characters, free of control characters.
@@ -60,10 +62,14 @@ named! {
     }
 }
 
-/// The `typ` of an upstream token must be that of its kind, or absent. Else an ID token could pass for a logout token and
-/// sign people out.
+/// The `typ` of an upstream token must be that of its kind, or absent. Else an ID token could pass
+/// for a logout token and sign people out.
 pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
-    if typ.is_none_or(|typ| is_type(typ, wanted)) { Ok(()) } else { Err(TokenProblem::Typ) }
+    if typ.is_none_or(|typ| is_type(typ, wanted)) {
+        Ok(())
+    } else {
+        Err(TokenProblem::Typ)
+    }
 }
 
 pub fn judge(
@@ -76,7 +82,9 @@ pub fn judge(
     if claims.get("nonce").and_then(Value::as_str) != Some(expected.nonce) {
         return Err(TokenProblem::Nonce);
     }
-    let is_its_hash = |hash: &Value| hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()));
+    let is_its_hash = |hash: &Value| {
+        hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()))
+    };
     if !claims.get("at_hash").is_none_or(is_its_hash) {
         return Err(TokenProblem::AccessTokenHash);
     }
@@ -84,26 +92,43 @@ pub fn judge(
         None if expected.needs_auth_time => return Err(TokenProblem::NoAuthTime),
         None => None,
         Some(value) => {
-            let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
+            let at = numeric_date(value)
+                .filter(|at| *at <= now.plus(SKEW))
+                .ok_or(TokenProblem::AuthTime)?;
             // A provider whose clock is ahead must not date a sign-in into the future.
             Some(at.min(now))
         }
     };
     // A member of the wrong type counts as absent: nothing is decided by it.
-    let is_method =
-        |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
-    let amr = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let is_method = |value: &&str| {
+        (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic())
+    };
+    let amr = claims
+        .get("amr")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     Ok(IdTokenFacts {
         subject: identifier(claims, "sub").ok_or(TokenProblem::Subject)?,
         auth_time,
         acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
-        amr: amr.filter(is_method).take(MOST_AMR).map(str::to_owned).collect(),
+        amr: amr
+            .filter(is_method)
+            .take(MOST_AMR)
+            .map(str::to_owned)
+            .collect(),
         sid: identifier(claims, "sid"),
     })
 }
 
-/// `iss`, `aud` and `azp`: who issued the token, and that it is for us. With several audiences, `azp` must name us.
-fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id: &str) -> Result<(), TokenProblem> {
+/// `iss`, `aud` and `azp`: who issued the token, and that it is for us. With several audiences,
+/// `azp` must name us.
+fn check_parties(
+    claims: &Map<String, Value>,
+    issuer: &str,
+    client_id: &str,
+) -> Result<(), TokenProblem> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
@@ -124,17 +149,31 @@ fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id: &str) -> 
 }
 
 /// `exp`, `iat` and `nbf`; the end, and when it was made.
-fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(Instant, Instant), TokenProblem> {
+fn check_times(
+    claims: &Map<String, Value>,
+    now: Instant,
+) -> Result<(Instant, Instant), TokenProblem> {
     let time = |name: &str| claims.get(name).and_then(numeric_date);
-    let expires_at = time("exp").filter(|end| now < end.plus(SKEW)).ok_or(TokenProblem::Expired)?;
+    let expires_at = time("exp")
+        .filter(|end| now < end.plus(SKEW))
+        .ok_or(TokenProblem::Expired)?;
     let latest = now.plus(SKEW);
     let is_recent = |at: &Instant| *at <= latest && now <= at.plus(OLDEST + SKEW);
-    let issued_at = time("iat").filter(is_recent).ok_or(TokenProblem::IssuedAt)?;
-    let has_begun = claims.get("nbf").is_none_or(|begin| numeric_date(begin).is_some_and(|begin| begin <= latest));
-    if has_begun { Ok((expires_at, issued_at)) } else { Err(TokenProblem::IssuedAt) }
+    let issued_at = time("iat")
+        .filter(is_recent)
+        .ok_or(TokenProblem::IssuedAt)?;
+    let has_begun = claims
+        .get("nbf")
+        .is_none_or(|begin| numeric_date(begin).is_some_and(|begin| begin <= latest));
+    if has_begun {
+        Ok((expires_at, issued_at))
+    } else {
+        Err(TokenProblem::IssuedAt)
+    }
 }
 
-/// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is there.
+/// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is
+/// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
     pub subject: Option<String>,
@@ -144,7 +183,8 @@ pub struct LogoutNotice {
     pub forgotten_at: Instant,
 }
 
-/// What a logout token says (OpenID Connect Back-Channel Logout 1.0 §2.6). Whether it was used before, only the database knows.
+/// What a logout token says (OpenID Connect Back-Channel Logout 1.0 §2.6). Whether it was used
+/// before, only the database knows.
 pub fn judge_logout(
     claims: &Map<String, Value>,
     issuer: &str,
@@ -155,7 +195,9 @@ pub fn judge_logout(
     let (expires_at, issued_at) = check_times(claims, now)?;
     // The one event there is, and nothing beside it.
     let events = claims.get("events").and_then(Value::as_object);
-    if !events.is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object)) {
+    if !events
+        .is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object))
+    {
         return Err(TokenProblem::Events);
     }
     if claims.contains_key("nonce") {
@@ -169,7 +211,12 @@ pub fn judge_logout(
     }
     let jti = identifier(claims, "jti").ok_or(TokenProblem::Jti)?;
     let forgotten_at = expires_at.min(issued_at.plus(OLDEST + SKEW)).plus(SKEW);
-    Ok(LogoutNotice { subject, sid, jti, forgotten_at })
+    Ok(LogoutNotice {
+        subject,
+        sid,
+        jti,
+        forgotten_at,
+    })
 }
 
 #[cfg(test)]
@@ -198,13 +245,20 @@ mod tests {
             alg: SigningAlgorithm::Rs256,
             needs_auth_time,
         };
-        judge(changed(good, changes.clone()).as_object().unwrap(), &expected, NOW)
+        judge(
+            changed(good, changes.clone()).as_object().unwrap(),
+            &expected,
+            NOW,
+        )
     }
 
     #[test]
     fn a_good_one_tells_who_signed_in_and_how() {
         let subject = String::from("248289761001");
-        let plain = IdTokenFacts { subject: subject.clone(), ..IdTokenFacts::default() };
+        let plain = IdTokenFacts {
+            subject: subject.clone(),
+            ..IdTokenFacts::default()
+        };
         assert_eq!(judged(&json!({}), false), Ok(plain));
         let full = json!({
             "aud": ["gatepost"], "azp": "gatepost", "at_hash": "77QmUPtjPfzWtF2AnpK9RQ", "auth_time": at(-50),
@@ -227,19 +281,33 @@ mod tests {
         ] {
             assert!(judged(&fine, false).is_ok(), "{fine}");
         }
-        assert_eq!(judged(&json!({"auth_time": at(60)}), false).unwrap().auth_time, Some(NOW));
+        assert_eq!(
+            judged(&json!({"auth_time": at(60)}), false)
+                .unwrap()
+                .auth_time,
+            Some(NOW)
+        );
     }
 
     #[test]
     fn every_other_one_is_refused_by_its_rule() {
         let of = |name: &str, values: &[Value], problem: TokenProblem| {
             for value in values {
-                assert_eq!(judged(&json!({ name: value }), false), Err(problem), "{name} {value}");
+                assert_eq!(
+                    judged(&json!({ name: value }), false),
+                    Err(problem),
+                    "{name} {value}"
+                );
             }
         };
         of(
             "iss",
-            &[json!("https://up.example/"), json!("https://evil.example"), json!([ISSUER]), json!(null)],
+            &[
+                json!("https://up.example/"),
+                json!("https://evil.example"),
+                json!([ISSUER]),
+                json!(null),
+            ],
             TokenProblem::Issuer,
         );
         let others = [
@@ -251,30 +319,71 @@ mod tests {
             json!(null),
         ];
         of("aud", &others, TokenProblem::Audience);
-        of("aud", &[json!(["gatepost", "other"])], TokenProblem::AuthorizedParty);
-        of("azp", &[json!("other"), json!(["gatepost"]), json!("")], TokenProblem::AuthorizedParty);
-        of("exp", &[at(-60), json!(null), json!("1800000300"), json!(-1)], TokenProblem::Expired);
-        of("iat", &[at(61), at(-661), json!(null), json!(true)], TokenProblem::IssuedAt);
+        of(
+            "aud",
+            &[json!(["gatepost", "other"])],
+            TokenProblem::AuthorizedParty,
+        );
+        of(
+            "azp",
+            &[json!("other"), json!(["gatepost"]), json!("")],
+            TokenProblem::AuthorizedParty,
+        );
+        of(
+            "exp",
+            &[at(-60), json!(null), json!("1800000300"), json!(-1)],
+            TokenProblem::Expired,
+        );
+        of(
+            "iat",
+            &[at(61), at(-661), json!(null), json!(true)],
+            TokenProblem::IssuedAt,
+        );
         of("nbf", &[at(61), json!("soon")], TokenProblem::IssuedAt);
         of("auth_time", &[at(61), json!("now")], TokenProblem::AuthTime);
-        of("nonce", &[json!(null), json!(""), json!("N"), json!(["n"])], TokenProblem::Nonce);
-        let hashes = [json!("AAAAAAAAAAAAAAAAAAAAAA"), json!("77QmUPtjPfzWtF2AnpK9RQ=="), json!(""), json!(7)];
+        of(
+            "nonce",
+            &[json!(null), json!(""), json!("N"), json!(["n"])],
+            TokenProblem::Nonce,
+        );
+        let hashes = [
+            json!("AAAAAAAAAAAAAAAAAAAAAA"),
+            json!("77QmUPtjPfzWtF2AnpK9RQ=="),
+            json!(""),
+            json!(7),
+        ];
         of("at_hash", &hashes, TokenProblem::AccessTokenHash);
-        let subjects =
-            [json!(null), json!(""), json!(7), json!(["a"]), json!("x".repeat(256)), json!("a\0b"), json!("a\n")];
+        let subjects = [
+            json!(null),
+            json!(""),
+            json!(7),
+            json!(["a"]),
+            json!("x".repeat(256)),
+            json!("a\0b"),
+            json!("a\n"),
+        ];
         of("sub", &subjects, TokenProblem::Subject);
         let both = json!({"aud": ["gatepost", "other"], "azp": "other"});
         assert_eq!(judged(&both, false), Err(TokenProblem::AuthorizedParty));
         assert_eq!(judged(&json!({}), true), Err(TokenProblem::NoAuthTime));
-        for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "token-introspection+jwt", ""] {
-            assert_eq!(check_typ(Some(typ), ID_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
+        for typ in [
+            "at+jwt",
+            "application/at+jwt",
+            "logout+jwt",
+            "secevent+jwt",
+            "token-introspection+jwt",
+            "",
+        ] {
+            assert_eq!(
+                check_typ(Some(typ), ID_TOKEN_TYP),
+                Err(TokenProblem::Typ),
+                "{typ}"
+            );
         }
         assert!(
-            [None, Some("JWT"), Some("jwt"), Some("application/jwt")].into_iter().all(|typ| check_typ(
-                typ,
-                ID_TOKEN_TYP
-            )
-            .is_ok())
+            [None, Some("JWT"), Some("jwt"), Some("application/jwt")]
+                .into_iter()
+                .all(|typ| check_typ(typ, ID_TOKEN_TYP).is_ok())
         );
     }
 
@@ -284,23 +393,52 @@ mod tests {
             assert_eq!(judged(&json!({"sid": sid}), false).unwrap().sid, None);
         }
         let kept = |amr: Value| judged(&json!({"amr": amr}), false).unwrap().amr;
-        assert_eq!(kept(json!(["pwd", "", "mfa", "a b", "\u{e9}", 7, "x".repeat(41)])), ["pwd", "mfa"]);
-        assert_eq!(kept(json!(vec!["x".repeat(40); 30])), vec!["x".repeat(40); 10]);
+        assert_eq!(
+            kept(json!([
+                "pwd",
+                "",
+                "mfa",
+                "a b",
+                "\u{e9}",
+                7,
+                "x".repeat(41)
+            ])),
+            ["pwd", "mfa"]
+        );
+        assert_eq!(
+            kept(json!(vec!["x".repeat(40); 30])),
+            vec!["x".repeat(40); 10]
+        );
         assert!(kept(json!("pwd")).is_empty() && kept(json!({"pwd": true})).is_empty());
     }
 
     fn judged_logout(changes: &Value) -> Result<LogoutNotice, TokenProblem> {
         let (issuer, now) = ("https://up.example", NOW.seconds());
         let good = json!({"iss": issuer, "aud": "gatepost", "iat": now, "exp": now + 120, "jti": "j", "events": {EVENT: {}}, "sub": "u", "sid": "s"});
-        judge_logout(changed(good, changes.clone()).as_object().unwrap(), issuer, "gatepost", NOW)
+        judge_logout(
+            changed(good, changes.clone()).as_object().unwrap(),
+            issuer,
+            "gatepost",
+            NOW,
+        )
     }
 
     #[test]
     fn a_good_one_names_a_person_or_a_session_or_both_and_is_remembered_while_it_could_be_taken() {
         for (changes, subject, sid, remembered) in [
             (json!({}), Some("u"), Some("s"), 180),
-            (json!({"sid": null, "exp": NOW.seconds() + 1_000_000_000}), Some("u"), None, 720),
-            (json!({"sub": null, "aud": ["gatepost"], "events": {EVENT: {"x": 1}}}), None, Some("s"), 180),
+            (
+                json!({"sid": null, "exp": NOW.seconds() + 1_000_000_000}),
+                Some("u"),
+                None,
+                720,
+            ),
+            (
+                json!({"sub": null, "aud": ["gatepost"], "events": {EVENT: {"x": 1}}}),
+                None,
+                Some("s"),
+                180,
+            ),
         ] {
             let notice = judged_logout(&changes).unwrap();
             let whom = (notice.subject.as_deref(), notice.sid.as_deref());
@@ -309,33 +447,81 @@ mod tests {
         }
     }
 
-    /// Issuer, audience and times are judged as an ID token's, and refused in `tests/service/upstream_logout.rs`, too.
+    /// Issuer, audience and times are judged as an ID token's, and refused in
+    /// `tests/service/upstream_logout.rs`, too.
     #[test]
     fn what_is_no_logout_token_ends_nothing() {
         let now = NOW.seconds();
         let of = |name: &str, values: &[Value], problem: TokenProblem| {
             for value in values {
-                assert_eq!(judged_logout(&json!({ name: value })), Err(problem), "{name} {value}");
+                assert_eq!(
+                    judged_logout(&json!({ name: value })),
+                    Err(problem),
+                    "{name} {value}"
+                );
             }
         };
-        of("iss", &[json!("https://evil.example")], TokenProblem::Issuer);
+        of(
+            "iss",
+            &[json!("https://evil.example")],
+            TokenProblem::Issuer,
+        );
         of("aud", &[json!("other")], TokenProblem::Audience);
-        of("exp", &[json!(now - 60), json!(null)], TokenProblem::Expired);
-        of("iat", &[json!(now + 61), json!(now - 661), json!(null)], TokenProblem::IssuedAt);
+        of(
+            "exp",
+            &[json!(now - 60), json!(null)],
+            TokenProblem::Expired,
+        );
+        of(
+            "iat",
+            &[json!(now + 61), json!(now - 661), json!(null)],
+            TokenProblem::IssuedAt,
+        );
         let other = json!({"http://schemas.openid.net/event/backchannel-logout/": {}});
         let more = json!({EVENT: {}, "https://example/other": {}});
-        let events = [json!(null), json!({}), json!([EVENT]), json!(EVENT), json!({EVENT: true}), other, more];
+        let events = [
+            json!(null),
+            json!({}),
+            json!([EVENT]),
+            json!(EVENT),
+            json!({EVENT: true}),
+            other,
+            more,
+        ];
         of("events", &events, TokenProblem::Events);
         of("nonce", &[json!("n"), json!("")], TokenProblem::Nonce);
-        of("jti", &[json!(null), json!(""), json!(7)], TokenProblem::Jti);
+        of(
+            "jti",
+            &[json!(null), json!(""), json!(7)],
+            TokenProblem::Jti,
+        );
         of("sub", &[json!(""), json!(7)], TokenProblem::Nobody);
-        of("sid", &[json!(""), json!(["s"]), json!("x".repeat(256))], TokenProblem::Nobody);
-        assert_eq!(judged_logout(&json!({"sub": null, "sid": null})), Err(TokenProblem::Nobody));
+        of(
+            "sid",
+            &[json!(""), json!(["s"]), json!("x".repeat(256))],
+            TokenProblem::Nobody,
+        );
+        assert_eq!(
+            judged_logout(&json!({"sub": null, "sid": null})),
+            Err(TokenProblem::Nobody)
+        );
         for typ in ["JWT", "at+jwt", "secevent+jwt", ""] {
-            assert_eq!(check_typ(Some(typ), LOGOUT_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
+            assert_eq!(
+                check_typ(Some(typ), LOGOUT_TOKEN_TYP),
+                Err(TokenProblem::Typ),
+                "{typ}"
+            );
         }
-        let fine = [None, Some("logout+jwt"), Some("LOGOUT+JWT"), Some("application/logout+jwt")];
-        assert!(fine.into_iter().all(|typ| check_typ(typ, LOGOUT_TOKEN_TYP).is_ok()));
+        let fine = [
+            None,
+            Some("logout+jwt"),
+            Some("LOGOUT+JWT"),
+            Some("application/logout+jwt"),
+        ];
+        assert!(
+            fine.into_iter()
+                .all(|typ| check_typ(typ, LOGOUT_TOKEN_TYP).is_ok())
+        );
     }
 
     proptest! {

@@ -1,5 +1,6 @@
-//! A provider's metadata as we need it (OpenID Connect Discovery 1.0 §3, §4.3): where to send people and requests, and
-//! what the provider supports. Errors are sentences for operators, with quoted values escaped. And the findings of `gatepost idp test`.
+//! A provider's metadata as we need it (OpenID Connect Discovery 1.0 §3, §4.3): where to send
+//! people and requests, and what the provider supports. Errors are sentences for operators, with
+//! quoted values escaped. And the findings of `gatepost idp test`.
 
 use std::collections::BTreeSet;
 
@@ -21,15 +22,18 @@ pub struct UpstreamMetadata {
     pub jwks_uri: String,
     pub userinfo_endpoint: Option<String>,
     pub end_session_endpoint: Option<String>,
-    /// `token_endpoint_auth_methods_supported`: how a client_secret goes there; `None` where none can.
+    /// `token_endpoint_auth_methods_supported`: how a client_secret goes there; `None` where none
+    /// can.
     pub authentication: Option<SecretTransport>,
     /// Whether it says that clients without a secret are served (`none` among those methods).
     pub serves_public_clients: bool,
-    /// `id_token_signing_alg_values_supported`, as far as we verify them; without one no token of theirs is believed.
+    /// `id_token_signing_alg_values_supported`, as far as we verify them; without one no token of
+    /// theirs is believed.
     pub algorithms: Vec<SigningAlgorithm>,
     /// `authorization_response_iss_parameter_supported` (RFC 9207 §3)
     pub announces_iss: bool,
-    /// `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0); `None` where it does not say.
+    /// `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0); `None`
+    /// where it does not say.
     pub prompt_values: Option<BTreeSet<String>>,
 }
 
@@ -48,7 +52,9 @@ pub fn address(issuer: &str) -> String {
 }
 
 pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> {
-    let members = document.as_object().ok_or("the discovery document is no JSON object")?;
+    let members = document
+        .as_object()
+        .ok_or("the discovery document is no JSON object")?;
     let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
     if found != issuer {
         return Err(format!(
@@ -58,25 +64,41 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         ));
     }
     let required = |name: &str| endpoint(members, name)?.ok_or_else(|| missing(name));
-    // Required, and yet some leave it out; a list without the one flow that we speak is plain enough.
+    // Required, and yet some leave it out; a list without the one flow that we speak is plain
+    // enough.
     if list(members, "response_types_supported")?.is_some_and(|types| !types.contains(&"code")) {
         return Err(String::from("it does not serve response_type code"));
     }
-    if list(members, "code_challenge_methods_supported")?.is_some_and(|methods| !methods.contains(&"S256")) {
+    if list(members, "code_challenge_methods_supported")?
+        .is_some_and(|methods| !methods.contains(&"S256"))
+    {
         return Err(String::from("it serves PKCE without the method S256"));
     }
     // Absent means client_secret_basic.
     let methods = list(members, AUTH_METHODS)?.unwrap_or_else(|| vec!["client_secret_basic"]);
-    let transports = [("client_secret_basic", SecretTransport::Basic), ("client_secret_post", SecretTransport::Post)];
+    let transports = [
+        ("client_secret_basic", SecretTransport::Basic),
+        ("client_secret_post", SecretTransport::Post),
+    ];
     // RS256 must be among them, so it is what absence means.
-    let names = list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
-    let known: Vec<SigningAlgorithm> = names.into_iter().filter_map(SigningAlgorithm::from_others).collect();
+    let names =
+        list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
+    let known: Vec<SigningAlgorithm> = names
+        .into_iter()
+        .filter_map(SigningAlgorithm::from_others)
+        .collect();
     let mut algorithms = SigningAlgorithm::ALL.to_vec();
     algorithms.retain(|algorithm| known.contains(algorithm));
     if algorithms.is_empty() {
-        return Err(String::from("it signs ID tokens with none of RS256, ES256 and EdDSA, which are verified here"));
+        return Err(String::from(
+            "it signs ID tokens with none of RS256, ES256 and EdDSA, which are verified here",
+        ));
     }
-    let announces_iss = present(members, "authorization_response_iss_parameter_supported", Value::as_bool)?;
+    let announces_iss = present(
+        members,
+        "authorization_response_iss_parameter_supported",
+        Value::as_bool,
+    )?;
     let prompt_values = list(members, "prompt_values_supported")?;
     Ok(UpstreamMetadata {
         authorization_endpoint: required("authorization_endpoint")?,
@@ -84,7 +106,10 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         jwks_uri: required("jwks_uri")?,
         userinfo_endpoint: endpoint(members, "userinfo_endpoint")?,
         end_session_endpoint: endpoint(members, "end_session_endpoint")?,
-        authentication: transports.into_iter().find(|(name, _)| methods.contains(name)).map(|(_, found)| found),
+        authentication: transports
+            .into_iter()
+            .find(|(name, _)| methods.contains(name))
+            .map(|(_, found)| found),
         serves_public_clients: methods.contains(&"none"),
         algorithms,
         announces_iss: announces_iss.unwrap_or_default(),
@@ -97,7 +122,9 @@ fn missing(name: &str) -> String {
 }
 
 fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
-    let Some(url) = text(members, name)? else { return Ok(None) };
+    let Some(url) = text(members, name)? else {
+        return Ok(None);
+    };
     match WebUrl::parse(url) {
         Ok(parsed) if parsed.is_protected() => Ok(Some(url.to_owned())),
         Ok(_) => Err(format!("{name} in the discovery document must be https")),
@@ -110,7 +137,9 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a st
 }
 
 fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, String> {
-    present(members, name, |value| value.as_array()?.iter().map(Value::as_str).collect())
+    present(members, name, |value| {
+        value.as_array()?.iter().map(Value::as_str).collect()
+    })
 }
 
 /// A member of that kind; one that is null counts as absent.
@@ -119,7 +148,9 @@ fn present<'a, T>(
     name: &str,
     of_kind: impl Fn(&'a Value) -> Option<T>,
 ) -> Result<Option<T>, String> {
-    let Some(value) = members.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
+    let Some(value) = members.get(name).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
     let malformed = || format!("{name} in the discovery document is not of the kind it must be");
     of_kind(value).map(Some).ok_or_else(malformed)
 }
@@ -140,7 +171,11 @@ pub enum Asked {
         keys: Option<Result<KeySet, String>>,
     },
     /// One without: whether its endpoints answer at all, each with the status it answered with.
-    OAuth { token: Result<u16, String>, userinfo: Result<u16, String>, emails: Option<Result<u16, String>> },
+    OAuth {
+        token: Result<u16, String>,
+        userinfo: Result<u16, String>,
+        emails: Option<Result<u16, String>>,
+    },
 }
 
 pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
@@ -150,25 +185,45 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
     };
     // Whether people who have no account here can sign in by it.
     let account_page = Finding::fine(match (provider.account_page, provider.provision) {
-        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
+        (true, true) => {
+            "new people get an account, and whoever has one can link one there on the account page"
+        }
         (true, false) => {
             "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
              account_page false leaves linking to the operator"
         }
-        (false, true) => "new people get an account; the account page does not offer it (account_page)",
-        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
+        (false, true) => {
+            "new people get an account; the account page does not offer it (account_page)"
+        }
+        (false, false) => {
+            "it lets in only those who are linked by `gatepost user link` (provision, account_page)"
+        }
     });
     let mut findings = vec![enabled, account_page];
     match asked {
-        Asked::OpenId { metadata: Ok(metadata), keys } => {
-            let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
+        Asked::OpenId {
+            metadata: Ok(metadata),
+            keys,
+        } => {
+            let algorithms: Vec<&str> = metadata
+                .algorithms
+                .iter()
+                .map(|algorithm| algorithm.as_str())
+                .collect();
             findings.extend([
                 secret_at(secret, Some(metadata)),
-                Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
-                Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
+                Finding::fine(format!(
+                    "its discovery document is of the registered issuer, {}",
+                    provider.authority()
+                )),
+                Finding::fine(format!(
+                    "ID tokens are taken with {}",
+                    algorithms.join(", ")
+                )),
             ]);
             if metadata.userinfo_endpoint.is_none() {
-                let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
+                let text =
+                    "it has no userinfo_endpoint: only claims of the ID token can be taken over";
                 findings.push(Finding::weak(text));
             }
             if provider.sign_out && metadata.end_session_endpoint.is_none() {
@@ -178,16 +233,30 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
             findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
             findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
         }
-        Asked::OpenId { metadata: Err(cause), .. } => {
+        Asked::OpenId {
+            metadata: Err(cause),
+            ..
+        } => {
             findings.push(secret_at(secret, None));
-            findings.push(Finding::broken(format!("discovery at {}: {cause}", address(provider.authority()))));
+            findings.push(Finding::broken(format!(
+                "discovery at {}: {cause}",
+                address(provider.authority())
+            )));
         }
-        Asked::OAuth { token, userinfo, emails } => {
+        Asked::OAuth {
+            token,
+            userinfo,
+            emails,
+        } => {
             findings.push(secret_at(secret, None));
             findings.push(of_prompt(provider, None));
             findings.push(reached("token_endpoint", token));
             findings.push(reached("userinfo_endpoint", userinfo));
-            findings.extend(emails.iter().map(|emails| reached("emails_endpoint", emails)));
+            findings.extend(
+                emails
+                    .iter()
+                    .map(|emails| reached("emails_endpoint", emails)),
+            );
         }
     }
     findings
@@ -204,13 +273,15 @@ fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Fin
         SecretStanding::Opens if takes_none => Finding::broken(
             "its token endpoint takes neither client_secret_basic nor client_secret_post, and other ways are not spoken here",
         ),
-        SecretStanding::Opens => {
-            Finding::fine("a client_secret is stored; whether it is right shows at the first sign-in")
+        SecretStanding::Opens => Finding::fine(
+            "a client_secret is stored; whether it is right shows at the first sign-in",
+        ),
+        SecretStanding::Absent if needs_one => Finding::broken(
+            "no client_secret is registered, and it does not say that it serves clients without one",
+        ),
+        SecretStanding::Absent => {
+            Finding::weak("no client_secret is registered: we go there as a public client")
         }
-        SecretStanding::Absent if needs_one => {
-            Finding::broken("no client_secret is registered, and it does not say that it serves clients without one")
-        }
-        SecretStanding::Absent => Finding::weak("no client_secret is registered: we go there as a public client"),
     }
 }
 
@@ -227,7 +298,11 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         }
     };
     let is_announced = |value: &&str| announced.is_none_or(|announced| announced.contains(*value));
-    let unannounced: Vec<&str> = listed.iter().map(String::as_str).filter(|value| !is_announced(value)).collect();
+    let unannounced: Vec<&str> = listed
+        .iter()
+        .map(String::as_str)
+        .filter(|value| !is_announced(value))
+        .collect();
     let taken = PromptValues::of(registered, announced);
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";
@@ -236,7 +311,9 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         ))
     } else if !unannounced.is_empty() {
         let extra = unannounced.join(", ");
-        Finding::weak(format!("prompt_values_supported is registered with {extra}, which its metadata does not name"))
+        Finding::weak(format!(
+            "prompt_values_supported is registered with {extra}, which its metadata does not name"
+        ))
     } else {
         let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
         Finding::fine(format!("prompt may be {}, {source}", listed.join(", ")))
@@ -246,15 +323,27 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
 fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Finding> {
     let keys = match keys {
         Ok(keys) => keys,
-        Err(cause) => return vec![Finding::broken(format!("its keys at {}: {cause}", metadata.jwks_uri))],
+        Err(cause) => {
+            return vec![Finding::broken(format!(
+                "its keys at {}: {cause}",
+                metadata.jwks_uri
+            ))];
+        }
     };
-    if !metadata.algorithms.iter().any(|algorithm| keys.has_key_for(*algorithm)) {
-        let rule = "among its keys (jwks_uri) is none that is strong enough and fits these algorithms";
+    if !metadata
+        .algorithms
+        .iter()
+        .any(|algorithm| keys.has_key_for(*algorithm))
+    {
+        let rule =
+            "among its keys (jwks_uri) is none that is strong enough and fits these algorithms";
         return vec![Finding::broken(rule)];
     }
     let mut findings = vec![Finding::fine("its keys can be had")];
     if keys.has_ambiguous_names() {
-        findings.push(Finding::weak("two of its keys have the same kid: tokens under that name are not believed"));
+        findings.push(Finding::weak(
+            "two of its keys have the same kid: tokens under that name are not believed",
+        ));
     }
     findings
 }
@@ -262,9 +351,15 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
 /// Any answer will do: without a token or a code the endpoint refuses.
 fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
     match asked {
-        Ok(300..=399) => Finding::broken(format!("its {endpoint} redirects, which is not followed")),
-        Ok(status @ 500..) => Finding::broken(format!("its {endpoint} answers with status {status}")),
-        Ok(status) => Finding::fine(format!("its {endpoint} answers (status {status} to an empty question)")),
+        Ok(300..=399) => {
+            Finding::broken(format!("its {endpoint} redirects, which is not followed"))
+        }
+        Ok(status @ 500..) => {
+            Finding::broken(format!("its {endpoint} answers with status {status}"))
+        }
+        Ok(status) => Finding::fine(format!(
+            "its {endpoint} answers (status {status} to an empty question)"
+        )),
         Err(cause) => Finding::broken(format!("its {endpoint}: {cause}")),
     }
 }
@@ -304,14 +399,29 @@ mod tests {
             "",
         ] {
             let told = read_with("issuer", json!(found)).unwrap_err();
-            assert!(told.contains(&format!("is of the issuer \"{found}\", and \"{ISSUER}\" is registered")), "{told}");
+            assert!(
+                told.contains(&format!(
+                    "is of the issuer \"{found}\", and \"{ISSUER}\" is registered"
+                )),
+                "{told}"
+            );
         }
-        assert!(read_with("issuer", json!("x".repeat(100_000))).unwrap_err().len() < 1_000);
+        assert!(
+            read_with("issuer", json!("x".repeat(100_000)))
+                .unwrap_err()
+                .len()
+                < 1_000
+        );
     }
 
     #[test]
     fn what_is_missing_or_malformed_is_named() {
-        for name in ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"] {
+        for name in [
+            "issuer",
+            "authorization_endpoint",
+            "token_endpoint",
+            "jwks_uri",
+        ] {
             assert_eq!(read_with(name, json!(null)), Err(missing(name)));
             let mut null = document();
             null[name] = json!(null);
@@ -326,22 +436,35 @@ mod tests {
             ("token_endpoint_auth_methods_supported", json!({})),
             ("code_challenge_methods_supported", json!("S256")),
             ("prompt_values_supported", json!("login")),
-            ("authorization_response_iss_parameter_supported", json!("true")),
+            (
+                "authorization_response_iss_parameter_supported",
+                json!("true"),
+            ),
         ] {
             assert!(
-                read_with(name, value).unwrap_err().starts_with(&format!("{name} in the discovery document is not of"))
+                read_with(name, value)
+                    .unwrap_err()
+                    .starts_with(&format!("{name} in the discovery document is not of"))
             );
         }
         for document in [json!(null), json!([]), json!("x"), json!(1)] {
-            assert!(read(&document, ISSUER).unwrap_err().contains("no JSON object"));
+            assert!(
+                read(&document, ISSUER)
+                    .unwrap_err()
+                    .contains("no JSON object")
+            );
         }
     }
 
     #[test]
     fn addresses_that_others_could_read_on_the_way_are_refused() {
-        for name in
-            ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint"]
-        {
+        for name in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "jwks_uri",
+            "userinfo_endpoint",
+            "end_session_endpoint",
+        ] {
             for url in
                 "http://login.example.com/x|http://10.0.0.1/x|http://127.0.0.1.evil.example/x|//login.example.com/x|\
                 /token|file:///etc/passwd|javascript:alert(1)|https://user@login.example.com/x|\
@@ -358,31 +481,77 @@ mod tests {
     #[test]
     fn what_is_spoken_there_must_be_spoken_here() {
         for (methods, expected) in [
-            (json!(["client_secret_post", "client_secret_basic"]), Some(SecretTransport::Basic)),
-            (json!(["private_key_jwt", "client_secret_post"]), Some(SecretTransport::Post)),
+            (
+                json!(["client_secret_post", "client_secret_basic"]),
+                Some(SecretTransport::Basic),
+            ),
+            (
+                json!(["private_key_jwt", "client_secret_post"]),
+                Some(SecretTransport::Post),
+            ),
             (json!(["private_key_jwt", "none"]), None),
             (json!(["CLIENT_SECRET_BASIC"]), None),
             (json!([]), None),
         ] {
-            assert_eq!(read_with(AUTH_METHODS, methods.clone()).unwrap().authentication, expected, "{methods}");
+            assert_eq!(
+                read_with(AUTH_METHODS, methods.clone())
+                    .unwrap()
+                    .authentication,
+                expected,
+                "{methods}"
+            );
         }
         let algorithms = "id_token_signing_alg_values_supported";
-        let both = read_with(algorithms, json!(["none", "HS256", "EdDSA", "PS256", "RS256"])).unwrap().algorithms;
+        let both = read_with(
+            algorithms,
+            json!(["none", "HS256", "EdDSA", "PS256", "RS256"]),
+        )
+        .unwrap()
+        .algorithms;
         assert_eq!(both, [SigningAlgorithm::Rs256, SigningAlgorithm::EdDsa]);
-        for names in [json!(["Ed25519"]), json!(["Ed25519", "EdDSA"]), json!(["Ed448", "Ed25519"])] {
-            assert_eq!(read_with(algorithms, names).unwrap().algorithms, [SigningAlgorithm::EdDsa]);
+        for names in [
+            json!(["Ed25519"]),
+            json!(["Ed25519", "EdDSA"]),
+            json!(["Ed448", "Ed25519"]),
+        ] {
+            assert_eq!(
+                read_with(algorithms, names).unwrap().algorithms,
+                [SigningAlgorithm::EdDsa]
+            );
         }
-        assert_eq!(read_with(algorithms, json!(null)).unwrap().algorithms, [SigningAlgorithm::Rs256]);
+        assert_eq!(
+            read_with(algorithms, json!(null)).unwrap().algorithms,
+            [SigningAlgorithm::Rs256]
+        );
         assert!(read_with("code_challenge_methods_supported", json!(["plain", "S256"])).is_ok());
         assert!(read_with("response_types_supported", json!(null)).is_ok());
         for (name, value, words) in [
             (algorithms, json!([]), "it signs ID tokens with none"),
-            (algorithms, json!(["none", "HS256", "RS512", "rs256"]), "it signs ID tokens with none"),
-            ("response_types_supported", json!(["id_token", "code id_token"]), "response_type code"),
-            ("code_challenge_methods_supported", json!([]), "without the method S256"),
-            ("code_challenge_methods_supported", json!(["plain", "s256"]), "without the method S256"),
+            (
+                algorithms,
+                json!(["none", "HS256", "RS512", "rs256"]),
+                "it signs ID tokens with none",
+            ),
+            (
+                "response_types_supported",
+                json!(["id_token", "code id_token"]),
+                "response_type code",
+            ),
+            (
+                "code_challenge_methods_supported",
+                json!([]),
+                "without the method S256",
+            ),
+            (
+                "code_challenge_methods_supported",
+                json!(["plain", "s256"]),
+                "without the method S256",
+            ),
         ] {
-            assert!(read_with(name, value.clone()).unwrap_err().contains(words), "{name} {value}");
+            assert!(
+                read_with(name, value.clone()).unwrap_err().contains(words),
+                "{name} {value}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! Gatepost as a client of another provider: the requests, the answers, and which of them are believed.
+//! Gatepost as a client of another provider: the requests, the answers, and which of them are
+//! believed.
 
 pub mod account;
 pub mod answers;
@@ -18,7 +19,8 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use id_token::IdTokenFacts;
 
-/// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their account here.
+/// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their
+/// account here.
 #[derive(Clone, Debug)]
 pub struct UpstreamIdentity {
     pub facts: IdTokenFacts,
@@ -26,29 +28,36 @@ pub struct UpstreamIdentity {
     pub claims: Map<String, Value>,
     /// Our names of claims that were too much to be taken over.
     pub left_out: Vec<String>,
-    /// What a person recognizes the account by (a name or address), for pages; `None` where nothing fits.
+    /// What a person recognizes the account by (a name or address), for pages; `None` where nothing
+    /// fits.
     pub label: Option<String>,
     pub id_token: Option<SecretText>,
 }
 
 const SKEW: Duration = Duration::from_secs(60);
-/// How long ago a token may have been made that is shown for the first time. Some providers date theirs five minutes back.
+/// How long ago a token may have been made that is shown for the first time. Some providers date
+/// theirs five minutes back.
 const OLDEST: Duration = Duration::from_secs(600);
 
-/// An address of ours that a provider must know: `callback` (the `redirect_uri`), `logout` (the `backchannel_logout_uri`) or
-/// `signed-out` (the `post_logout_redirect_uri`).
+/// An address of ours that a provider must know: `callback` (the `redirect_uri`), `logout` (the
+/// `backchannel_logout_uri`) or `signed-out` (the `post_logout_redirect_uri`).
 pub fn external_url(base_url: &str, provider: &str, page: &str) -> String {
     endpoint_url(base_url, &format!("/external/{provider}/{page}"))
 }
 
-/// An upstream identifier of a user or a session: bounded, and without characters that a column or a log cannot hold.
+/// An upstream identifier of a user or a session: bounded, and without characters that a column or
+/// a log cannot hold.
 fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(255).is_none() && !text.contains(char::is_control)
 }
 
 /// An identifier in a token; `None` where the member is none.
 fn identifier(members: &Map<String, Value>, name: &str) -> Option<String> {
-    members.get(name)?.as_str().filter(|text| is_identifier(text)).map(str::to_owned)
+    members
+        .get(name)?
+        .as_str()
+        .filter(|text| is_identifier(text))
+        .map(str::to_owned)
 }
 
 fn shown(text: &str) -> String {
@@ -60,14 +69,15 @@ fn shown(text: &str) -> String {
 pub enum UpstreamProblem {
     /// They cancelled there, or were refused there.
     Cancelled,
-    /// Upstream cannot sign anybody in as asked (`login_required`, `interaction_required` and their like), or cannot be asked
-    /// to.
+    /// Upstream cannot sign anybody in as asked (`login_required`, `interaction_required` and their
+    /// like), or cannot be asked to.
     LoginRequired,
     /// Too many requests wait for other servers already.
     Busy,
     /// Not there, too slow, or not able to answer; the cause is for the log and the operator.
     Unavailable(String),
-    /// The answer did not verify. The cause is for the log, the audit and the operator, and holds no secret.
+    /// The answer did not verify. The cause is for the log, the audit and the operator, and holds
+    /// no secret.
     NotBelieved(String),
 }
 

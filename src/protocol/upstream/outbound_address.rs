@@ -1,6 +1,7 @@
-//! Which addresses our own requests may reach. URLs to fetch come from registrations and from other providers' metadata;
-//! without this judgement they could turn this server against the network it stands in (OWASP: server-side request
-//! forgery). Only the address that is dialled counts, never the name it was found by.
+//! Which addresses our own requests may reach. URLs to fetch come from registrations and from other
+//! providers' metadata; without this judgement they could turn this server against the network it
+//! stands in (OWASP: server-side request forgery). Only the address that is dialled counts, never
+//! the name it was found by.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -25,23 +26,23 @@ const SPECIAL_IPV4: [Cidr; 15] = [
     Cidr::v4([240, 0, 0, 0], 4),     // reserved, broadcast
 ];
 
-/// Global unicast of IPv6 as allocated so far (RFC 4291 §2.4). Loopback, link-local, unique local, multicast,
-/// IPv4-mapped, NAT64 and discard addresses all lie outside.
+/// Global unicast of IPv6 as allocated so far (RFC 4291 §2.4). Loopback, link-local, unique local,
+/// multicast, IPv4-mapped, NAT64 and discard addresses all lie outside.
 const GLOBAL_IPV6: Cidr = Cidr::v6([0x2000, 0], 3);
 
 /// Blocks within it that are not the open internet's.
 const SPECIAL_IPV6: [Cidr; 4] = [
-    Cidr::v6([0x2001, 0], 23),     // protocol assignments: Teredo, benchmarks, ORCHID
+    Cidr::v6([0x2001, 0], 23), // protocol assignments: Teredo, benchmarks, ORCHID
     Cidr::v6([0x2001, 0xdb8], 32), // documentation
-    Cidr::v6([0x2002, 0], 16),     // 6to4: any IPv4 address may be inside
-    Cidr::v6([0x3fff, 0], 20),     // documentation
+    Cidr::v6([0x2002, 0], 16), // 6to4: any IPv4 address may be inside
+    Cidr::v6([0x3fff, 0], 20), // documentation
 ];
 
 /// Where NAT64 carries IPv4 addresses (RFC 6052 §2.1).
 const NAT64: Cidr = Cidr::v6([0x64, 0xff9b], 96);
 
-/// Whether a request of ours may go to `address`: to the open internet, or where the operator allows it. Without TLS
-/// only this machine may be reached, whatever is allowed.
+/// Whether a request of ours may go to `address`: to the open internet, or where the operator
+/// allows it. Without TLS only this machine may be reached, whatever is allowed.
 pub fn may_be_dialled(address: IpAddr, https: bool, allowed: &[Cidr]) -> bool {
     let reachable = is_public(address) || is_allowed(address, allowed);
     reachable && (https || address.to_canonical().is_loopback())
@@ -50,7 +51,10 @@ pub fn may_be_dialled(address: IpAddr, https: bool, allowed: &[Cidr]) -> bool {
 /// Allowing NAT64's prefix opens the way to what is public behind it, and to no more.
 fn is_allowed(address: IpAddr, allowed: &[Cidr]) -> bool {
     let named = |address: IpAddr| allowed.iter().any(|block| block.contains(address));
-    named(address) && behind_nat64(address).map(IpAddr::V4).is_none_or(|inside| is_public(inside) || named(inside))
+    named(address)
+        && behind_nat64(address)
+            .map(IpAddr::V4)
+            .is_none_or(|inside| is_public(inside) || named(inside))
 }
 
 fn is_public(address: IpAddr) -> bool {
@@ -65,7 +69,9 @@ fn behind_nat64(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V6(inner) if NAT64.contains(address) => {
             let [.., upper, lower] = inner.segments();
-            Some(Ipv4Addr::from_bits(u32::from(upper) << 16 | u32::from(lower)))
+            Some(Ipv4Addr::from_bits(
+                u32::from(upper) << 16 | u32::from(lower),
+            ))
         }
         IpAddr::V6(_) | IpAddr::V4(_) => None,
     }
@@ -78,7 +84,10 @@ mod tests {
     use super::*;
 
     fn blocks(allowed: &str) -> Vec<Cidr> {
-        allowed.split_terminator(',').map(|block| Cidr::parse(block).unwrap()).collect()
+        allowed
+            .split_terminator(',')
+            .map(|block| Cidr::parse(block).unwrap())
+            .collect()
     }
 
     fn may(address: &str, allowed: &str) -> bool {
@@ -134,9 +143,19 @@ mod tests {
     #[test]
     fn without_tls_only_this_machine_is_reached() {
         let everything = blocks("0.0.0.0/0,::/0");
-        let plain = |address: &str, allowed: &[Cidr]| may_be_dialled(address.parse().unwrap(), false, allowed);
-        assert!(plain("127.0.0.1", &everything) && plain("::1", &everything) && plain("::ffff:127.0.0.1", &everything));
-        assert!(!plain("10.0.0.1", &everything) && !plain("1.1.1.1", &everything) && !plain("::", &everything));
+        let plain = |address: &str, allowed: &[Cidr]| {
+            may_be_dialled(address.parse().unwrap(), false, allowed)
+        };
+        assert!(
+            plain("127.0.0.1", &everything)
+                && plain("::1", &everything)
+                && plain("::ffff:127.0.0.1", &everything)
+        );
+        assert!(
+            !plain("10.0.0.1", &everything)
+                && !plain("1.1.1.1", &everything)
+                && !plain("::", &everything)
+        );
         assert!(!plain("127.0.0.1", &[]));
     }
 

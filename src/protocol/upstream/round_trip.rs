@@ -1,6 +1,6 @@
-//! A round trip to an upstream provider and back: it travels sealed as `state`, and nothing of it is stored. It holds the
-//! hash of the flow cookie, so that only the browser it began in can end it. And the request to the provider
-//! (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
+//! A round trip to an upstream provider and back: it travels sealed as `state`, and nothing of it
+//! is stored. It holds the hash of the flow cookie, so that only the browser it began in can end
+//! it. And the request to the provider (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +24,8 @@ pub const LIFETIME: Duration = Duration::from_secs(600);
 pub const STATE: usize = 2_000;
 /// The longest value of a flow cookie, in characters: browsers drop cookies above 4,096 bytes.
 pub const COOKIE: usize = 3_500;
-/// How much older a sign-in may look than it is: upstream tells whole seconds, and its clock may be behind ours.
+/// How much older a sign-in may look than it is: upstream tells whole seconds, and its clock may be
+/// behind ours.
 const ROUNDING: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +74,9 @@ mod exposed {
     }
 }
 
-/// `auth_time` of a session that begins with a sign-in upstream: as upstream says, never later than `now`, else `now`. To a
-/// request that asks how old the sign-in is, one that upstream dates within the second of its coming is its own.
+/// `auth_time` of a session that begins with a sign-in upstream: as upstream says, never later than
+/// `now`, else `now`. To a request that asks how old the sign-in is, one that upstream dates within
+/// the second of its coming is its own.
 pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Instant) -> Instant {
     let dated = upstream.unwrap_or(now).min(now);
     match asked_at {
@@ -86,7 +88,8 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub login: bool,
-    /// They shall show that they are there: by a new sign-in, or by choosing their account where `login` is not taken.
+    /// They shall show that they are there: by a new sign-in, or by choosing their account where
+    /// `login` is not taken.
     pub presence: bool,
     pub select_account: bool,
     pub max_age: Option<u64>,
@@ -110,18 +113,27 @@ impl Ask {
 
     /// The `prompt` that makes the user act there, so that they see as whom they are signed in.
     pub fn for_linking() -> Ask {
-        Ask { select_account: true, ..Ask::default() }
+        Ask {
+            select_account: true,
+            ..Ask::default()
+        }
     }
 
-    /// The part of it that a provider takes. `login` stands in for `select_account`, since it lets people choose, too.
-    /// Nothing stands in for `login`: a sign-in of last week would pass for a new one, so that is `None`. `None` as well
-    /// where the provider takes nothing that makes the user act.
+    /// The part of it that a provider takes. `login` stands in for `select_account`, since it lets
+    /// people choose, too. Nothing stands in for `login`: a sign-in of last week would pass for a
+    /// new one, so that is `None`. `None` as well where the provider takes nothing that makes the
+    /// user act.
     pub fn as_far_as(&self, taken: PromptValues) -> Option<Ask> {
         let login = self.login || self.presence || self.select_account && !taken.select_account;
         let wants_choice = self.select_account || self.presence && !taken.login;
         let select_account = wants_choice && taken.select_account;
-        let is_met = (taken.login || !self.login) && (taken.login || taken.select_account || !self.presence);
-        is_met.then(|| Ask { login: login && taken.login, select_account, ..self.clone() })
+        let is_met =
+            (taken.login || !self.login) && (taken.login || taken.select_account || !self.presence);
+        is_met.then(|| Ask {
+            login: login && taken.login,
+            select_account,
+            ..self.clone()
+        })
     }
 
     pub fn asks_for_age(&self) -> bool {
@@ -137,11 +149,20 @@ impl Ask {
         redirect_uri: &str,
         state: &str,
     ) -> String {
-        let prompt = [(self.login, "login"), (self.select_account, "select_account")];
-        let prompt: Vec<&str> = prompt.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word).collect();
+        let prompt = [
+            (self.login, "login"),
+            (self.select_account, "select_account"),
+        ];
+        let prompt: Vec<&str> = prompt
+            .into_iter()
+            .filter(|(wanted, _)| *wanted)
+            .map(|(_, word)| word)
+            .collect();
         // Under their names, what would do here.
-        let acr_values =
-            provider.acr_map.iter().filter(|(_, ours)| self.acr.iter().any(|wanted| reaches(ours, wanted)));
+        let acr_values = provider
+            .acr_map
+            .iter()
+            .filter(|(_, ours)| self.acr.iter().any(|wanted| reaches(ours, wanted)));
         let acr_values: Vec<&str> = acr_values.map(|(theirs, _)| theirs.as_str()).collect();
         // Only an ID token carries a nonce back.
         let has_id_token = matches!(provider.kind, ProviderKind::OpenId { .. });
@@ -153,7 +174,10 @@ impl Ask {
             ("scope", some(provider.scope.to_string())),
             ("state", some(state.to_owned())),
             ("nonce", has_id_token.then(|| trip.nonce.clone())),
-            ("code_challenge", some(URL_SAFE_NO_PAD.encode(Sha256::digest(trip.code_verifier.expose())))),
+            (
+                "code_challenge",
+                some(URL_SAFE_NO_PAD.encode(Sha256::digest(trip.code_verifier.expose()))),
+            ),
             ("code_challenge_method", some(String::from("S256"))),
             ("prompt", some(prompt.join(" "))),
             ("max_age", self.max_age.map(|seconds| seconds.to_string())),
@@ -161,12 +185,15 @@ impl Ask {
             ("ui_locales", self.ui_locales.clone()),
             ("acr_values", some(acr_values.join(" "))),
         ];
-        let sent = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let sent = parameters
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
         with_query(authorization_endpoint, &sent.collect::<Vec<_>>())
     }
 }
 
-/// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with an error.
+/// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with
+/// an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptValues {
     pub login: bool,
@@ -174,11 +201,18 @@ pub struct PromptValues {
 }
 
 impl PromptValues {
-    /// By `prompt_values_supported` as the operator registered it, else as the metadata has it; all where neither says.
-    pub fn of(registered: Option<&BTreeSet<String>>, announced: Option<&BTreeSet<String>>) -> PromptValues {
+    /// By `prompt_values_supported` as the operator registered it, else as the metadata has it; all
+    /// where neither says.
+    pub fn of(
+        registered: Option<&BTreeSet<String>>,
+        announced: Option<&BTreeSet<String>>,
+    ) -> PromptValues {
         let listed = registered.or(announced);
         let has = |value: &str| listed.is_none_or(|listed| listed.contains(value));
-        PromptValues { login: has("login"), select_account: has("select_account") }
+        PromptValues {
+            login: has("login"),
+            select_account: has("select_account"),
+        }
     }
 }
 
@@ -207,11 +241,19 @@ mod tests {
         assert_eq!(auth_time(None, Some(asked_at), now), now);
         assert_eq!(auth_time(Some(at(50)), None, now), at(50));
         assert_eq!(auth_time(Some(at(101)), None, now), now);
-        assert_eq!(auth_time(Some(at(90)), Some(asked_at), now), asked_at, "the same second");
+        assert_eq!(
+            auth_time(Some(at(90)), Some(asked_at), now),
+            asked_at,
+            "the same second"
+        );
         assert_eq!(auth_time(Some(at(90)), None, now), at(90), "nobody asks");
         assert_eq!(auth_time(Some(at(95)), Some(asked_at), now), at(95));
         for before in [0, 50, 88] {
-            assert_eq!(auth_time(Some(at(before)), Some(asked_at), now), at(before), "{before}");
+            assert_eq!(
+                auth_time(Some(at(before)), Some(asked_at), now),
+                at(before),
+                "{before}"
+            );
         }
     }
 
@@ -220,7 +262,13 @@ mod tests {
             "acr_map": {"mfa": "2", "phr": "2", "pwd": "1"}});
         let provider = provider::from_json(&changed(document, changes), "").unwrap();
         let redirect_uri = "https://op.example/external/corp/callback";
-        ask.address("https://up.example/auth?p=b2c_1", &provider, &round_trip(), redirect_uri, "a state")
+        ask.address(
+            "https://up.example/auth?p=b2c_1",
+            &provider,
+            &round_trip(),
+            redirect_uri,
+            "a state",
+        )
     }
 
     #[test]
@@ -232,15 +280,34 @@ mod tests {
                      &code_challenge_method=S256";
         assert_eq!(address(json!({}), &Ask::default()), plain);
         let acr = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
-        let ask = Ask { login: true, select_account: true, max_age: Some(0), acr: acr(&["2", "3"]), ..Ask::default() };
+        let ask = Ask {
+            login: true,
+            select_account: true,
+            max_age: Some(0),
+            acr: acr(&["2", "3"]),
+            ..Ask::default()
+        };
         let more = "&prompt=login%20select_account&max_age=0&acr_values=mfa%20phr";
         assert_eq!(address(json!({}), &ask), format!("{plain}{more}"));
-        assert_eq!(address(json!({}), &Ask { acr: acr(&["3", "mfa"]), ..Ask::default() }), plain, "out of its reach");
+        assert_eq!(
+            address(
+                json!({}),
+                &Ask {
+                    acr: acr(&["3", "mfa"]),
+                    ..Ask::default()
+                }
+            ),
+            plain,
+            "out of its reach"
+        );
         let endpoint = "https://hub.example/x";
         let hub = json!({"issuer": null, "authorization_endpoint": endpoint, "token_endpoint": endpoint, "userinfo_endpoint": endpoint,
             "subject_claim": "id", "scope": null, "acr_map": null});
         let told = address(hub, &Ask::default());
-        assert!(!told.contains("scope=") && !told.contains("nonce="), "{told}");
+        assert!(
+            !told.contains("scope=") && !told.contains("nonce="),
+            "{told}"
+        );
     }
 
     /// Asked for, and taken there: login, presence, select_account; login, select_account.
@@ -265,10 +332,21 @@ mod tests {
         ] {
             let has = |text: &str, word| text.contains(word);
             let presence = has(asked, 'p');
-            let ask =
-                |text: &str| Ask { login: has(text, 'l'), presence, select_account: has(text, 's'), ..Ask::default() };
-            let values = PromptValues { login: has(taken, 'l'), select_account: has(taken, 's') };
-            assert_eq!(ask(asked).as_far_as(values), left.map(ask), "{asked} {taken}");
+            let ask = |text: &str| Ask {
+                login: has(text, 'l'),
+                presence,
+                select_account: has(text, 's'),
+                ..Ask::default()
+            };
+            let values = PromptValues {
+                login: has(taken, 'l'),
+                select_account: has(taken, 's'),
+            };
+            assert_eq!(
+                ask(asked).as_far_as(values),
+                left.map(ask),
+                "{asked} {taken}"
+            );
         }
     }
 

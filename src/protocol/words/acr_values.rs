@@ -55,18 +55,40 @@ pub struct AcrValues {
 impl AcrValues {
     /// Reads the parameter. An unknown tenant is an error (`UnknownTenant`). All other values are
     /// wishes, and are ignored where they cannot be met.
-    pub fn parse(text: Option<&str>, client: &Client, catalogue: &Catalogue) -> Result<AcrValues, Reason> {
-        let words: Vec<&str> = text.unwrap_or_default().split(' ').filter(|word| !word.is_empty()).collect();
-        let providers: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("idp:")).collect();
+    pub fn parse(
+        text: Option<&str>,
+        client: &Client,
+        catalogue: &Catalogue,
+    ) -> Result<AcrValues, Reason> {
+        let words: Vec<&str> = text
+            .unwrap_or_default()
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .collect();
+        let providers: Vec<&str> = words
+            .iter()
+            .filter_map(|word| word.strip_prefix("idp:"))
+            .collect();
         let tenants = words.iter().filter_map(|word| word.strip_prefix("tenant:"));
         let tenant = settle_tenant(tenants, client, catalogue)?;
-        let place = Place { client: Some(client), tenant: tenant.as_ref(), catalogue };
+        let place = Place {
+            client: Some(client),
+            tenant: tenant.as_ref(),
+            catalogue,
+        };
         let usable = |name: &&&str| place.allows(name);
         let is_plain = |word: &&&str| !word.starts_with("idp:") && !word.starts_with("tenant:");
         Ok(AcrValues {
             identity_provider: providers.iter().find(usable).map(|name| (*name).to_owned()),
-            dropped_identity_provider: providers.iter().find(|name| !usable(name)).map(|name| (*name).to_owned()),
-            others: words.iter().filter(is_plain).map(|word| (*word).to_owned()).collect(),
+            dropped_identity_provider: providers
+                .iter()
+                .find(|name| !usable(name))
+                .map(|name| (*name).to_owned()),
+            others: words
+                .iter()
+                .filter(is_plain)
+                .map(|word| (*word).to_owned())
+                .collect(),
             tenant,
         })
     }
@@ -79,7 +101,10 @@ pub fn tenant_for_password(
     client: &Client,
     catalogue: &Catalogue,
 ) -> Result<Option<TenantName>, Reason> {
-    let mut providers = text.unwrap_or_default().split(' ').filter_map(|word| word.strip_prefix("idp:"));
+    let mut providers = text
+        .unwrap_or_default()
+        .split(' ')
+        .filter_map(|word| word.strip_prefix("idp:"));
     if providers.any(|name| name != LOCAL) {
         return Err(Reason::IdentityProviderWithPassword);
     }
@@ -104,13 +129,21 @@ pub fn named_tenant<'a>(
     catalogue: &Catalogue,
     is_allowed: impl Fn(&TenantName) -> bool,
 ) -> Result<Option<TenantName>, Reason> {
-    let names: Vec<&str> = if catalogue.tenants.is_empty() { Vec::new() } else { names.collect() };
+    let names: Vec<&str> = if catalogue.tenants.is_empty() {
+        Vec::new()
+    } else {
+        names.collect()
+    };
     match names.as_slice() {
         [] => Ok(None),
         [name] => {
             let tenant = TenantName::new(*name);
             let usable = catalogue.tenants.contains_key(*name) && is_allowed(&tenant);
-            if usable { Ok(Some(tenant)) } else { Err(Reason::UnknownTenant) }
+            if usable {
+                Ok(Some(tenant))
+            } else {
+                Err(Reason::UnknownTenant)
+            }
         }
         [_, _, ..] => Err(Reason::UnknownTenant),
     }
@@ -119,21 +152,33 @@ pub fn named_tenant<'a>(
 /// Whether a grant that was given within this tenant (or without one) would still be given today.
 pub fn tenant_stands(tenant: Option<&TenantName>, client: &Client, catalogue: &Catalogue) -> bool {
     match tenant {
-        Some(tenant) => catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant),
+        Some(tenant) => {
+            catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant)
+        }
         None => only_tenant(client).is_none(),
     }
 }
 
 fn only_tenant(client: &Client) -> Option<&TenantName> {
-    client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?.first()
+    client
+        .tenants
+        .as_ref()
+        .filter(|tenants| tenants.len() == 1)?
+        .first()
 }
 
 /// Every `acr` that a sign-in can have. Discovery lists them, and an essential `acr` may name only
 /// these.
 pub fn supported(catalogue: &Catalogue) -> BTreeSet<&str> {
-    let enabled = catalogue.identity_providers.values().filter(|provider| provider.enabled);
+    let enabled = catalogue
+        .identity_providers
+        .values()
+        .filter(|provider| provider.enabled);
     let ours = Strength::ALL.map(Strength::as_str);
-    enabled.flat_map(|provider| provider.acr_map.values().map(String::as_str)).chain(ours).collect()
+    enabled
+        .flat_map(|provider| provider.acr_map.values().map(String::as_str))
+        .chain(ours)
+        .collect()
 }
 
 #[cfg(test)]

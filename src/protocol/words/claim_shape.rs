@@ -22,7 +22,14 @@ pub const PROFILE: [&str; 14] = [
 ];
 
 /// Members of `address` (OpenID Connect Core §5.1.1).
-const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
+const ADDRESS: [&str; 6] = [
+    "formatted",
+    "street_address",
+    "locality",
+    "region",
+    "postal_code",
+    "country",
+];
 
 pub fn shaped(name: &str, value: &Value) -> Option<Value> {
     match name {
@@ -41,14 +48,20 @@ fn is_standard_text(name: &str) -> bool {
 }
 
 fn text(value: &Value) -> Option<Value> {
-    value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
+    value
+        .as_str()
+        .filter(|text| !text.trim().is_empty())
+        .map(Value::from)
 }
 
 /// An address with http or https. Clients turn it into a link, and `javascript:` would run there.
 fn web_address(value: &Value) -> Option<Value> {
     let (scheme, rest) = value.as_str()?.split_once("://")?;
-    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let is_whole = !rest.is_empty() && !rest.contains(|character: char| character.is_control() || character == ' ');
+    let is_web = ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_whole = !rest.is_empty()
+        && !rest.contains(|character: char| character.is_control() || character == ' ');
     (is_web && is_whole).then(|| value.clone())
 }
 
@@ -63,18 +76,32 @@ fn roles(value: &Value) -> Option<Value> {
 }
 
 fn boolean(value: &Value) -> Option<Value> {
-    let flag = value.as_bool().or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
+    let flag = value
+        .as_bool()
+        .or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
     flag.map(Value::from)
 }
 
 fn number(value: &Value) -> Option<Value> {
-    let from_text = || value.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
-    if value.is_number() { Some(value.clone()) } else { from_text() }
+    let from_text = || {
+        value
+            .as_str()
+            .and_then(|text| text.parse::<i64>().ok())
+            .map(Value::from)
+    };
+    if value.is_number() {
+        Some(value.clone())
+    } else {
+        from_text()
+    }
 }
 
 fn address(value: &Value) -> Option<Value> {
     let members: Map<String, Value> = match value {
-        Value::String(_) => text(value).map(|text| (String::from("formatted"), text)).into_iter().collect(),
+        Value::String(_) => text(value)
+            .map(|text| (String::from("formatted"), text))
+            .into_iter()
+            .collect(),
         Value::Object(members) => address_members(members),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Map::new(),
     };
@@ -82,7 +109,10 @@ fn address(value: &Value) -> Option<Value> {
 }
 
 fn address_members(members: &Map<String, Value>) -> Map<String, Value> {
-    ADDRESS.iter().filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?))).collect()
+    ADDRESS
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?)))
+        .collect()
 }
 
 fn present(value: &Value) -> Option<Value> {
@@ -113,11 +143,27 @@ mod tests {
             ("phone_number_verified", json!("false"), json!(false)),
             ("updated_at", json!(1_795_132_800), json!(1_795_132_800)),
             ("updated_at", json!("1795132800"), json!(1_795_132_800)),
-            ("address", json!("1 High Street\nTown"), json!({ "formatted": "1 High Street\nTown" })),
-            ("address", json!({ "locality": "Town", "region": "", "planet": "Earth" }), json!({ "locality": "Town" })),
+            (
+                "address",
+                json!("1 High Street\nTown"),
+                json!({ "formatted": "1 High Street\nTown" }),
+            ),
+            (
+                "address",
+                json!({ "locality": "Town", "region": "", "planet": "Earth" }),
+                json!({ "locality": "Town" }),
+            ),
             ("name", json!(" Alice "), json!(" Alice ")),
-            ("picture", json!("HTTPS://cdn.example/a|b.png#c"), json!("HTTPS://cdn.example/a|b.png#c")),
-            ("website", json!("http://\u{e9}.example"), json!("http://\u{e9}.example")),
+            (
+                "picture",
+                json!("HTTPS://cdn.example/a|b.png#c"),
+                json!("HTTPS://cdn.example/a|b.png#c"),
+            ),
+            (
+                "website",
+                json!("http://\u{e9}.example"),
+                json!("http://\u{e9}.example"),
+            ),
             ("department", json!({ "id": 7 }), json!({ "id": 7 })),
             ("level", json!(0), json!(0)),
             ("member", json!(false), json!(false)),

@@ -142,7 +142,9 @@ impl GrantType {
 
     /// The built-in grant of that name, or an extension so called.
     pub fn from_name(name: &str) -> GrantType {
-        let built_in = GrantType::BUILT_IN.into_iter().find(|grant_type| grant_type.as_str() == name);
+        let built_in = GrantType::BUILT_IN
+            .into_iter()
+            .find(|grant_type| grant_type.as_str() == name);
         built_in.unwrap_or_else(|| GrantType::Extension(name.to_owned()))
     }
 }
@@ -183,7 +185,8 @@ impl ClientAuthenticationMethod {
 pub enum CodeBinding {
     /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
     Pkce,
-    /// A `code_challenge`, or in an OpenID request a `nonce`: of confidential clients that do not say.
+    /// A `code_challenge`, or in an OpenID request a `nonce`: of confidential clients that do not
+    /// say.
     PkceOrNonce,
     Neither,
 }
@@ -202,7 +205,8 @@ impl SigningAlgorithm {
     /// What RFC 9864 §2.2 calls `EdDSA` with the one curve that is taken here.
     pub const ED25519: &str = "Ed25519";
 
-    /// The algorithm that others name, in what they signed or in a registration. What we sign has the names of `as_str` alone.
+    /// The algorithm that others name, in what they signed or in a registration. What we sign has
+    /// the names of `as_str` alone.
     pub fn from_others(name: &str) -> Option<SigningAlgorithm> {
         if name == SigningAlgorithm::ED25519 {
             Some(SigningAlgorithm::EdDsa)
@@ -222,14 +226,17 @@ pub enum AccessTokenType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessTokenTyp {
     AtJwt,
-    /// For resources whose libraries take no other. Its `client_id` still tells it from an ID token.
+    /// For resources whose libraries take no other. Its `client_id` still tells it from an ID
+    /// token.
     Jwt,
 }
 
 impl AccessTokenTyp {
     /// With their names in registrations and headers.
-    pub const NAMED: [(&str, AccessTokenTyp); 2] =
-        [(jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt), (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt)];
+    pub const NAMED: [(&str, AccessTokenTyp); 2] = [
+        (jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt),
+        (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt),
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -249,13 +256,18 @@ pub enum RefreshTokenUsage {
 impl Client {
     /// Whether a user with that claim `role`, a text or a list of them, may use it.
     pub fn is_open_to(&self, role: Option<&Value>) -> bool {
-        let Some(allowed) = &self.allowed_roles else { return true };
+        let Some(allowed) = &self.allowed_roles else {
+            return true;
+        };
         let roles = match role {
             Some(Value::Array(roles)) => roles.as_slice(),
             Some(role) => slice::from_ref(role),
             None => &[],
         };
-        roles.iter().filter_map(Value::as_str).any(|role| allowed.contains(role))
+        roles
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|role| allowed.contains(role))
     }
 
     /// Whether it takes a sign-in of `acr`.
@@ -277,9 +289,11 @@ impl Client {
         }
     }
 
-    /// The registered `token_endpoint_auth_signing_alg`, or else whatever its registered keys are for.
+    /// The registered `token_endpoint_auth_signing_alg`, or else whatever its registered keys are
+    /// for.
     pub fn assertion_algorithms(&self) -> Vec<SigningAlgorithm> {
-        self.token_endpoint_auth_signing_alg.map_or_else(|| SigningAlgorithm::ALL.to_vec(), |alg| vec![alg])
+        self.token_endpoint_auth_signing_alg
+            .map_or_else(|| SigningAlgorithm::ALL.to_vec(), |alg| vec![alg])
     }
 
     pub fn allows_grant(&self, grant_type: &GrantType) -> bool {
@@ -288,10 +302,14 @@ impl Client {
 
     /// `local` is the password login.
     pub fn allows_identity_provider(&self, name: &str) -> bool {
-        self.identity_providers.as_ref().is_none_or(|allowed| allowed.contains(name))
+        self.identity_providers
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(name))
     }
 
     pub fn allows_tenant(&self, tenant: &TenantName) -> bool {
-        self.tenants.as_ref().is_none_or(|allowed| allowed.contains(tenant))
+        self.tenants
+            .as_ref()
+            .is_none_or(|allowed| allowed.contains(tenant))
     }
 }

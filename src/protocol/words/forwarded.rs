@@ -13,12 +13,18 @@ pub struct Cidr {
 
 impl Cidr {
     pub const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Cidr {
-        Cidr { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+        Cidr {
+            network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            prefix,
+        }
     }
 
     /// A block that is given by its first two groups; the other groups are zero.
     pub const fn v6([a, b]: [u16; 2], prefix: u8) -> Cidr {
-        Cidr { network: IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)), prefix }
+        Cidr {
+            network: IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)),
+            prefix,
+        }
     }
 
     /// Reads `10.0.0.0/8`, `::1/128`, or a single address. The error names the rule that was
@@ -28,15 +34,21 @@ impl Cidr {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let network: IpAddr = address.parse().map_err(|_| "must be addresses or blocks such as 10.0.0.0/8")?;
+        let network: IpAddr = address
+            .parse()
+            .map_err(|_| "must be addresses or blocks such as 10.0.0.0/8")?;
         let width = width(network);
-        let is_number = |digits: &&str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number =
+            |digits: &&str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let prefix = match prefix {
-            Some(digits) => Some(digits).filter(is_number).and_then(|digits| digits.parse().ok()),
+            Some(digits) => Some(digits)
+                .filter(is_number)
+                .and_then(|digits| digits.parse().ok()),
             None => Some(width),
         };
         let prefix = prefix.filter(|prefix| *prefix <= width);
-        let prefix = prefix.ok_or("must have a prefix length of at most 32, or 128 for IPv6, after each /")?;
+        let prefix = prefix
+            .ok_or("must have a prefix length of at most 32, or 128 for IPv6, after each /")?;
         if bits(network) & !mask(prefix, width) != 0 {
             // One of the two was mistyped.
             return Err("must have no bits set beyond the prefix length");
@@ -48,13 +60,20 @@ impl Cidr {
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let width = width(self.network);
-        width == self::width(address) && (bits(address) ^ bits(self.network)) & mask(self.prefix, width) == 0
+        width == self::width(address)
+            && (bits(address) ^ bits(self.network)) & mask(self.prefix, width) == 0
     }
 }
 
 /// The proxies believed where nothing else was configured: those on this machine.
 pub fn loopback_proxies() -> Vec<Cidr> {
-    vec![Cidr::v4([127, 0, 0, 0], 8), Cidr { network: IpAddr::from(Ipv6Addr::LOCALHOST), prefix: 128 }]
+    vec![
+        Cidr::v4([127, 0, 0, 0], 8),
+        Cidr {
+            network: IpAddr::from(Ipv6Addr::LOCALHOST),
+            prefix: 128,
+        },
+    ]
 }
 
 /// Whether what a peer forwards is believed. `None` is a Unix socket: its file permissions say who
@@ -71,12 +90,16 @@ pub fn source<'a>(
     values: impl DoubleEndedIterator<Item = &'a str>,
     trusted_proxies: &[Cidr],
 ) -> IpAddr {
-    let mut nearest = peer.map_or(IpAddr::from(Ipv4Addr::LOCALHOST), |address| address.to_canonical());
+    let mut nearest = peer.map_or(IpAddr::from(Ipv4Addr::LOCALHOST), |address| {
+        address.to_canonical()
+    });
     if !is_trusted(peer, trusted_proxies) {
         return nearest;
     }
     for entry in values.rev().flat_map(|value| value.rsplit(',')) {
-        let Some(address) = parse_entry(entry.trim_matches([' ', '\t'])) else { break };
+        let Some(address) = parse_entry(entry.trim_matches([' ', '\t'])) else {
+            break;
+        };
         nearest = address;
         if !is_trusted(Some(address), trusted_proxies) {
             break;
@@ -87,8 +110,13 @@ pub fn source<'a>(
 
 /// Some proxies write the client's port, too.
 fn parse_entry(entry: &str) -> Option<IpAddr> {
-    let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
-    let address = bare.parse().or_else(|_| entry.parse().map(|socket: SocketAddr| socket.ip()));
+    let bare = entry
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(entry);
+    let address = bare
+        .parse()
+        .or_else(|_| entry.parse().map(|socket: SocketAddr| socket.ip()));
     address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
@@ -133,18 +161,41 @@ mod tests {
             ("192.0.2.7", "192.0.2.7", true), ("192.0.2.7", "192.0.2.6", false),
         ];
         for (block, address, inside) in table {
-            assert_eq!(Cidr::parse(block).unwrap().contains(address.parse().unwrap()), inside, "{block} {address}");
+            assert_eq!(
+                Cidr::parse(block)
+                    .unwrap()
+                    .contains(address.parse().unwrap()),
+                inside,
+                "{block} {address}"
+            );
         }
     }
 
     #[test]
     fn mistyped_blocks_are_refused() {
         for (texts, rule) in [
-            (&["", "localhost", "10.0.0/8"][..], "must be addresses or blocks such as"),
-            (&["10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0.0/8/8", "::1/129"], "must have a prefix length"),
+            (
+                &["", "localhost", "10.0.0/8"][..],
+                "must be addresses or blocks such as",
+            ),
+            (
+                &[
+                    "10.0.0.0/",
+                    "10.0.0.0/33",
+                    "10.0.0.0/+8",
+                    "10.0.0.0/8/8",
+                    "::1/129",
+                ],
+                "must have a prefix length",
+            ),
             (&["10.0.0.1/8"], "must have no bits set beyond"),
         ] {
-            assert!(texts.iter().all(|text| Cidr::parse(text).unwrap_err().starts_with(rule)), "{rule}");
+            assert!(
+                texts
+                    .iter()
+                    .all(|text| Cidr::parse(text).unwrap_err().starts_with(rule)),
+                "{rule}"
+            );
         }
     }
 
@@ -155,8 +206,16 @@ mod tests {
             ("203.0.113.9", &["192.0.2.1"][..], "203.0.113.9"),
             ("::ffff:203.0.113.9", &["192.0.2.1"], "203.0.113.9"),
             ("127.0.0.1", &["192.0.2.66, 198.51.100.7"], "198.51.100.7"),
-            ("::ffff:127.0.0.1", &["198.51.100.7, 127.0.0.1"], "198.51.100.7"),
-            ("unix", &["192.0.2.66", "198.51.100.7,\t::1"], "198.51.100.7"),
+            (
+                "::ffff:127.0.0.1",
+                &["198.51.100.7, 127.0.0.1"],
+                "198.51.100.7",
+            ),
+            (
+                "unix",
+                &["192.0.2.66", "198.51.100.7,\t::1"],
+                "198.51.100.7",
+            ),
             ("unix", &["::ffff:1.2.3.4"], "1.2.3.4"),
             ("127.0.0.1", &["127.0.0.5, 127.0.0.6"], "127.0.0.5"),
             // Ports are cut off.
@@ -169,7 +228,17 @@ mod tests {
             assert_eq!(source_of(peer, values), source, "{peer} {values:?}");
         }
         let long = "a".repeat(10_240);
-        for bad in ["a", "unknown", "", ",", "1.2.3", "1.2.3.4.5", "_hidden", "example.com", long.as_str()] {
+        for bad in [
+            "a",
+            "unknown",
+            "",
+            ",",
+            "1.2.3",
+            "1.2.3.4.5",
+            "_hidden",
+            "example.com",
+            long.as_str(),
+        ] {
             assert_eq!(source_of("127.0.0.1", &[bad]), "127.0.0.1", "{bad}");
             assert_eq!(source_of("unix", &["192.0.2.1", bad]), "127.0.0.1", "{bad}");
         }

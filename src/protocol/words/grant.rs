@@ -58,7 +58,10 @@ impl Grant {
             false => now.plus(redeemable).plus(client.lifetimes.access_token),
         };
         Grant {
-            id: GrantId { day: expires_at.day(), random },
+            id: GrantId {
+                day: expires_at.day(),
+                random,
+            },
             client_id: client.client_id.clone(),
             user,
             scope,
@@ -83,9 +86,15 @@ impl Grant {
     /// Whatever asks whether a token still stands can be asked about the grant by this token.
     pub fn as_access_token(&self) -> AccessToken {
         AccessToken {
-            jti: Jti { stands_on: StandsOn::Grant(self.id), random: [0; 12] },
+            jti: Jti {
+                stands_on: StandsOn::Grant(self.id),
+                random: [0; 12],
+            },
             client_id: self.client_id.clone(),
-            user: Some(SignIn { identity_provider: None, ..self.user.clone() }),
+            user: Some(SignIn {
+                identity_provider: None,
+                ..self.user.clone()
+            }),
             scope: self.scope.clone(),
             audience: self.resources.clone(),
             userinfo_claims: self.claims.userinfo.clone(),
@@ -119,6 +128,11 @@ pub struct SessionEpochs {
 impl SessionEpochs {
     /// These epochs, with the epochs of the client and of the user's consent to it.
     pub fn at_client(self, client: i64, consent: i64) -> Epochs {
-        Epochs { installation: self.installation, client, user: self.user, consent }
+        Epochs {
+            installation: self.installation,
+            client,
+            user: self.user,
+            consent,
+        }
     }
 }

@@ -61,8 +61,13 @@ impl Sid {
 
     /// The day in the name; `None` for a name that [`Sid::of_day`] did not make.
     pub fn day(&self) -> Option<Day> {
-        let bytes = URL_SAFE_NO_PAD.decode(&self.0).ok().filter(|bytes| bytes.len() == 20)?;
-        bytes.first_chunk::<4>().map(|day| Day(i32::from_be_bytes(*day)))
+        let bytes = URL_SAFE_NO_PAD
+            .decode(&self.0)
+            .ok()
+            .filter(|bytes| bytes.len() == 20)?;
+        bytes
+            .first_chunk::<4>()
+            .map(|day| Day(i32::from_be_bytes(*day)))
     }
 }
 
@@ -83,7 +88,10 @@ impl GrantId {
 
     pub fn from_bytes(bytes: &[u8]) -> Option<GrantId> {
         let (day, random) = bytes.split_first_chunk()?;
-        Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })
+        Some(GrantId {
+            day: Day(i32::from_be_bytes(*day)),
+            random: random.try_into().ok()?,
+        })
     }
 
     /// The name in base64url, as commands print it.
@@ -97,15 +105,21 @@ impl GrantId {
 }
 
 pub fn encode(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    let nibble = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let nibble = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let mut digits = text.bytes().map(nibble);
     let mut bytes = Vec::new();
     while let Some(high) = digits.next() {
@@ -123,7 +137,13 @@ mod tests {
         for first in 0..=u8::MAX {
             let subject = Subject::of_random([first; 16]);
             assert_eq!(subject.as_str().len(), 22);
-            assert!(subject.as_str().starts_with(|letter: char| letter.is_ascii_alphabetic()), "{}", subject.as_str());
+            assert!(
+                subject
+                    .as_str()
+                    .starts_with(|letter: char| letter.is_ascii_alphabetic()),
+                "{}",
+                subject.as_str()
+            );
         }
     }
 
@@ -137,10 +157,20 @@ mod tests {
 
     #[test]
     fn a_grants_name_is_read_back_and_nothing_else_is_one() {
-        let grant = GrantId { day: Day(20_777), random: [0xfb; 16] };
+        let grant = GrantId {
+            day: Day(20_777),
+            random: [0xfb; 16],
+        };
         assert_eq!(GrantId::from_text(&grant.to_text()), Some(grant));
         let text = grant.to_text();
-        for other in ["", "abc", &text[1..], &format!("{text}A"), &format!("{text}="), &text.replace('-', "+")] {
+        for other in [
+            "",
+            "abc",
+            &text[1..],
+            &format!("{text}A"),
+            &format!("{text}="),
+            &text.replace('-', "+"),
+        ] {
             assert_eq!(GrantId::from_text(other), None, "{other}");
         }
     }

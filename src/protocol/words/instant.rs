@@ -93,6 +93,9 @@ mod tests {
         assert_eq!(end.plus(Duration::from_secs(1)), end);
         assert_eq!(Instant::from_micros(5).plus(Duration::MAX), end);
         assert_eq!(Instant::from_seconds(i64::MAX), end);
-        assert_eq!(Instant::from_micros(1).since(Instant::from_micros(2)), Duration::ZERO);
+        assert_eq!(
+            Instant::from_micros(1).since(Instant::from_micros(2)),
+            Duration::ZERO
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Whether a token is still alive: the one rule for UserInfo, introspection and every later use of a token. A token that names
-//! a row that is gone is dead.
+//! Whether a token is still alive: the one rule for UserInfo, introspection and every later use of
+//! a token. A token that names a row that is gone is dead.
 
 use super::instant::Instant;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
@@ -35,9 +35,9 @@ pub struct SessionFacts {
     pub ended: bool,
 }
 
-/// Whether the token and all it stands on are alive. `client` is the registration of its client, `user` the row of its
-/// subject. Of an exchanged token this is said of itself alone: the tokens it was made from must stand as well
-/// ([`Delegation::origins_of`]).
+/// Whether the token and all it stands on are alive. `client` is the registration of its client,
+/// `user` the row of its subject. Of an exchanged token this is said of itself alone: the tokens it
+/// was made from must stand as well ([`Delegation::origins_of`]).
 ///
 /// [`Delegation::origins_of`]: crate::protocol::token::delegation::Delegation::origins_of
 pub fn stands(
@@ -48,21 +48,29 @@ pub fn stands(
     now: Instant,
 ) -> bool {
     let epochs_stand = match token.jti.stands_on {
-        StandsOn::Grant(_) => {
-            facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at && grant.epochs == facts.epochs)
-        }
+        StandsOn::Grant(_) => facts.grant.is_some_and(|grant| {
+            !grant.revoked && now < grant.expires_at && grant.epochs == facts.epochs
+        }),
         StandsOn::User(epochs) => epochs == facts.epochs,
-        StandsOn::Client { installation, client } => {
-            token.user.is_none() && (installation, client) == (facts.epochs.installation, facts.epochs.client)
+        StandsOn::Client {
+            installation,
+            client,
+        } => {
+            token.user.is_none()
+                && (installation, client) == (facts.epochs.installation, facts.epochs.client)
         }
     };
-    let sign_in_stands = token.user.as_ref().is_none_or(|sign_in| sign_in_stands(sign_in, client, user));
+    let sign_in_stands = token
+        .user
+        .as_ref()
+        .is_none_or(|sign_in| sign_in_stands(sign_in, client, user));
     let stands = epochs_stand && sign_in_stands && facts.client_enabled && !facts.token_revoked;
     stands && !token.is_expired(now) && session_stands(token, facts)
 }
 
-/// Whether the user is there, and the client would still get a token for this sign-in of theirs. A role that was taken away,
-/// or a `minimum_acr` that was raised, thus ends access tokens as it ends refresh tokens.
+/// Whether the user is there, and the client would still get a token for this sign-in of theirs. A
+/// role that was taken away, or a `minimum_acr` that was raised, thus ends access tokens as it ends
+/// refresh tokens.
 fn sign_in_stands(sign_in: &SignIn, client: Option<&Client>, user: Option<&User>) -> bool {
     let Some(client) = client else { return false };
     let Some(user) = user else { return false };
@@ -70,10 +78,13 @@ fn sign_in_stands(sign_in: &SignIn, client: Option<&Client>, user: Option<&User>
     is_there && client.takes(&sign_in.acr) && client.is_open_to(user.claims.get("role"))
 }
 
-/// An exchanged token has its session through the token it was made from, whose grant may be offline.
+/// An exchanged token has its session through the token it was made from, whose grant may be
+/// offline.
 fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
-    let in_session = token.delegation.is_none() && token.user.as_ref().is_some_and(|user| user.sid.is_some());
-    let offline = matches!(token.jti.stands_on, StandsOn::Grant(_)) && facts.grant.is_some_and(|grant| grant.offline);
+    let in_session =
+        token.delegation.is_none() && token.user.as_ref().is_some_and(|user| user.sid.is_some());
+    let offline = matches!(token.jti.stands_on, StandsOn::Grant(_))
+        && facts.grant.is_some_and(|grant| grant.offline);
     !in_session || offline || facts.session.is_some_and(|session| !session.ended)
 }
 
@@ -93,7 +104,12 @@ mod tests {
         let grant_end = NOW.plus(Duration::from_secs(86_400));
         LivenessFacts {
             token_revoked: false,
-            grant: Some(GrantFacts { revoked: false, offline: false, expires_at: grant_end, epochs: EPOCHS }),
+            grant: Some(GrantFacts {
+                revoked: false,
+                offline: false,
+                expires_at: grant_end,
+                epochs: EPOCHS,
+            }),
             session: Some(SessionFacts { ended: false }),
             client_enabled: true,
             epochs: EPOCHS,
@@ -103,7 +119,13 @@ mod tests {
     fn lives(token: &AccessToken, change: impl FnOnce(&mut LivenessFacts)) -> bool {
         let mut facts = standing();
         change(&mut facts);
-        stands(token, Some(&samples::client()), Some(&samples::alice()), &facts, LATER)
+        stands(
+            token,
+            Some(&samples::client()),
+            Some(&samples::alice()),
+            &facts,
+            LATER,
+        )
     }
 
     fn grant(facts: &mut LivenessFacts) -> &mut GrantFacts {
@@ -111,11 +133,23 @@ mod tests {
     }
 
     fn standing_on(stands_on: StandsOn) -> AccessToken {
-        AccessToken { jti: Jti { stands_on, random: [1; 12] }, ..samples::access_token() }
+        AccessToken {
+            jti: Jti {
+                stands_on,
+                random: [1; 12],
+            },
+            ..samples::access_token()
+        }
     }
 
     fn of_client() -> AccessToken {
-        AccessToken { user: None, ..standing_on(StandsOn::Client { installation: 1, client: 2 }) }
+        AccessToken {
+            user: None,
+            ..standing_on(StandsOn::Client {
+                installation: 1,
+                client: 2,
+            })
+        }
     }
 
     type Revocation = fn(&mut Epochs);
@@ -131,22 +165,32 @@ mod tests {
         let token = samples::access_token();
         assert!(lives(&token, |_| {}));
         for (what, change) in [
-            ("revoked token", (|facts| facts.token_revoked = true) as fn(&mut LivenessFacts)),
+            (
+                "revoked token",
+                (|facts| facts.token_revoked = true) as fn(&mut LivenessFacts),
+            ),
             ("absent grant", |facts| facts.grant = None),
             ("revoked grant", |facts| grant(facts).revoked = true),
             ("expired grant", |facts| grant(facts).expires_at = LATER),
             ("absent session", |facts| facts.session = None),
-            ("ended session", |facts| facts.session = Some(SessionFacts { ended: true })),
-            ("absent or disabled client", |facts| facts.client_enabled = false),
+            ("ended session", |facts| {
+                facts.session = Some(SessionFacts { ended: true })
+            }),
+            ("absent or disabled client", |facts| {
+                facts.client_enabled = false
+            }),
         ] {
             assert!(!lives(&token, change), "{what}");
         }
-        // An offline grant outlives its session, but neither its own revocation nor for a token that is not of it.
+        // An offline grant outlives its session, but neither its own revocation nor for a token
+        // that is not of it.
         let signed_out = |facts: &mut LivenessFacts| {
             grant(facts).offline = true;
             facts.session = None;
         };
-        assert!(lives(&token, signed_out) && !lives(&standing_on(StandsOn::User(EPOCHS)), signed_out));
+        assert!(
+            lives(&token, signed_out) && !lives(&standing_on(StandsOn::User(EPOCHS)), signed_out)
+        );
         assert!(!lives(&token, |facts| {
             signed_out(facts);
             grant(facts).revoked = true;
@@ -158,34 +202,68 @@ mod tests {
         let (of_grant, alone) = (samples::access_token(), standing_on(StandsOn::User(EPOCHS)));
         assert!(lives(&alone, |facts| facts.grant = None));
         for (what, revoke) in REVOKED {
-            assert!(!lives(&of_grant, |facts| revoke(&mut facts.epochs)), "{what}");
-            assert!(!lives(&of_grant, |facts| revoke(&mut grant(facts).epochs)), "{what}");
+            assert!(
+                !lives(&of_grant, |facts| revoke(&mut facts.epochs)),
+                "{what}"
+            );
+            assert!(
+                !lives(&of_grant, |facts| revoke(&mut grant(facts).epochs)),
+                "{what}"
+            );
             assert!(!lives(&alone, |facts| revoke(&mut facts.epochs)), "{what}");
         }
     }
 
     #[test]
     fn a_clients_token_ends_with_its_own_epochs_and_needs_neither_grant_nor_session_nor_user() {
-        let facts = LivenessFacts { grant: None, session: None, ..standing() };
+        let facts = LivenessFacts {
+            grant: None,
+            session: None,
+            ..standing()
+        };
         assert!(stands(&of_client(), None, None, &facts, LATER));
-        assert!(!stands(&of_client(), None, None, &LivenessFacts { client_enabled: false, ..facts.clone() }, LATER));
+        assert!(!stands(
+            &of_client(),
+            None,
+            None,
+            &LivenessFacts {
+                client_enabled: false,
+                ..facts.clone()
+            },
+            LATER
+        ));
         for (what, revoke) in REVOKED {
             let mut facts = facts.clone();
             revoke(&mut facts.epochs);
-            assert_eq!(stands(&of_client(), None, None, &facts, LATER), matches!(what, "user" | "consent"), "{what}");
+            assert_eq!(
+                stands(&of_client(), None, None, &facts, LATER),
+                matches!(what, "user" | "consent"),
+                "{what}"
+            );
         }
-        let of_nobodys_user = AccessToken { user: samples::access_token().user, ..of_client() };
+        let of_nobodys_user = AccessToken {
+            user: samples::access_token().user,
+            ..of_client()
+        };
         assert!(!lives(&of_nobodys_user, |_| {}));
     }
 
     #[test]
     fn the_user_must_be_there_and_be_the_one() {
         let token = samples::access_token();
-        let with = |user: Option<&User>| stands(&token, Some(&samples::client()), user, &standing(), LATER);
+        let with = |user: Option<&User>| {
+            stands(&token, Some(&samples::client()), user, &standing(), LATER)
+        };
         assert!(with(Some(&samples::alice())));
         assert!(!with(None));
-        assert!(!with(Some(&User { enabled: false, ..samples::alice() })));
-        assert!(!with(Some(&User { subject: Subject::new("bob"), ..samples::alice() })));
+        assert!(!with(Some(&User {
+            enabled: false,
+            ..samples::alice()
+        })));
+        assert!(!with(Some(&User {
+            subject: Subject::new("bob"),
+            ..samples::alice()
+        })));
     }
 
     #[test]
@@ -193,10 +271,22 @@ mod tests {
         let with = |token: &AccessToken, client: Option<&Client>| {
             stands(token, client, Some(&samples::alice()), &standing(), LATER)
         };
-        let sign_in = SignIn { acr: String::from("2"), ..samples::access_token().user.unwrap() };
-        let token = AccessToken { user: Some(sign_in), ..samples::access_token() };
-        let open_to = |role: &str| Client { allowed_roles: Some([role.to_owned()].into()), ..samples::client() };
-        let of_strength = |minimum_acr| Client { minimum_acr, ..samples::client() };
+        let sign_in = SignIn {
+            acr: String::from("2"),
+            ..samples::access_token().user.unwrap()
+        };
+        let token = AccessToken {
+            user: Some(sign_in),
+            ..samples::access_token()
+        };
+        let open_to = |role: &str| Client {
+            allowed_roles: Some([role.to_owned()].into()),
+            ..samples::client()
+        };
+        let of_strength = |minimum_acr| Client {
+            minimum_acr,
+            ..samples::client()
+        };
         for (client, lives) in [
             (Some(samples::client()), true),
             (Some(open_to("admin")), true),
@@ -207,15 +297,30 @@ mod tests {
         ] {
             assert_eq!(with(&token, client.as_ref()), lives, "{client:?}");
             // A client's own token is nobody's sign-in.
-            let own = LivenessFacts { grant: None, session: None, ..standing() };
-            assert!(stands(&of_client(), client.as_ref(), None, &own, LATER), "{client:?}");
+            let own = LivenessFacts {
+                grant: None,
+                session: None,
+                ..standing()
+            };
+            assert!(
+                stands(&of_client(), client.as_ref(), None, &own, LATER),
+                "{client:?}"
+            );
         }
     }
 
     #[test]
     fn the_end_of_its_time_is_exact() {
         let token = samples::access_token();
-        let at = |now: Instant| stands(&token, Some(&samples::client()), Some(&samples::alice()), &standing(), now);
+        let at = |now: Instant| {
+            stands(
+                &token,
+                Some(&samples::client()),
+                Some(&samples::alice()),
+                &standing(),
+                now,
+            )
+        };
         assert!(at(token.expires_at.minus(Duration::from_micros(1))));
         assert!(!at(token.expires_at));
     }

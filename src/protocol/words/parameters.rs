@@ -1,5 +1,5 @@
-//! `application/x-www-form-urlencoded`, read strictly. Names are case-sensitive, an empty value counts as absent, a
-//! repeated one is an error (RFC 6749 §3.1, §3.2).
+//! `application/x-www-form-urlencoded`, read strictly. Names are case-sensitive, an empty value
+//! counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
 use serde::{Deserialize, Serialize};
 
@@ -14,16 +14,28 @@ impl Parameters {
         if !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
         }
-        // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked before it sees them.
+        // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
+        // before it sees them.
         let has_nul = percent_encoding::percent_decode(raw).any(|byte| byte == 0);
-        if has_nul || raw.split(|byte| *byte == b'&' || *byte == b'=').any(|piece| !is_utf8(piece)) {
+        if has_nul
+            || raw
+                .split(|byte| *byte == b'&' || *byte == b'=')
+                .any(|piece| !is_utf8(piece))
+        {
             return Err(Reason::MalformedParameters);
         }
-        Ok(Parameters(form_urlencoded::parse(raw).into_owned().collect()))
+        Ok(Parameters(
+            form_urlencoded::parse(raw).into_owned().collect(),
+        ))
     }
 
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Parameters {
-        Parameters(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        Parameters(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        )
     }
 
     /// `RepeatedParameter` when it was sent more than once, empty or not.
@@ -47,7 +59,9 @@ impl Parameters {
 
     /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2).
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
-        names.iter().try_for_each(|name| self.single(name).map(drop))
+        names
+            .iter()
+            .try_for_each(|name| self.single(name).map(drop))
     }
 
     /// Sent at all, empty or not: for what must not be mistaken for absent.
@@ -57,29 +71,48 @@ impl Parameters {
 
     /// Empty ones too, in order.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
 fn is_utf8(piece: &[u8]) -> bool {
-    percent_encoding::percent_decode(piece).decode_utf8().is_ok()
+    percent_encoding::percent_decode(piece)
+        .decode_utf8()
+        .is_ok()
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {
-    raw.split(|byte| *byte == b'%')
-        .skip(1)
-        .all(|rest| rest.iter().take(2).filter(|byte| byte.is_ascii_hexdigit()).count() == 2)
+    raw.split(|byte| *byte == b'%').skip(1).all(|rest| {
+        rest.iter()
+            .take(2)
+            .filter(|byte| byte.is_ascii_hexdigit())
+            .count()
+            == 2
+    })
 }
 
 /// Judges the headers `Origin` and `Sec-Fetch-Site` against our own origin. `null` is never ours.
-pub fn check_sender(own_origin: &str, origin: Option<&str>, sec_fetch_site: Option<&str>) -> Result<(), Reason> {
+pub fn check_sender(
+    own_origin: &str,
+    origin: Option<&str>,
+    sec_fetch_site: Option<&str>,
+) -> Result<(), Reason> {
     let foreign_origin = origin.is_some_and(|origin| origin != own_origin);
     let foreign_site = sec_fetch_site.is_some_and(|site| site != "same-origin" && site != "none");
-    if foreign_origin || foreign_site { Err(Reason::ForeignFormPost) } else { Ok(()) }
+    if foreign_origin || foreign_site {
+        Err(Reason::ForeignFormPost)
+    } else {
+        Ok(())
+    }
 }
 
 pub const CLIENT_ID: usize = 200;
@@ -120,10 +153,23 @@ mod tests {
 
     #[test]
     fn malformed_input_is_refused_not_repaired() {
-        for raw in
-            ["a=%", "a=%4", "a=%zz", "a=%u0041", "a=%ff", "a=%C3&b=%A9", "a=%C3=%A9", "a=%00", "%00=a", "a=%c3%28"]
-        {
-            assert_eq!(Parameters::parse(raw.as_bytes()), Err(Reason::MalformedParameters), "{raw}");
+        for raw in [
+            "a=%",
+            "a=%4",
+            "a=%zz",
+            "a=%u0041",
+            "a=%ff",
+            "a=%C3&b=%A9",
+            "a=%C3=%A9",
+            "a=%00",
+            "%00=a",
+            "a=%c3%28",
+        ] {
+            assert_eq!(
+                Parameters::parse(raw.as_bytes()),
+                Err(Reason::MalformedParameters),
+                "{raw}"
+            );
         }
         assert!(Parameters::parse(b"a=\xff").is_err());
         assert!(Parameters::parse(b"a=\0").is_err());
@@ -137,7 +183,10 @@ mod tests {
         assert_eq!(parameters.single("b"), Err(Reason::RepeatedParameter));
         assert_eq!(parameters.single("c"), Ok(Some("2")));
         assert_eq!(parameters.refuse_repeated(&["a", "c", "d"]), Ok(()));
-        assert_eq!(parameters.refuse_repeated(&["a", "b"]), Err(Reason::RepeatedParameter));
+        assert_eq!(
+            parameters.refuse_repeated(&["a", "b"]),
+            Err(Reason::RepeatedParameter)
+        );
     }
 
     #[test]
@@ -175,7 +224,11 @@ mod tests {
                 (None, Some("none")), (Some(OURS), Some("none")),
             ];
             for (origin, site) in rows {
-                assert_eq!(check_sender(OURS, origin, site), Ok(()), "{origin:?} {site:?}");
+                assert_eq!(
+                    check_sender(OURS, origin, site),
+                    Ok(()),
+                    "{origin:?} {site:?}"
+                );
             }
         }
 
@@ -192,7 +245,11 @@ mod tests {
                 (None, Some("SAME-ORIGIN")),
             ];
             for (origin, site) in rows {
-                assert_eq!(check_sender(OURS, origin, site), Err(Reason::ForeignFormPost), "{origin:?} {site:?}");
+                assert_eq!(
+                    check_sender(OURS, origin, site),
+                    Err(Reason::ForeignFormPost),
+                    "{origin:?} {site:?}"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Why a request was refused: one enum for the whole house, and the one table that gives each reason its row.
+//! Why a request was refused: one enum for the whole house, and the one table that gives each
+//! reason its row.
 
 use crate::protocol::words::named::named;
 
@@ -10,7 +11,8 @@ pub struct Explanation {
     pub remedy: &'static str,
 }
 
-/// A row each: the variant, its code, its public description, its remedy. Codes are never given again.
+/// A row each: the variant, its code, its public description, its remedy. Codes are never given
+/// again.
 macro_rules! reasons {
     ($($name:ident $code:literal $description:literal $remedy:literal;)*) => {
         /// The code stands in the log line and on the error page.
@@ -241,7 +243,8 @@ reasons! {
 }
 
 named! {
-    /// `error` at the token endpoint and its neighbours (RFC 6749 §5.2, RFC 8628 §3.5, RFC 8707 §2).
+    /// `error` at the token endpoint and its neighbours (RFC 6749 §5.2, RFC 8628 §3.5, RFC 8707
+    /// §2).
     pub enum TokenErrorCode {
         InvalidRequest = "invalid_request",
         InvalidClient = "invalid_client",
@@ -267,17 +270,25 @@ pub struct TokenError {
 
 impl TokenError {
     pub const fn new(code: TokenErrorCode, reason: Reason) -> TokenError {
-        TokenError { code, reason, detail: None }
+        TokenError {
+            code,
+            reason,
+            detail: None,
+        }
     }
 
     /// `invalid_scope` for one scope, which the log names.
     pub fn about_scope(reason: Reason, scope: &str) -> TokenError {
-        TokenError { detail: Some(scope.to_owned()), ..TokenError::new(TokenErrorCode::InvalidScope, reason) }
+        TokenError {
+            detail: Some(scope.to_owned()),
+            ..TokenError::new(TokenErrorCode::InvalidScope, reason)
+        }
     }
 }
 
 named! {
-    /// RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6, RFC 8707 §2, Error Code unmet_authentication_requirements §2.
+    /// RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6, RFC 8707 §2, Error Code
+    /// unmet_authentication_requirements §2.
     pub enum AuthorizeErrorCode {
         InvalidRequest = "invalid_request",
         UnauthorizedClient = "unauthorized_client",
@@ -306,7 +317,11 @@ mod tests {
     fn codes_are_unique_and_well_formed() {
         let codes: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.code()).collect();
         assert_eq!(codes.len(), Reason::ALL.len());
-        assert!(codes.iter().all(|code| code.len() == 6 && code.starts_with("GP1")));
+        assert!(
+            codes
+                .iter()
+                .all(|code| code.len() == 6 && code.starts_with("GP1"))
+        );
     }
 
     #[test]
@@ -314,7 +329,10 @@ mod tests {
         for reason in Reason::ALL {
             let allowed = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
             assert!(reason.description().bytes().all(allowed), "{reason:?}");
-            assert!(!reason.description().is_empty() && !reason.remedy().is_empty(), "{reason:?}");
+            assert!(
+                !reason.description().is_empty() && !reason.remedy().is_empty(),
+                "{reason:?}"
+            );
         }
     }
 
@@ -325,10 +343,16 @@ mod tests {
                 || ("GP1220".."GP1224").contains(&code)
                 || ["GP1254", "GP1255", "GP1257"].contains(&code)
         };
-        let grant_reasons = Reason::ALL.iter().filter(|reason| is_of_grant(reason.code()));
+        let grant_reasons = Reason::ALL
+            .iter()
+            .filter(|reason| is_of_grant(reason.code()));
         assert_eq!(grant_reasons.clone().count(), 16);
         for reason in grant_reasons {
-            assert_eq!(reason.description(), Reason::UnknownCode.description(), "{reason:?}");
+            assert_eq!(
+                reason.description(),
+                Reason::UnknownCode.description(),
+                "{reason:?}"
+            );
         }
     }
 }

@@ -50,16 +50,25 @@ pub struct RedirectTarget {
 impl RedirectTarget {
     pub fn match_registered(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
-        let known =
-            client.redirect_uris.iter().any(|registered| registered == sent || is_same_but_port(registered, sent));
-        known.then(|| RedirectTarget { uri: sent.to_owned() })
+        let known = client
+            .redirect_uris
+            .iter()
+            .any(|registered| registered == sent || is_same_but_port(registered, sent));
+        known.then(|| RedirectTarget {
+            uri: sent.to_owned(),
+        })
     }
 
     /// Exactly one of the client's registered `post_logout_redirect_uris`.
     pub fn match_post_logout(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
-        let known = client.post_logout_redirect_uris.iter().any(|registered| registered == sent);
-        known.then(|| RedirectTarget { uri: sent.to_owned() })
+        let known = client
+            .post_logout_redirect_uris
+            .iter()
+            .any(|registered| registered == sent);
+        known.then(|| RedirectTarget {
+            uri: sent.to_owned(),
+        })
     }
 
     pub fn uri(&self) -> &str {
@@ -76,8 +85,12 @@ impl RedirectTarget {
     }
 
     pub fn is_loopback(&self) -> bool {
-        let authority = split(&self.uri).filter(|parts| is_web(parts.scheme)).and_then(|parts| parts.authority);
-        authority.and_then(split_authority).is_some_and(|(host, _)| LOOPBACK_HOSTS.contains(&host))
+        let authority = split(&self.uri)
+            .filter(|parts| is_web(parts.scheme))
+            .and_then(|parts| parts.authority);
+        authority
+            .and_then(split_authority)
+            .is_some_and(|(host, _)| LOOPBACK_HOSTS.contains(&host))
     }
 }
 
@@ -88,7 +101,9 @@ pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static s
     match parts.scheme {
         "https" => check_web(&parts).map(|_| ()),
         "http" => check_loopback(check_web(&parts)?),
-        scheme if FORBIDDEN_SCHEMES.contains(&scheme) => Err("this scheme is never a redirect target"),
+        scheme if FORBIDDEN_SCHEMES.contains(&scheme) => {
+            Err("this scheme is never a redirect target")
+        }
         _ if !public_client => Err("a scheme other than https is only for public clients"),
         _ => check_custom(&parts),
     }
@@ -127,16 +142,26 @@ fn split(uri: &str) -> Option<Parts<'_>> {
         return None;
     }
     let Some(hierarchy) = after.strip_prefix("//") else {
-        return Some(Parts { scheme, authority: None, rest: after });
+        return Some(Parts {
+            scheme,
+            authority: None,
+            rest: after,
+        });
     };
     let end = hierarchy.find(['/', '?']).unwrap_or(hierarchy.len());
     let (authority, rest) = hierarchy.split_at_checked(end)?;
-    Some(Parts { scheme, authority: Some(authority), rest })
+    Some(Parts {
+        scheme,
+        authority: Some(authority),
+        rest,
+    })
 }
 
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_lowercase())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte))
+        && text.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte)
+        })
 }
 
 fn is_web(scheme: &str) -> bool {
@@ -151,22 +176,33 @@ fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
         authority.find(':').unwrap_or(authority.len())
     };
     let (host, after) = authority.split_at_checked(host_end)?;
-    let port = if after.is_empty() { None } else { Some(after.strip_prefix(':')?) };
+    let port = if after.is_empty() {
+        None
+    } else {
+        Some(after.strip_prefix(':')?)
+    };
     (is_host(host) && port.is_none_or(is_port)).then_some((host, port))
 }
 
 fn is_host(host: &str) -> bool {
     match host.strip_prefix('[') {
-        Some(literal) => literal.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        Some(literal) => literal
+            .strip_suffix(']')
+            .is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
         None => host.split('.').all(|label| {
-            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+            !label.is_empty()
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         }),
     }
 }
 
 /// A port has one spelling: no sign, no leading zero, and not 0.
 fn is_port(port: &str) -> bool {
-    !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    !port.starts_with('0')
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_ok()
 }
 
 fn check_characters(uri: &str) -> Result<(), &'static str> {
@@ -199,9 +235,13 @@ fn is_uri_byte(byte: u8) -> bool {
 }
 
 fn check_web<'a>(parts: &Parts<'a>) -> Result<&'a str, &'static str> {
-    let authority = parts.authority.filter(|authority| !authority.is_empty()).ok_or("must have a host after //")?;
+    let authority = parts
+        .authority
+        .filter(|authority| !authority.is_empty())
+        .ok_or("must have a host after //")?;
     check_rest(parts)?;
-    let (host, _) = split_authority(authority).ok_or("has a host or port that is not well-formed")?;
+    let (host, _) =
+        split_authority(authority).ok_or("has a host or port that is not well-formed")?;
     Ok(host)
 }
 
@@ -222,10 +262,17 @@ fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {
 }
 
 fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
-    if parts.authority.is_some_and(|authority| authority.contains('@')) {
+    if parts
+        .authority
+        .is_some_and(|authority| authority.contains('@'))
+    {
         return Err("must not have user info before the host");
     }
-    if parts.rest.contains(['[', ']']) { Err("must encode [ and ] outside the host with %") } else { Ok(()) }
+    if parts.rest.contains(['[', ']']) {
+        Err("must encode [ and ] outside the host with %")
+    } else {
+        Ok(())
+    }
 }
 
 /// The one exception to byte equality: a URI that was registered without a port on a loopback
@@ -234,8 +281,13 @@ fn is_same_but_port(registered: &str, sent: &str) -> bool {
     let (Some(registered), Some(sent)) = (split(registered), split(sent)) else {
         return false;
     };
-    let any_port = registered.authority.filter(|authority| ANY_PORT_HOSTS.contains(authority));
-    let sent_host = sent.authority.and_then(split_authority).map(|(host, _)| host);
+    let any_port = registered
+        .authority
+        .filter(|authority| ANY_PORT_HOSTS.contains(authority));
+    let sent_host = sent
+        .authority
+        .and_then(split_authority)
+        .map(|(host, _)| host);
     any_port.is_some()
         && any_port == sent_host
         && is_web(sent.scheme)

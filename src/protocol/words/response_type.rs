@@ -16,21 +16,53 @@ pub struct ResponseType {
 }
 
 impl ResponseType {
-    pub const CODE: ResponseType = ResponseType { code: true, id_token: false, token: false };
+    pub const CODE: ResponseType = ResponseType {
+        code: true,
+        id_token: false,
+        token: false,
+    };
 
     pub const ALL: [ResponseType; 7] = [
         ResponseType::CODE,
-        ResponseType { code: false, id_token: true, token: false },
-        ResponseType { code: false, id_token: false, token: true },
-        ResponseType { code: false, id_token: true, token: true },
-        ResponseType { code: true, id_token: true, token: false },
-        ResponseType { code: true, id_token: false, token: true },
-        ResponseType { code: true, id_token: true, token: true },
+        ResponseType {
+            code: false,
+            id_token: true,
+            token: false,
+        },
+        ResponseType {
+            code: false,
+            id_token: false,
+            token: true,
+        },
+        ResponseType {
+            code: false,
+            id_token: true,
+            token: true,
+        },
+        ResponseType {
+            code: true,
+            id_token: true,
+            token: false,
+        },
+        ResponseType {
+            code: true,
+            id_token: false,
+            token: true,
+        },
+        ResponseType {
+            code: true,
+            id_token: true,
+            token: true,
+        },
     ];
 
     /// Reads the parameter. `None` for an unknown or repeated word, and for an empty text.
     pub fn parse(text: &str) -> Option<ResponseType> {
-        let mut parsed = ResponseType { code: false, id_token: false, token: false };
+        let mut parsed = ResponseType {
+            code: false,
+            id_token: false,
+            token: false,
+        };
         for word in text.split(' ') {
             let flag = match word {
                 "code" => &mut parsed.code,
@@ -58,8 +90,16 @@ impl ResponseType {
 
 impl fmt::Display for ResponseType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = [(self.code, "code"), (self.id_token, "id_token"), (self.token, "token")];
-        let chosen: Vec<&str> = words.into_iter().filter(|(chosen, _)| *chosen).map(|(_, word)| word).collect();
+        let words = [
+            (self.code, "code"),
+            (self.id_token, "id_token"),
+            (self.token, "token"),
+        ];
+        let chosen: Vec<&str> = words
+            .into_iter()
+            .filter(|(chosen, _)| *chosen)
+            .map(|(_, word)| word)
+            .collect();
         formatter.write_str(&chosen.join(" "))
     }
 }
@@ -84,7 +124,11 @@ impl ResponseMode {
     }
 
     pub fn default_for(response_type: ResponseType) -> ResponseMode {
-        if response_type.returns_tokens() { ResponseMode::Fragment } else { ResponseMode::Query }
+        if response_type.returns_tokens() {
+            ResponseMode::Fragment
+        } else {
+            ResponseMode::Query
+        }
     }
 }
 
@@ -112,7 +156,11 @@ impl Prompts {
             }
         }
         let shows_something = prompts.login || prompts.consent || prompts.select_account;
-        if prompts.none == shows_something { Err(Reason::MalformedPrompt) } else { Ok(prompts) }
+        if prompts.none == shows_something {
+            Err(Reason::MalformedPrompt)
+        } else {
+            Ok(prompts)
+        }
     }
 }
 
@@ -122,11 +170,28 @@ mod tests {
 
     #[test]
     fn words_come_in_any_order_and_anything_else_is_unknown() {
-        assert_eq!(ResponseType::parse("token code id_token").unwrap().to_string(), "code id_token token");
+        assert_eq!(
+            ResponseType::parse("token code id_token")
+                .unwrap()
+                .to_string(),
+            "code id_token token"
+        );
         for response_type in ResponseType::ALL {
-            assert_eq!(ResponseType::parse(&response_type.to_string()), Some(response_type));
+            assert_eq!(
+                ResponseType::parse(&response_type.to_string()),
+                Some(response_type)
+            );
         }
-        for text in ["", " ", "code code", "code  token", "Code", "none", "code,token", "code "] {
+        for text in [
+            "",
+            " ",
+            "code code",
+            "code  token",
+            "Code",
+            "none",
+            "code,token",
+            "code ",
+        ] {
             assert_eq!(ResponseType::parse(text), None, "{text:?}");
         }
     }
@@ -144,7 +209,11 @@ mod tests {
                 "login,consent", "login\tconsent", "none none consent",
             ];
             for text in rows {
-                assert_eq!(Prompts::parse(text), Err(Reason::MalformedPrompt), "{text:?}");
+                assert_eq!(
+                    Prompts::parse(text),
+                    Err(Reason::MalformedPrompt),
+                    "{text:?}"
+                );
             }
         }
 

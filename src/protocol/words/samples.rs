@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 
 use super::acr_values::Strength;
 use super::client::{
-    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
-    Lifetimes, RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
+    ClientLinks, GrantType, Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
-use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
+use super::scope::{
+    Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet,
+};
 use super::secret::SecretText;
 use super::session::{Session, SignIn};
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
@@ -33,9 +35,15 @@ pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);
 pub(crate) fn p256(number: u8) -> PublicKey {
     let mut private = [0; 32];
     private[31] = number;
-    let point = PrivateKey::from_private_key(&ECDH_P256, &private).unwrap().compute_public_key().unwrap();
+    let point = PrivateKey::from_private_key(&ECDH_P256, &private)
+        .unwrap()
+        .compute_public_key()
+        .unwrap();
     let (x, y) = point.as_ref()[1..].split_at(32);
-    PublicKey::P256 { x: x.try_into().unwrap(), y: y.try_into().unwrap() }
+    PublicKey::P256 {
+        x: x.try_into().unwrap(),
+        y: y.try_into().unwrap(),
+    }
 }
 
 pub(crate) fn scope(text: &str) -> ScopeSet {
@@ -66,7 +74,10 @@ pub(crate) fn session() -> Session {
         tenant: None,
         identity_provider: None,
         upstream_issuer: None,
-        epochs: SessionEpochs { installation: 1, user: 2 },
+        epochs: SessionEpochs {
+            installation: 1,
+            user: 2,
+        },
         expires_at: NOW,
         source: None,
         user_agent: None,
@@ -151,27 +162,64 @@ fn lifetimes() -> Lifetimes {
 }
 
 fn tenant(name: &str) -> RegisteredTenant {
-    RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() }
+    RegisteredTenant {
+        name: name.to_owned(),
+        display_name: name.to_owned(),
+    }
 }
 
 /// The built-in scopes, `roles`, and four resource scopes over two resources and none.
 pub(crate) fn catalogue() -> Catalogue {
     let mut scopes = built_in_scopes();
-    scopes.push(registered_scope("roles", ScopeKind::Identity, &["role"], &[]));
-    scopes.push(registered_scope("orders.read", ScopeKind::Resource, &["role"], &["https://orders.example.com/"]));
-    scopes.push(registered_scope("orders.write", ScopeKind::Resource, &[], &["https://orders.example.com/"]));
-    scopes.push(registered_scope("stock", ScopeKind::Resource, &[], &["stock"]));
+    scopes.push(registered_scope(
+        "roles",
+        ScopeKind::Identity,
+        &["role"],
+        &[],
+    ));
+    scopes.push(registered_scope(
+        "orders.read",
+        ScopeKind::Resource,
+        &["role"],
+        &["https://orders.example.com/"],
+    ));
+    scopes.push(registered_scope(
+        "orders.write",
+        ScopeKind::Resource,
+        &[],
+        &["https://orders.example.com/"],
+    ));
+    scopes.push(registered_scope(
+        "stock",
+        ScopeKind::Resource,
+        &[],
+        &["stock"],
+    ));
     scopes.push(registered_scope("ping", ScopeKind::Resource, &[], &[]));
-    let resources = [resource("https://orders.example.com/", &["email"]), resource("stock", &[])];
+    let resources = [
+        resource("https://orders.example.com/", &["email"]),
+        resource("stock", &[]),
+    ];
     Catalogue {
-        scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
-        resources: resources.into_iter().map(|resource| (resource.name.clone(), resource)).collect(),
+        scopes: scopes
+            .into_iter()
+            .map(|scope| (scope.name.clone(), scope))
+            .collect(),
+        resources: resources
+            .into_iter()
+            .map(|resource| (resource.name.clone(), resource))
+            .collect(),
         tenants: BTreeMap::from([(String::from("acme"), tenant("acme"))]),
         ..Catalogue::default()
     }
 }
 
-pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> RegisteredScope {
+pub(crate) fn registered_scope(
+    name: &str,
+    kind: ScopeKind,
+    claims: &[&str],
+    resources: &[&str],
+) -> RegisteredScope {
     RegisteredScope {
         name: name.to_owned(),
         kind,
@@ -182,7 +230,10 @@ pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], res
         required: false,
         emphasize: false,
         show_in_discovery: true,
-        resources: resources.iter().map(|resource| resource.to_string()).collect(),
+        resources: resources
+            .iter()
+            .map(|resource| resource.to_string())
+            .collect(),
     }
 }
 
@@ -207,13 +258,23 @@ pub(crate) fn user(claims: Value) -> User {
 }
 
 pub(crate) fn alice() -> User {
-    user(json!({ "name": "Alice Smith", "email": "alice@example.com", "email_verified": true, "role": ["admin"] }))
+    user(
+        json!({ "name": "Alice Smith", "email": "alice@example.com", "email_verified": true, "role": ["admin"] }),
+    )
 }
 
-pub(crate) const EPOCHS: Epochs = Epochs { installation: 1, client: 2, user: 3, consent: 0 };
+pub(crate) const EPOCHS: Epochs = Epochs {
+    installation: 1,
+    client: 2,
+    user: 3,
+    consent: 0,
+};
 
 pub(crate) fn grant() -> GrantId {
-    GrantId { day: Day(20_777), random: [7; 16] }
+    GrantId {
+        day: Day(20_777),
+        random: [7; 16],
+    }
 }
 
 pub(crate) fn sign_in() -> SignIn {
@@ -229,12 +290,18 @@ pub(crate) fn sign_in() -> SignIn {
 }
 
 pub(crate) fn claim_names() -> ClaimNames {
-    ClaimNames { userinfo: vec![String::from("name")], id_token: vec![String::from("email")] }
+    ClaimNames {
+        userinfo: vec![String::from("name")],
+        id_token: vec![String::from("email")],
+    }
 }
 
 pub(crate) fn access_token() -> AccessToken {
     AccessToken {
-        jti: Jti { stands_on: StandsOn::Grant(grant()), random: [9; 12] },
+        jti: Jti {
+            stands_on: StandsOn::Grant(grant()),
+            random: [9; 12],
+        },
         client_id: ClientId::new("web"),
         user: Some(sign_in()),
         scope: scope("openid orders.read"),
@@ -258,7 +325,15 @@ pub(crate) fn given(names: &str) -> Grant {
         id: grant(),
         claims: claim_names(),
         expires_at: NOW.plus(Duration::from_secs(2_592_000)),
-        ..Grant::given([9; 16], &client(), sign_in(), scope(names), EPOCHS, NOW, Duration::ZERO)
+        ..Grant::given(
+            [9; 16],
+            &client(),
+            sign_in(),
+            scope(names),
+            EPOCHS,
+            NOW,
+            Duration::ZERO,
+        )
     }
 }
 
@@ -270,7 +345,11 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
             ..given("openid")
         },
         redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
-        challenge: Some(CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain).unwrap().digest()),
+        challenge: Some(
+            CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain)
+                .unwrap()
+                .digest(),
+        ),
         nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
         response_type: ResponseType::CODE,
         expires_at: NOW.plus(Duration::from_secs(60)),

@@ -22,7 +22,9 @@ pub struct ScopeSet(Vec<String>);
 impl ScopeSet {
     /// RFC 6749 §3.3; `None` when a character is not allowed in a scope token.
     pub fn parse(text: &str) -> Option<ScopeSet> {
-        let allowed = |byte: u8| byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte);
+        let allowed = |byte: u8| {
+            byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte)
+        };
         let names: Vec<&str> = text.split(' ').filter(|name| !name.is_empty()).collect();
         if names.iter().any(|name| !name.bytes().all(allowed)) {
             return None;
@@ -55,7 +57,13 @@ impl ScopeSet {
 impl<'a> FromIterator<&'a str> for ScopeSet {
     fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> ScopeSet {
         let mut seen = BTreeSet::new();
-        ScopeSet(names.into_iter().filter(|name| seen.insert(*name)).map(str::to_owned).collect())
+        ScopeSet(
+            names
+                .into_iter()
+                .filter(|name| seen.insert(*name))
+                .map(str::to_owned)
+                .collect(),
+        )
     }
 }
 
@@ -139,15 +147,22 @@ pub struct LocalizedText {
 
 impl From<&str> for LocalizedText {
     fn from(plain: &str) -> LocalizedText {
-        LocalizedText { plain: plain.to_owned(), by_language: BTreeMap::new() }
+        LocalizedText {
+            plain: plain.to_owned(),
+            by_language: BTreeMap::new(),
+        }
     }
 }
 
 /// Whether this looks like a BCP 47 tag (RFC 5646 §2.1): enough to catch a typing error.
 pub fn is_language_tag(tag: &str) -> bool {
     let mut subtags = tag.split('-');
-    let is_language = |subtag: &str| (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic());
-    let is_subtag = |subtag: &str| (1..=8).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_language = |subtag: &str| {
+        (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic())
+    };
+    let is_subtag = |subtag: &str| {
+        (1..=8).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
     tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
 }
 
@@ -161,7 +176,9 @@ pub fn requested_scope(
 ) -> Result<ScopeSet, TokenError> {
     let may_refresh = client.allows_grant(&GrantType::RefreshToken);
     let allowed = |name: &str| {
-        client.scope.contains(name) && catalogue.kind(name).is_some() && (may_refresh || name != OFFLINE_ACCESS)
+        client.scope.contains(name)
+            && catalogue.kind(name).is_some()
+            && (may_refresh || name != OFFLINE_ACCESS)
     };
     match requested {
         Some(scope) => match scope.iter().find(|name| !allowed(name)) {
@@ -170,7 +187,11 @@ pub fn requested_scope(
         },
         None => {
             let scope = client.scope.retain(allowed);
-            if scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(scope) }
+            if scope.is_empty() {
+                Err(invalid_scope(Reason::NoScopeLeft))
+            } else {
+                Ok(scope)
+            }
         }
     }
 }

@@ -49,7 +49,10 @@ mod tests {
 
     #[test]
     fn a_secret_does_not_print_and_equals_itself_alone() {
-        assert_eq!(format!("{:?} {:?}", SecretText::new("x"), SecretBytes::new(*b"x")), "[redacted] [redacted]");
+        assert_eq!(
+            format!("{:?} {:?}", SecretText::new("x"), SecretBytes::new(*b"x")),
+            "[redacted] [redacted]"
+        );
         assert_eq!(SecretText::new("hunter2"), SecretText::new("hunter2"));
         for other in ["hunter3", "Hunter2", "hunter", "hunter22", ""] {
             assert_ne!(SecretText::new("hunter2"), SecretText::new(other));

@@ -1,4 +1,5 @@
-//! A browser session as decisions see it. Sessions that were ended, and users that are gone, are not loaded.
+//! A browser session as decisions see it. Sessions that were ended, and users that are gone, are
+//! not loaded.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +17,8 @@ pub const LOCAL: &str = "local";
 /// `amr` of a password (RFC 8176 §2).
 pub const PASSWORD: &str = "pwd";
 
-/// A signed-in user, and how they signed in: what a code remembers and every token of a grant repeats.
+/// A signed-in user, and how they signed in: what a code remembers and every token of a grant
+/// repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
@@ -82,17 +84,23 @@ impl Session {
         now < self.expires_at
     }
 
-    /// The session once its device is to be remembered no longer. It ends as one that never was remembered: `lifetime` after it
-    /// began. Where that is over, it counts as begun `now`, with the sign-in that asks for this.
+    /// The session once its device is to be remembered no longer. It ends as one that never was
+    /// remembered: `lifetime` after it began. Where that is over, it counts as begun `now`, with
+    /// the sign-in that asks for this.
     pub fn no_longer_remembered(self, lifetime: Duration, now: Instant) -> Session {
         let is_over = self.created_at.plus(lifetime) <= now;
         let created_at = if is_over { now } else { self.created_at };
         let expires_at = self.expires_at.min(created_at.plus(lifetime));
-        Session { created_at, expires_at, ..self }
+        Session {
+            created_at,
+            expires_at,
+            ..self
+        }
     }
 
-    /// Whether somebody is signed in by it: not ended, not run out, and nothing revoked that it stands on. The epochs of now are
-    /// `None` when there is no such user any more, or they are disabled.
+    /// Whether somebody is signed in by it: not ended, not run out, and nothing revoked that it
+    /// stands on. The epochs of now are `None` when there is no such user any more, or they are
+    /// disabled.
     pub fn stands(&self, epochs_now: Option<SessionEpochs>, now: Instant) -> bool {
         self.ended_at.is_none() && self.is_alive(now) && epochs_now == Some(self.epochs)
     }
@@ -120,7 +128,11 @@ mod tests {
     #[test]
     fn a_device_that_is_no_longer_remembered_has_a_session_like_any_other() {
         let at = |hours: u64| NOW.plus(Duration::from_secs(hours * 3_600));
-        let remembered = |hours| Session { created_at: NOW, expires_at: at(hours), ..samples::session() };
+        let remembered = |hours| Session {
+            created_at: NOW,
+            expires_at: at(hours),
+            ..samples::session()
+        };
         for (lasts, now, began, ends) in [
             (720, 1, 0, 10),
             (720, 9, 0, 10),
@@ -129,21 +141,44 @@ mod tests {
             (720, 715, 715, 720),
             (5, 1, 0, 5),
         ] {
-            let session = remembered(lasts).no_longer_remembered(Duration::from_secs(36_000), at(now));
-            assert_eq!((session.created_at, session.expires_at), (at(began), at(ends)), "{lasts} hours, {now} later");
+            let session =
+                remembered(lasts).no_longer_remembered(Duration::from_secs(36_000), at(now));
+            assert_eq!(
+                (session.created_at, session.expires_at),
+                (at(began), at(ends)),
+                "{lasts} hours, {now} later"
+            );
         }
     }
 
     #[test]
     fn a_session_stands_only_on_everything_at_once() {
-        let session = Session { expires_at: NOW.plus(Duration::from_secs(50)), ..samples::session() };
+        let session = Session {
+            expires_at: NOW.plus(Duration::from_secs(50)),
+            ..samples::session()
+        };
         let epochs = session.epochs;
         assert!(session.stands(Some(epochs), NOW));
-        for now in [None, Some(SessionEpochs { user: 4, ..epochs }), Some(SessionEpochs { installation: 4, ..epochs })]
-        {
+        for now in [
+            None,
+            Some(SessionEpochs { user: 4, ..epochs }),
+            Some(SessionEpochs {
+                installation: 4,
+                ..epochs
+            }),
+        ] {
             assert!(!session.stands(now, NOW), "{now:?}");
         }
-        for dead in [Session { ended_at: Some(NOW), ..session.clone() }, Session { expires_at: NOW, ..session }] {
+        for dead in [
+            Session {
+                ended_at: Some(NOW),
+                ..session.clone()
+            },
+            Session {
+                expires_at: NOW,
+                ..session
+            },
+        ] {
             assert!(!dead.stands(Some(epochs), NOW), "{dead:?}");
         }
     }

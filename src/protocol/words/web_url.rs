@@ -27,14 +27,23 @@ impl<'a> WebUrl<'a> {
             (None, None) => return Err("must begin with https:// or http://"),
         };
         let authority_length = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at_checked(authority_length).unwrap_or((rest, ""));
+        let (authority, rest) = rest
+            .split_at_checked(authority_length)
+            .unwrap_or((rest, ""));
         let (host, port) = split_authority(authority)?;
         let (path, query) = match rest.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (rest, None),
         };
         let origin = text.strip_suffix(rest).unwrap_or(text);
-        Ok(WebUrl { https, host, port, path, query, origin })
+        Ok(WebUrl {
+            https,
+            host,
+            port,
+            path,
+            query,
+            origin,
+        })
     }
 
     /// Whether the host is this machine, by a name that no resolver can send elsewhere.
@@ -64,7 +73,11 @@ fn check_characters(text: &str) -> Result<(), &'static str> {
     let mut pieces = text.split('%');
     pieces.next();
     let encoded = |piece: &str| piece.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
-    if pieces.all(encoded) { Ok(()) } else { Err("has a % that is not followed by two hex digits") }
+    if pieces.all(encoded) {
+        Ok(())
+    } else {
+        Err("has a % that is not followed by two hex digits")
+    }
 }
 
 fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
@@ -75,25 +88,38 @@ fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str>
         Some(bracket) => bracket + 1,
         None => authority.find(':').unwrap_or(authority.len()),
     };
-    let (host, port) = authority.split_at_checked(host_length).unwrap_or((authority, ""));
+    let (host, port) = authority
+        .split_at_checked(host_length)
+        .unwrap_or((authority, ""));
     check_host(host)?;
     match port.strip_prefix(':') {
         None if port.is_empty() => Ok((host, None)),
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0') => {
-            digits.parse().map(|port| (host, Some(port))).map_err(|_| "must have a port between 1 and 65535")
+        Some(digits)
+            if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0') =>
+        {
+            digits
+                .parse()
+                .map(|port| (host, Some(port)))
+                .map_err(|_| "must have a port between 1 and 65535")
         }
         None | Some(_) => Err("must have a port between 1 and 65535"),
     }
 }
 
 fn check_host(host: &str) -> Result<(), &'static str> {
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
     if let Some(address) = bracketed {
         let parsed: Result<std::net::Ipv6Addr, _> = address.parse();
-        return parsed.map(|_| ()).map_err(|_| "has no IPv6 address between its brackets");
+        return parsed
+            .map(|_| ())
+            .map_err(|_| "has no IPv6 address between its brackets");
     }
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
-    if host.is_empty() || host.starts_with('.') || host.contains("..") || !host.bytes().all(allowed) {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+    if host.is_empty() || host.starts_with('.') || host.contains("..") || !host.bytes().all(allowed)
+    {
         return Err("must have a host name in lower case");
     }
     Ok(())
@@ -102,8 +128,12 @@ fn check_host(host: &str) -> Result<(), &'static str> {
 /// Whether `origin` is the origin of one of the client's redirect URIs or one of its
 /// `allowed_cors_origins`, byte for byte. The origin `null` is never allowed.
 pub fn allowed_origin(client: &Client, origin: &str) -> bool {
-    let is_redirect_origin =
-        || client.redirect_uris.iter().any(|uri| origin_of(uri).is_some_and(|known| known == origin));
+    let is_redirect_origin = || {
+        client
+            .redirect_uris
+            .iter()
+            .any(|uri| origin_of(uri).is_some_and(|known| known == origin))
+    };
     origin != "null" && (client.allowed_cors_origins.contains(origin) || is_redirect_origin())
 }
 
@@ -116,12 +146,24 @@ mod tests {
     #[test]
     fn parts_are_told_apart() {
         let url = WebUrl::parse("https://shop.example.com:8443/a/b?c=d?e").unwrap();
-        assert_eq!((url.https, url.host, url.port), (true, "shop.example.com", Some(8443)));
-        assert_eq!((url.path, url.query, url.origin), ("/a/b", Some("c=d?e"), "https://shop.example.com:8443"));
+        assert_eq!(
+            (url.https, url.host, url.port),
+            (true, "shop.example.com", Some(8443))
+        );
+        assert_eq!(
+            (url.path, url.query, url.origin),
+            ("/a/b", Some("c=d?e"), "https://shop.example.com:8443")
+        );
         let bare = WebUrl::parse("http://[::1]").unwrap();
-        assert_eq!((bare.host, bare.path, bare.query, bare.origin), ("[::1]", "", None, "http://[::1]"));
+        assert_eq!(
+            (bare.host, bare.path, bare.query, bare.origin),
+            ("[::1]", "", None, "http://[::1]")
+        );
         assert!(bare.is_loopback() && bare.is_protected());
-        assert_eq!(WebUrl::parse("https://a.example?x").unwrap().query, Some("x"));
+        assert_eq!(
+            WebUrl::parse("https://a.example?x").unwrap().query,
+            Some("x")
+        );
     }
 
     #[test]
@@ -155,9 +197,12 @@ mod tests {
 
     #[test]
     fn only_three_names_are_this_machine() {
-        for text in
-            ["http://127.0.0.1.example.com", "http://localhost.example.com", "http://127.0.0.2", "http://0.0.0.0"]
-        {
+        for text in [
+            "http://127.0.0.1.example.com",
+            "http://localhost.example.com",
+            "http://127.0.0.2",
+            "http://0.0.0.0",
+        ] {
             assert!(!WebUrl::parse(text).unwrap().is_protected(), "{text}");
         }
     }
@@ -169,15 +214,23 @@ mod tests {
         use crate::protocol::authorize::authorize_request::fixtures::public_client;
 
         fn application() -> Client {
-            let mut client =
-                public_client(&["https://rp1.example/cb", "http://localhost:3000/cb", "com.example.app:/cb"]);
-            client.allowed_cors_origins = BTreeSet::from(["https://spa.example".to_owned(), "null".to_owned()]);
+            let mut client = public_client(&[
+                "https://rp1.example/cb",
+                "http://localhost:3000/cb",
+                "com.example.app:/cb",
+            ]);
+            client.allowed_cors_origins =
+                BTreeSet::from(["https://spa.example".to_owned(), "null".to_owned()]);
             client
         }
 
         #[test]
         fn registered_origins_are_allowed_and_no_others() {
-            for origin in ["https://rp1.example", "http://localhost:3000", "https://spa.example"] {
+            for origin in [
+                "https://rp1.example",
+                "http://localhost:3000",
+                "https://spa.example",
+            ] {
                 assert!(allowed_origin(&application(), origin), "{origin}");
             }
             #[rustfmt::skip]

@@ -1,4 +1,5 @@
-//! The front channel: what the demo asks at the authorization endpoint, and how it judges what comes back. Pure.
+//! The front channel: what the demo asks at the authorization endpoint, and how it judges what
+//! comes back. Pure.
 
 use form_urlencoded::Serializer;
 use sha2::{Digest, Sha256};
@@ -20,7 +21,11 @@ pub(super) struct Attempt {
 impl Attempt {
     /// The three values tie an answer to this browser and this sign-in.
     pub(super) fn new(random: impl Fn() -> Result<String, Setback>) -> Result<Attempt, Setback> {
-        Ok(Attempt { state: random()?, nonce: random()?, code_verifier: random()? })
+        Ok(Attempt {
+            state: random()?,
+            nonce: random()?,
+            code_verifier: random()?,
+        })
     }
 }
 
@@ -35,7 +40,9 @@ impl SignInRequest {
         let mut request = SignInRequest::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
-                "prompt" if PROMPTS.contains(&value.as_ref()) => request.prompt = Some(value.into_owned()),
+                "prompt" if PROMPTS.contains(&value.as_ref()) => {
+                    request.prompt = Some(value.into_owned())
+                }
                 "response_mode" if RESPONSE_MODES.contains(&value.as_ref()) => {
                     request.response_mode = Some(value.into_owned());
                 }
@@ -61,9 +68,15 @@ pub(super) fn url(
         .append_pair("redirect_uri", &relying_party.redirect_uri())
         .append_pair("state", &attempt.state)
         .append_pair("nonce", &attempt.nonce)
-        .append_pair("code_challenge", &base64url(&Sha256::digest(attempt.code_verifier.as_bytes())))
+        .append_pair(
+            "code_challenge",
+            &base64url(&Sha256::digest(attempt.code_verifier.as_bytes())),
+        )
         .append_pair("code_challenge_method", "S256");
-    for (name, value) in [("prompt", &request.prompt), ("response_mode", &request.response_mode)] {
+    for (name, value) in [
+        ("prompt", &request.prompt),
+        ("response_mode", &request.response_mode),
+    ] {
         if let Some(value) = value {
             query.append_pair(name, value);
         }
@@ -72,11 +85,16 @@ pub(super) fn url(
 }
 
 /// OpenID Connect RP-Initiated Logout §2, with the ID token as proof that it is the visitor's.
-pub(super) fn end_session_url(end_session_endpoint: &str, relying_party: &RelyingParty, id_token: &str) -> String {
+pub(super) fn end_session_url(
+    end_session_endpoint: &str,
+    relying_party: &RelyingParty,
+    id_token: &str,
+) -> String {
     let mut query = Serializer::new(String::new());
-    query
-        .append_pair("id_token_hint", id_token)
-        .append_pair("post_logout_redirect_uri", &relying_party.post_logout_redirect_uri());
+    query.append_pair("id_token_hint", id_token).append_pair(
+        "post_logout_redirect_uri",
+        &relying_party.post_logout_redirect_uri(),
+    );
     format!("{end_session_endpoint}?{}", query.finish())
 }
 
@@ -108,7 +126,8 @@ impl Answer {
         answer
     }
 
-    /// The code, once the answer is known to come from `issuer` (RFC 9207 §2.4). The caller has matched `state`.
+    /// The code, once the answer is known to come from `issuer` (RFC 9207 §2.4). The caller has
+    /// matched `state`.
     pub(super) fn code(self, issuer: &str) -> Result<String, Setback> {
         if self.iss != issuer {
             return Err(Setback::new(
@@ -117,10 +136,16 @@ impl Answer {
             ));
         }
         if !self.error.is_empty() {
-            return Err(Setback::new(&format!("The provider answered: {}", self.error), self.error_description));
+            return Err(Setback::new(
+                &format!("The provider answered: {}", self.error),
+                self.error_description,
+            ));
         }
         if self.code.is_empty() {
-            return Err(Setback::new("The answer has no code", "There is neither a `code` nor an `error` in it."));
+            return Err(Setback::new(
+                "The answer has no code",
+                "There is neither a `code` nor an `error` in it.",
+            ));
         }
         Ok(self.code)
     }
@@ -144,14 +169,24 @@ mod tests {
 
     fn parameters(url: &str) -> BTreeMap<String, String> {
         let query = url.split_once('?').unwrap().1;
-        form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+        form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
     }
 
     #[test]
     fn the_request_carries_pkce_state_and_nonce() {
-        let url = url("http://op/authorize", &relying_party("http://op"), &attempt(), &SignInRequest::default());
+        let url = url(
+            "http://op/authorize",
+            &relying_party("http://op"),
+            &attempt(),
+            &SignInRequest::default(),
+        );
         let parameters = parameters(&url);
-        assert_eq!(parameters["code_challenge"], "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+        assert_eq!(
+            parameters["code_challenge"],
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        );
         assert_eq!(parameters["code_challenge_method"], "S256");
         assert_eq!(parameters["state"], "the-state");
         assert_eq!(parameters["nonce"], "the-nonce");
@@ -162,9 +197,21 @@ mod tests {
     #[test]
     fn only_known_wishes_are_passed_on() {
         let wishes = SignInRequest::from_query("prompt=login&response_mode=form_post");
-        let parameters = parameters(&url("http://op/a", &relying_party("http://op"), &attempt(), &wishes));
-        assert_eq!((parameters["prompt"].as_str(), parameters["response_mode"].as_str()), ("login", "form_post"));
-        let others = SignInRequest::from_query("prompt=anything&response_mode=fragment&client_id=other");
+        let parameters = parameters(&url(
+            "http://op/a",
+            &relying_party("http://op"),
+            &attempt(),
+            &wishes,
+        ));
+        assert_eq!(
+            (
+                parameters["prompt"].as_str(),
+                parameters["response_mode"].as_str()
+            ),
+            ("login", "form_post")
+        );
+        let others =
+            SignInRequest::from_query("prompt=anything&response_mode=fragment&client_id=other");
         assert_eq!(others, SignInRequest::default());
     }
 

@@ -45,7 +45,10 @@ pub(super) fn discover(agent: &Agent, issuer: &str) -> Result<Metadata, Setback>
     let url = format!("{issuer}/.well-known/openid-configuration");
     let metadata: Metadata = json(agent.get(&url).call(), "Discovery")?;
     if metadata.issuer != issuer {
-        return Err(Setback::new("Discovery failed", "The metadata is about another issuer."));
+        return Err(Setback::new(
+            "Discovery failed",
+            "The metadata is about another issuer.",
+        ));
     }
     Ok(metadata)
 }
@@ -68,33 +71,58 @@ pub(super) fn redeem(
         ("redirect_uri", redirect_uri.as_str()),
         ("code_verifier", code_verifier),
     ];
-    let request = agent.post(&metadata.token_endpoint).header("Authorization", basic_credentials(relying_party));
+    let request = agent
+        .post(&metadata.token_endpoint)
+        .header("Authorization", basic_credentials(relying_party));
     json(request.send_form(form), "The token endpoint")
 }
 
-pub(super) fn userinfo(agent: &Agent, metadata: &Metadata, access_token: &str) -> Result<Value, Setback> {
-    let request = agent.get(&metadata.userinfo_endpoint).header("Authorization", format!("Bearer {access_token}"));
+pub(super) fn userinfo(
+    agent: &Agent,
+    metadata: &Metadata,
+    access_token: &str,
+) -> Result<Value, Setback> {
+    let request = agent
+        .get(&metadata.userinfo_endpoint)
+        .header("Authorization", format!("Bearer {access_token}"));
     json(request.call(), "UserInfo")
 }
 
 /// Both halves are form-encoded before they are joined (RFC 6749 §2.3.1).
 fn basic_credentials(relying_party: &RelyingParty) -> String {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}:{}", encoded(&relying_party.client_id), encoded(&relying_party.client_secret));
+    let pair = format!(
+        "{}:{}",
+        encoded(&relying_party.client_id),
+        encoded(&relying_party.client_secret)
+    );
     format!("Basic {}", STANDARD.encode(pair))
 }
 
-fn json<T: DeserializeOwned>(outcome: Result<Response<ureq::Body>, ureq::Error>, step: &str) -> Result<T, Setback> {
+fn json<T: DeserializeOwned>(
+    outcome: Result<Response<ureq::Body>, ureq::Error>,
+    step: &str,
+) -> Result<T, Setback> {
     let heading = format!("{step} failed");
     let mut response = outcome.map_err(|error| Setback::new(&heading, error.to_string()))?;
-    let body = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(LONGEST_ANSWER)
+        .read_to_vec();
     let body = body.map_err(|error| Setback::new(&heading, error.to_string()))?;
     if response.status() != 200 {
         let told: TokenError = serde_json::from_slice(&body).unwrap_or_default();
-        let detail = format!("HTTP {} {} {}", response.status().as_u16(), told.error, told.error_description);
+        let detail = format!(
+            "HTTP {} {} {}",
+            response.status().as_u16(),
+            told.error,
+            told.error_description
+        );
         return Err(Setback::new(&heading, detail.trim_end()));
     }
-    serde_json::from_slice(&body).map_err(|error| Setback::new(&heading, format!("The answer is malformed: {error}")))
+    serde_json::from_slice(&body)
+        .map_err(|error| Setback::new(&heading, format!("The answer is malformed: {error}")))
 }
 
 #[cfg(test)]
@@ -108,7 +136,9 @@ mod tests {
         relying_party.client_id = String::from("a:b");
         relying_party.client_secret = String::from("c d%");
         let encoded = basic_credentials(&relying_party);
-        let decoded = STANDARD.decode(encoded.strip_prefix("Basic ").unwrap()).unwrap();
+        let decoded = STANDARD
+            .decode(encoded.strip_prefix("Basic ").unwrap())
+            .unwrap();
         assert_eq!(decoded, b"a%3Ab:c+d%25");
     }
 }

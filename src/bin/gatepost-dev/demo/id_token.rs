@@ -1,5 +1,5 @@
-//! How a relying party checks an ID token (OpenID Connect Core §3.1.3.7) and a logout token (OpenID Connect Back-Channel
-//! Logout §2.6). Pure: keys and time are arguments.
+//! How a relying party checks an ID token (OpenID Connect Core §3.1.3.7) and a logout token (OpenID
+//! Connect Back-Channel Logout §2.6). Pure: keys and time are arguments.
 
 use std::fmt;
 
@@ -56,7 +56,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The claims of an ID token that stands every check; `keys` is the provider's key set (RFC 7517 §5).
+/// The claims of an ID token that stands every check; `keys` is the provider's key set (RFC 7517
+/// §5).
 pub(super) fn verify(
     token: &str,
     keys: &Value,
@@ -68,18 +69,31 @@ pub(super) fn verify(
         return Err(Refusal::Nonce);
     }
     match text(&claims, "at_hash") {
-        Some(hash) if hash != left_half_hash(expected.access_token) => Err(Refusal::AccessTokenHash),
+        Some(hash) if hash != left_half_hash(expected.access_token) => {
+            Err(Refusal::AccessTokenHash)
+        }
         Some(_) | None => Ok(claims),
     }
 }
 
 /// The `sid` of a logout token that stands every check.
-pub(super) fn verify_logout(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<String, Refusal> {
-    let UnverifiedToken { header, payload, .. } = genuine(token, keys, parties)?;
+pub(super) fn verify_logout(
+    token: &str,
+    keys: &Value,
+    parties: &Parties<'_>,
+) -> Result<String, Refusal> {
+    let UnverifiedToken {
+        header, payload, ..
+    } = genuine(token, keys, parties)?;
     let is_logout = text(&header, "typ") == Some("logout+jwt")
         && payload.get("nonce").is_none()
-        && payload.get("events").is_some_and(|events| events.get(LOGOUT_EVENT).is_some_and(Value::is_object));
-    text(&payload, "sid").filter(|_| is_logout).map(str::to_owned).ok_or(Refusal::NoLogout)
+        && payload
+            .get("events")
+            .is_some_and(|events| events.get(LOGOUT_EVENT).is_some_and(Value::is_object));
+    text(&payload, "sid")
+        .filter(|_| is_logout)
+        .map(str::to_owned)
+        .ok_or(Refusal::NoLogout)
 }
 
 fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<UnverifiedToken, Refusal> {
@@ -88,8 +102,12 @@ fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<Unverifie
         return Err(Refusal::Algorithm);
     }
     let key = published_key(keys, text(&parsed.header, "kid")).ok_or(Refusal::UnknownKey)?;
-    key.verify(&RSA_PKCS1_2048_8192_SHA256, signed_part(token).as_bytes(), &parsed.signature)
-        .map_err(|_| Refusal::Signature)?;
+    key.verify(
+        &RSA_PKCS1_2048_8192_SHA256,
+        signed_part(token).as_bytes(),
+        &parsed.signature,
+    )
+    .map_err(|_| Refusal::Signature)?;
     let claims = &parsed.payload;
     if text(claims, "iss") != Some(parties.issuer) {
         return Err(Refusal::Issuer);
@@ -97,23 +115,33 @@ fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<Unverifie
     if !is_for(claims.get("aud"), parties.client_id) {
         return Err(Refusal::Audience);
     }
-    if claims.get("exp").and_then(Value::as_u64).is_none_or(|expires| expires <= parties.now) {
+    if claims
+        .get("exp")
+        .and_then(Value::as_u64)
+        .is_none_or(|expires| expires <= parties.now)
+    {
         return Err(Refusal::Expired);
     }
     Ok(parsed)
 }
 
 fn published_key(keys: &Value, kid: Option<&str>) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
-    let fits = |key: &&Value| text(key, "kty") == Some("RSA") && kid.is_some() && text(key, "kid") == kid;
+    let fits =
+        |key: &&Value| text(key, "kty") == Some("RSA") && kid.is_some() && text(key, "kid") == kid;
     let key = keys.get("keys")?.as_array()?.iter().find(fits)?;
-    Some(RsaPublicKeyComponents { n: decode(text(key, "n")?)?, e: decode(text(key, "e")?)? })
+    Some(RsaPublicKeyComponents {
+        n: decode(text(key, "n")?)?,
+        e: decode(text(key, "e")?)?,
+    })
 }
 
 /// `aud` names this client, and nobody beside it.
 fn is_for(audience: Option<&Value>, client_id: &str) -> bool {
     match audience {
         Some(Value::String(only)) => only == client_id,
-        Some(Value::Array(several)) => !several.is_empty() && several.iter().all(|one| one.as_str() == Some(client_id)),
+        Some(Value::Array(several)) => {
+            !several.is_empty() && several.iter().all(|one| one.as_str() == Some(client_id))
+        }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => false,
     }
 }
@@ -157,7 +185,14 @@ pub(super) mod tests {
             let part = |value: &Value| base64url(value.to_string().as_bytes());
             let signed = format!("{}.{}", part(header), part(claims));
             let mut signature = vec![0; self.0.public_modulus_len()];
-            self.0.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
+            self.0
+                .sign(
+                    &RSA_PKCS1_SHA256,
+                    &SystemRandom::new(),
+                    signed.as_bytes(),
+                    &mut signature,
+                )
+                .unwrap();
             format!("{signed}.{}", base64url(&signature))
         }
     }
@@ -166,7 +201,11 @@ pub(super) mod tests {
         json!({"alg": "RS256", "kid": "k1", "typ": "JWT"})
     }
 
-    const PARTIES: Parties<'_> = Parties { issuer: "http://op", client_id: "demo", now: 999 };
+    const PARTIES: Parties<'_> = Parties {
+        issuer: "http://op",
+        client_id: "demo",
+        now: 999,
+    };
 
     fn claims() -> Value {
         let at_hash = left_half_hash("the-access-token");
@@ -174,17 +213,25 @@ pub(super) mod tests {
     }
 
     fn judged(token: &str, keys: &Value) -> Result<Value, Refusal> {
-        verify(token, keys, &PARTIES, &Expected { nonce: "n", access_token: "the-access-token" })
+        verify(
+            token,
+            keys,
+            &PARTIES,
+            &Expected {
+                nonce: "n",
+                access_token: "the-access-token",
+            },
+        )
     }
 
     #[test]
     fn only_a_token_that_says_so_ends_a_session() {
         let key = SigningKey::generate();
         let logout_header = json!({"alg": "RS256", "kid": "k1", "typ": "logout+jwt"});
-        let logout =
-            json!({"iss": "http://op", "aud": "demo", "exp": 1_000, "sid": "s1", "events": {LOGOUT_EVENT: {}}});
-        let judged =
-            |header: &Value, claims: &Value| verify_logout(&key.sign(header, claims), &key.key_set(), &PARTIES);
+        let logout = json!({"iss": "http://op", "aud": "demo", "exp": 1_000, "sid": "s1", "events": {LOGOUT_EVENT: {}}});
+        let judged = |header: &Value, claims: &Value| {
+            verify_logout(&key.sign(header, claims), &key.key_set(), &PARTIES)
+        };
         assert_eq!(judged(&logout_header, &logout), Ok(String::from("s1")));
         assert_eq!(judged(&header(), &logout), Err(Refusal::NoLogout));
         assert_eq!(judged(&logout_header, &claims()), Err(Refusal::NoLogout));
@@ -207,13 +254,19 @@ pub(super) mod tests {
     #[test]
     fn a_genuine_token_yields_its_claims() {
         let key = SigningKey::generate();
-        assert_eq!(judged(&key.sign(&header(), &claims()), &key.key_set()), Ok(claims()));
+        assert_eq!(
+            judged(&key.sign(&header(), &claims()), &key.key_set()),
+            Ok(claims())
+        );
     }
 
     #[test]
     fn at_hash_is_computed_as_in_the_specification() {
         // OpenID Connect Core, appendix A.3.
-        assert_eq!(left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y"), "77QmUPtjPfzWtF2AnpK9RQ");
+        assert_eq!(
+            left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y"),
+            "77QmUPtjPfzWtF2AnpK9RQ"
+        );
     }
 
     #[test]
@@ -233,18 +286,31 @@ pub(super) mod tests {
         for (member, value, refusal) in cases {
             let mut wrong = claims();
             wrong[member] = value;
-            assert_eq!(judged(&key.sign(&header(), &wrong), &key.key_set()), Err(refusal), "{member}");
+            assert_eq!(
+                judged(&key.sign(&header(), &wrong), &key.key_set()),
+                Err(refusal),
+                "{member}"
+            );
         }
     }
 
     #[test]
     fn a_token_that_another_key_signed_is_refused() {
         let (key, other) = (SigningKey::generate(), SigningKey::generate());
-        assert_eq!(judged(&other.sign(&header(), &claims()), &key.key_set()), Err(Refusal::Signature));
+        assert_eq!(
+            judged(&other.sign(&header(), &claims()), &key.key_set()),
+            Err(Refusal::Signature)
+        );
         let unknown = json!({"alg": "RS256", "kid": "k2"});
-        assert_eq!(judged(&key.sign(&unknown, &claims()), &key.key_set()), Err(Refusal::UnknownKey));
+        assert_eq!(
+            judged(&key.sign(&unknown, &claims()), &key.key_set()),
+            Err(Refusal::UnknownKey)
+        );
         let nameless = json!({"alg": "RS256"});
-        assert_eq!(judged(&key.sign(&nameless, &claims()), &key.key_set()), Err(Refusal::UnknownKey));
+        assert_eq!(
+            judged(&key.sign(&nameless, &claims()), &key.key_set()),
+            Err(Refusal::UnknownKey)
+        );
     }
 
     #[test]
@@ -254,6 +320,9 @@ pub(super) mod tests {
             let token = key.sign(&json!({"alg": alg, "kid": "k1"}), &claims());
             assert_eq!(judged(&token, &key.key_set()), Err(Refusal::Algorithm));
         }
-        assert_eq!(judged("gpa_reference", &key.key_set()), Err(Refusal::Malformed));
+        assert_eq!(
+            judged("gpa_reference", &key.key_set()),
+            Err(Refusal::Malformed)
+        );
     }
 }

@@ -19,7 +19,11 @@ impl UnverifiedToken {
         if parts.next().is_some() {
             return None;
         }
-        Some(UnverifiedToken { header: json(header)?, payload: json(payload)?, signature: decode(signature)? })
+        Some(UnverifiedToken {
+            header: json(header)?,
+            payload: json(payload)?,
+            signature: decode(signature)?,
+        })
     }
 }
 
@@ -46,7 +50,15 @@ mod tests {
 
     #[test]
     fn a_reference_token_is_not_taken_for_a_json_web_token() {
-        for token in ["gpa_c29tZXRoaW5n", "", "a.b", "a.b.c.d", "e30.e30", "e30.e30.!", "e30.!.e30"] {
+        for token in [
+            "gpa_c29tZXRoaW5n",
+            "",
+            "a.b",
+            "a.b.c.d",
+            "e30.e30",
+            "e30.e30.!",
+            "e30.!.e30",
+        ] {
             assert_eq!(UnverifiedToken::parse(token), None, "{token}");
         }
         assert!(UnverifiedToken::parse("e30.e30.").is_some());

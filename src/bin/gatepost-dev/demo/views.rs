@@ -11,8 +11,14 @@ const VARIATIONS: [(&str, &str); 5] = [
     ("prompt=login", "Ask for the password even when signed in"),
     ("prompt=consent", "Ask for consent even when it was given"),
     ("prompt=select_account", "Ask which account to use"),
-    ("prompt=none", "Without any page: an error unless everything is settled"),
-    ("response_mode=form_post", "Take the answer as a form post instead of a redirect"),
+    (
+        "prompt=none",
+        "Without any page: an error unless everything is settled",
+    ),
+    (
+        "response_mode=form_post",
+        "Take the answer as a form post instead of a redirect",
+    ),
 ];
 
 pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
@@ -31,7 +37,12 @@ pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
 }
 
 pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
-    let name = signed_in.claims.get("name").or(signed_in.claims.get("sub")).map(shown).unwrap_or_default();
+    let name = signed_in
+        .claims
+        .get("name")
+        .or(signed_in.claims.get("sub"))
+        .map(shown)
+        .unwrap_or_default();
     frame(
         "Signed in · Demo application",
         html! {
@@ -150,7 +161,10 @@ mod tests {
     fn what_the_provider_said_is_escaped() {
         let setback = Setback::new("<script>alert(1)</script>", "a \"quoted\" <b>word</b>");
         let page = super::setback(&setback).into_string();
-        assert!(!page.contains("<script>") && !page.contains("<b>"), "{page}");
+        assert!(
+            !page.contains("<script>") && !page.contains("<b>"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Who visits the demo: per browser, the sign-ins it began and the one it completed. In memory, bounded, gone with the
-//! process.
+//! Who visits the demo: per browser, the sign-ins it began and the one it completed. In memory,
+//! bounded, gone with the process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -61,8 +61,14 @@ pub(super) struct Visitors {
 }
 
 impl Visitors {
-    /// Notes that the visitor began a sign-in; answers the handle to set: theirs where it is known, else `fresh`.
-    pub(super) fn remember(&mut self, handle: Option<&str>, attempt: Attempt, fresh: String) -> String {
+    /// Notes that the visitor began a sign-in; answers the handle to set: theirs where it is known,
+    /// else `fresh`.
+    pub(super) fn remember(
+        &mut self,
+        handle: Option<&str>,
+        attempt: Attempt,
+        fresh: String,
+    ) -> String {
         let handle = match handle {
             Some(known) if self.by_handle.contains_key(known) => known.to_owned(),
             Some(_) | None => self.admit(fresh, Visitor::default()),
@@ -82,8 +88,14 @@ impl Visitors {
         attempts.remove(position)
     }
 
-    /// Signs the visitor in under a new handle, so that one known before is worth nothing; answers it.
-    pub(super) fn sign_in(&mut self, handle: &str, signed_in: SignedIn, fresh: String) -> Option<String> {
+    /// Signs the visitor in under a new handle, so that one known before is worth nothing; answers
+    /// it.
+    pub(super) fn sign_in(
+        &mut self,
+        handle: &str,
+        signed_in: SignedIn,
+        fresh: String,
+    ) -> Option<String> {
         let mut visitor = self.remove(handle)?;
         visitor.signed_in = Some(Arc::new(signed_in));
         Some(self.admit(fresh, visitor))
@@ -95,7 +107,10 @@ impl Visitors {
 
     pub(super) fn forget_session(&mut self, sid: &str) {
         for visitor in self.by_handle.values_mut() {
-            let is_over = visitor.signed_in.as_ref().is_some_and(|signed_in| signed_in.sid() == Some(sid));
+            let is_over = visitor
+                .signed_in
+                .as_ref()
+                .is_some_and(|signed_in| signed_in.sid() == Some(sid));
             visitor.signed_in = visitor.signed_in.take().filter(|_| !is_over);
         }
     }
@@ -128,7 +143,11 @@ mod tests {
     use super::*;
 
     fn attempt(state: &str) -> Attempt {
-        Attempt { state: state.to_owned(), nonce: String::new(), code_verifier: String::new() }
+        Attempt {
+            state: state.to_owned(),
+            nonce: String::new(),
+            code_verifier: String::new(),
+        }
     }
 
     fn signed_in() -> SignedIn {
@@ -136,7 +155,11 @@ mod tests {
     }
 
     fn signed_in_by(sid: &str) -> SignedIn {
-        let id_token = UnverifiedToken { header: json!({}), payload: json!({ "sid": sid }), signature: Vec::new() };
+        let id_token = UnverifiedToken {
+            header: json!({}),
+            payload: json!({ "sid": sid }),
+            signature: Vec::new(),
+        };
         SignedIn {
             claims: json!({}),
             id_token_hint: String::new(),
@@ -151,7 +174,10 @@ mod tests {
     fn two_tabs_can_sign_in_at_once_and_each_answer_counts_once() {
         let mut visitors = Visitors::default();
         let handle = visitors.remember(None, attempt("one"), String::from("h"));
-        assert_eq!(visitors.remember(Some(&handle), attempt("two"), String::from("unused")), handle);
+        assert_eq!(
+            visitors.remember(Some(&handle), attempt("two"), String::from("unused")),
+            handle
+        );
         assert!(visitors.take_attempt(&handle, "one").is_some());
         assert!(visitors.take_attempt(&handle, "one").is_none());
         assert!(visitors.take_attempt(&handle, "two").is_some());
@@ -171,7 +197,9 @@ mod tests {
     fn a_handle_known_before_the_sign_in_is_worth_nothing_after_it() {
         let mut visitors = Visitors::default();
         visitors.remember(None, attempt("one"), String::from("planted"));
-        let fresh = visitors.sign_in("planted", signed_in(), String::from("fresh")).unwrap();
+        let fresh = visitors
+            .sign_in("planted", signed_in(), String::from("fresh"))
+            .unwrap();
         assert!(visitors.signed_in("planted").is_none());
         assert!(visitors.signed_in(&fresh).is_some());
         visitors.forget(&fresh);
@@ -186,13 +214,19 @@ mod tests {
             visitors.sign_in(handle, signed_in_by(sid), format!("{handle}{handle}"));
         }
         visitors.forget_session("s1");
-        assert_eq!(["aa", "bb", "cc"].map(|handle| visitors.signed_in(handle).is_some()), [false, true, false]);
+        assert_eq!(
+            ["aa", "bb", "cc"].map(|handle| visitors.signed_in(handle).is_some()),
+            [false, true, false]
+        );
     }
 
     #[test]
     fn a_handle_of_somebodys_own_making_is_replaced() {
         let mut visitors = Visitors::default();
-        assert_eq!(visitors.remember(Some("invented"), attempt("one"), String::from("ours")), "ours");
+        assert_eq!(
+            visitors.remember(Some("invented"), attempt("one"), String::from("ours")),
+            "ours"
+        );
     }
 
     #[test]
@@ -201,10 +235,22 @@ mod tests {
         for number in 0..(2 * MOST_VISITORS) {
             let handle = visitors.remember(None, attempt("first"), number.to_string());
             for state in 0..(2 * MOST_ATTEMPTS) {
-                visitors.remember(Some(&handle), attempt(&state.to_string()), String::from("unused"));
+                visitors.remember(
+                    Some(&handle),
+                    attempt(&state.to_string()),
+                    String::from("unused"),
+                );
             }
         }
-        assert_eq!((visitors.by_handle.len(), visitors.arrivals.len()), (MOST_VISITORS, MOST_VISITORS));
-        assert!(visitors.by_handle.values().all(|visitor| visitor.attempts.len() == MOST_ATTEMPTS));
+        assert_eq!(
+            (visitors.by_handle.len(), visitors.arrivals.len()),
+            (MOST_VISITORS, MOST_VISITORS)
+        );
+        assert!(
+            visitors
+                .by_handle
+                .values()
+                .all(|visitor| visitor.attempts.len() == MOST_ATTEMPTS)
+        );
     }
 }

@@ -32,29 +32,51 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) fn page(status: u16, html: String) -> Outgoing {
         let headers = vec![("Content-Type", String::from("text/html; charset=utf-8"))];
-        Outgoing { status, headers, body: html }
+        Outgoing {
+            status,
+            headers,
+            body: html,
+        }
     }
 
     pub(super) fn stylesheet(css: &str) -> Outgoing {
         let headers = vec![("Content-Type", String::from("text/css; charset=utf-8"))];
-        Outgoing { status: 200, headers, body: css.to_owned() }
+        Outgoing {
+            status: 200,
+            headers,
+            body: css.to_owned(),
+        }
     }
 
     pub(super) fn empty(status: u16) -> Outgoing {
-        Outgoing { status, headers: Vec::new(), body: String::new() }
+        Outgoing {
+            status,
+            headers: Vec::new(),
+            body: String::new(),
+        }
     }
 
     pub(super) fn redirect(location: &str) -> Outgoing {
-        Outgoing { status: 303, headers: vec![("Location", location.to_owned())], body: String::new() }
+        Outgoing {
+            status: 303,
+            headers: vec![("Location", location.to_owned())],
+            body: String::new(),
+        }
     }
 
     pub(super) fn with_cookie(mut self, name: &str, value: &str) -> Outgoing {
-        self.headers.push(("Set-Cookie", format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax")));
+        self.headers.push((
+            "Set-Cookie",
+            format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax"),
+        ));
         self
     }
 
     pub(super) fn without_cookie(mut self, name: &str) -> Outgoing {
-        self.headers.push(("Set-Cookie", format!("{name}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0")));
+        self.headers.push((
+            "Set-Cookie",
+            format!("{name}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"),
+        ));
         self
     }
 }
@@ -81,7 +103,10 @@ pub(super) fn answer(
         ("Referrer-Policy", "same-origin"),
         ("X-Content-Type-Options", "nosniff"),
     ];
-    let special = outgoing.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let special = outgoing
+        .headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
     for (name, value) in general.into_iter().chain(special) {
         if let Some(header) = header(name, value) {
             response.add_header(header);
@@ -114,18 +139,38 @@ fn incoming(request: &mut Request, cookie_name: &str) -> Option<Incoming> {
         Some((path, query)) => (path.to_owned(), query.to_owned()),
         None => (request.url().to_owned(), String::new()),
     };
-    let cookies = request.headers().iter().filter(|header| header.field.equiv("Cookie"));
-    let cookie = cookies.filter_map(|header| value_of(header.value.as_str(), cookie_name)).next();
+    let cookies = request
+        .headers()
+        .iter()
+        .filter(|header| header.field.equiv("Cookie"));
+    let cookie = cookies
+        .filter_map(|header| value_of(header.value.as_str(), cookie_name))
+        .next();
     let mut body = String::new();
     if method == Method::Post {
-        request.as_reader().take(LONGEST_BODY).read_to_string(&mut body).ok()?;
+        request
+            .as_reader()
+            .take(LONGEST_BODY)
+            .read_to_string(&mut body)
+            .ok()?;
     }
-    Some(Incoming { method, path, query, cookie, body })
+    Some(Incoming {
+        method,
+        path,
+        query,
+        cookie,
+        body,
+    })
 }
 
 fn value_of(line: &str, name: &str) -> Option<String> {
-    let pairs = line.split(';').filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()
+    let pairs = line
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+        .next()
 }
 
 #[cfg(test)]
@@ -134,8 +179,14 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_its_whole_name() {
-        assert_eq!(value_of("other=1; gatepost_demo_8081=abc", "gatepost_demo_8081").as_deref(), Some("abc"));
-        assert_eq!(value_of("gatepost_demo_80810=abc", "gatepost_demo_8081"), None);
+        assert_eq!(
+            value_of("other=1; gatepost_demo_8081=abc", "gatepost_demo_8081").as_deref(),
+            Some("abc")
+        );
+        assert_eq!(
+            value_of("gatepost_demo_80810=abc", "gatepost_demo_8081"),
+            None
+        );
         assert_eq!(value_of("", "gatepost_demo_8081"), None);
     }
 

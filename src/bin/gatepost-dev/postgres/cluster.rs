@@ -1,4 +1,5 @@
-//! The files of the private Postgres: where they lie, whose they are, and the tools that work on them.
+//! The files of the private Postgres: where they lie, whose they are, and the tools that work on
+//! them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -27,11 +28,14 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// The project's cluster: under `.gatepost/` where Postgres can work there, else in a directory of the system's
-    /// temporary space that is named after the project.
+    /// The project's cluster: under `.gatepost/` where Postgres can work there, else in a directory
+    /// of the system's temporary space that is named after the project.
     pub(super) fn of(project: &Project) -> Result<Cluster, Trouble> {
         let run_as = RunAs::for_user(project.owner)?;
-        let cluster = Cluster { home: project.directory.clone(), run_as };
+        let cluster = Cluster {
+            home: project.directory.clone(),
+            run_as,
+        };
         if cluster.is_usable()? {
             return Ok(cluster);
         }
@@ -39,15 +43,23 @@ impl Cluster {
         // Whoever clears up the project finds the rest by it.
         let link = project.directory.join("elsewhere");
         match symlink(&home, &link) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(trouble_with(&link, &error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(trouble_with(&link, &error));
+            }
             Ok(()) | Err(_) => {}
         }
         let cluster = Cluster { home, run_as };
         if !cluster.is_usable()? {
-            return Err(Trouble::new(format!("Postgres's user cannot work in {}", cluster.home.display())));
+            return Err(Trouble::new(format!(
+                "Postgres's user cannot work in {}",
+                cluster.home.display()
+            )));
         }
         if cluster.major_version().is_none() {
-            say(&format!("Postgres cannot work in {}: its data goes elsewhere.", project.directory.display()));
+            say(&format!(
+                "Postgres cannot work in {}: its data goes elsewhere.",
+                project.directory.display()
+            ));
         }
         Ok(cluster)
     }
@@ -69,7 +81,9 @@ impl Cluster {
         // initdb writes this file early, and the control file last.
         let data = self.data_directory();
         fs::metadata(data.join("global/pg_control")).ok()?;
-        fs::read_to_string(data.join("PG_VERSION")).ok().map(|text| text.trim().to_owned())
+        fs::read_to_string(data.join("PG_VERSION"))
+            .ok()
+            .map(|text| text.trim().to_owned())
     }
 
     pub(super) fn initialise(&self, programs: &Programs) -> Result<(), Trouble> {
@@ -78,13 +92,20 @@ impl Cluster {
         for locale in LOCALES {
             // What an interrupted attempt left behind would be refused.
             match fs::remove_dir_all(&data) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(trouble_with(&data, &error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(trouble_with(&data, &error));
+                }
                 Ok(()) | Err(_) => {}
             }
             self.make_owned_directory(&data)?;
             let mut initdb = self.run_as.command(&programs.path("initdb"));
-            initdb.arg("-D").arg(&data).args(["-U", ROLE, "-A", "trust", "-E", "UTF8"]);
-            initdb.arg(format!("--locale={locale}")).current_dir(&self.home);
+            initdb
+                .arg("-D")
+                .arg(&data)
+                .args(["-U", ROLE, "-A", "trust", "-E", "UTF8"]);
+            initdb
+                .arg(format!("--locale={locale}"))
+                .current_dir(&self.home);
             outcome = complete(initdb, "initdb");
             if outcome.is_ok() {
                 break;
@@ -93,11 +114,17 @@ impl Cluster {
         outcome
     }
 
-    /// Stops a server that an earlier run of this command left behind, and forgets one that is gone.
+    /// Stops a server that an earlier run of this command left behind, and forgets one that is
+    /// gone.
     pub(super) fn stop_left_over(&self, programs: &Programs) -> Result<(), Trouble> {
         let pid_file = self.data_directory().join("postmaster.pid");
-        let Ok(text) = fs::read_to_string(&pid_file) else { return Ok(()) };
-        if serves(text.lines().next().unwrap_or_default(), &self.data_directory()) {
+        let Ok(text) = fs::read_to_string(&pid_file) else {
+            return Ok(());
+        };
+        if serves(
+            text.lines().next().unwrap_or_default(),
+            &self.data_directory(),
+        ) {
             say("Stopping the Postgres that an earlier run left behind.");
             return self.stop(programs, "fast");
         }
@@ -121,10 +148,15 @@ impl Cluster {
 
     pub(super) fn told_by_log(&self, what: &str) -> Trouble {
         let log = self.log_file();
-        Trouble::new(format!("{what}; the end of {}:\n{}", log.display(), tail(&log)))
+        Trouble::new(format!(
+            "{what}; the end of {}:\n{}",
+            log.display(),
+            tail(&log)
+        ))
     }
 
-    /// Whether Postgres's user can reach this place and the socket's path is short enough. Makes the socket's directory.
+    /// Whether Postgres's user can reach this place and the socket's path is short enough. Makes
+    /// the socket's directory.
     fn is_usable(&self) -> Result<bool, Trouble> {
         if self.socket_directory().as_os_str().len() > LONGEST_SOCKET_DIRECTORY {
             return Ok(false);
@@ -149,40 +181,60 @@ impl Cluster {
         }
         match self.run_as {
             RunAs::Ourselves => Ok(()),
-            RunAs::Another(user) => {
-                chown(path, Some(user.uid), Some(user.gid)).map_err(|error| trouble_with(path, &error))
-            }
+            RunAs::Another(user) => chown(path, Some(user.uid), Some(user.gid))
+                .map_err(|error| trouble_with(path, &error)),
         }
     }
 }
 
-/// A directory under /var/tmp, which outlives a reboot, that is ours and nobody else's: its name can be guessed, so one
-/// that another user made first is refused.
+/// A directory under /var/tmp, which outlives a reboot, that is ours and nobody else's: its name
+/// can be guessed, so one that another user made first is refused.
 fn elsewhere(project: &Project) -> Result<PathBuf, Trouble> {
     let digest = Sha256::digest(project.directory.as_os_str().as_encoded_bytes());
     let fingerprint: String = identifiers::encode(&digest).chars().take(16).collect();
-    let name = project.directory.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let readable: String = name.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
-    let base = ["/var/tmp", "/tmp"].into_iter().map(Path::new).find(|path| path.is_dir()).unwrap_or(Path::new("/tmp"));
+    let name = project
+        .directory
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let readable: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(24)
+        .collect();
+    let base = ["/var/tmp", "/tmp"]
+        .into_iter()
+        .map(Path::new)
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/tmp"));
     let home = base.join(format!("gatepost-{readable}-{fingerprint}"));
     match DirBuilder::new().mode(0o700).create(&home) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(trouble_with(&home, &error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(trouble_with(&home, &error));
+        }
         Ok(()) | Err(_) => {}
     }
     let metadata = fs::symlink_metadata(&home).map_err(|error| trouble_with(&home, &error))?;
     if !metadata.is_dir() || metadata.uid() != project.owner {
-        return Err(Trouble::new(format!("{} belongs to another user; remove it", home.display())));
+        return Err(Trouble::new(format!(
+            "{} belongs to another user; remove it",
+            home.display()
+        )));
     }
     Ok(home)
 }
 
-/// Whether the process is a Postgres on this data: it works in its data directory. A number alone proves nothing; after
-/// a crash or a reboot it may be anybody's.
+/// Whether the process is a Postgres on this data: it works in its data directory. A number alone
+/// proves nothing; after a crash or a reboot it may be anybody's.
 fn serves(pid: &str, data_directory: &Path) -> bool {
     if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
-    match (fs::read_link(format!("/proc/{pid}/cwd")), fs::canonicalize(data_directory)) {
+    match (
+        fs::read_link(format!("/proc/{pid}/cwd")),
+        fs::canonicalize(data_directory),
+    ) {
         (Ok(working), Ok(data)) => working == data,
         (Err(_), _) | (_, Err(_)) => false,
     }
@@ -200,9 +252,16 @@ mod tests {
         fs::create_dir(&deep).unwrap();
         let project = Project::open_in(&deep).unwrap();
         let cluster = Cluster::of(&project).unwrap();
-        assert!(!cluster.home.starts_with(&scratch.0), "{}", cluster.home.display());
+        assert!(
+            !cluster.home.starts_with(&scratch.0),
+            "{}",
+            cluster.home.display()
+        );
         assert_eq!(Cluster::of(&project).unwrap().home, cluster.home);
-        assert_eq!(fs::read_link(project.directory.join("elsewhere")).unwrap(), cluster.home);
+        assert_eq!(
+            fs::read_link(project.directory.join("elsewhere")).unwrap(),
+            cluster.home
+        );
         fs::remove_dir_all(&cluster.home).unwrap();
     }
 

@@ -7,10 +7,15 @@ use std::process::{Command, Stdio};
 use super::super::Trouble;
 
 /// Where Debian's packages and common others put one directory per major version.
-const VERSIONED_DIRECTORIES: [&str; 4] =
-    ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"];
+const VERSIONED_DIRECTORIES: [&str; 4] = [
+    "/usr/lib/postgresql",
+    "/usr/local/lib/postgresql",
+    "/opt/homebrew/opt",
+    "/usr/local/opt",
+];
 
-/// The directory of `initdb`, `postgres` and `pg_ctl`; empty when they are found on the search path.
+/// The directory of `initdb`, `postgres` and `pg_ctl`; empty when they are found on the search
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Programs(PathBuf);
 
@@ -29,13 +34,24 @@ impl Programs {
 
 /// Newest first.
 fn installed(roots: &[PathBuf]) -> Vec<(u32, Programs)> {
-    let entries = roots.iter().filter_map(|root| fs::read_dir(root).ok()).flatten().flatten();
+    let entries = roots
+        .iter()
+        .filter_map(|root| fs::read_dir(root).ok())
+        .flatten()
+        .flatten();
     let mut found: Vec<(u32, Programs)> = entries
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let major = name.strip_prefix("postgresql@").unwrap_or(&name).parse().ok()?;
+            let major = name
+                .strip_prefix("postgresql@")
+                .unwrap_or(&name)
+                .parse()
+                .ok()?;
             let directory = entry.path().join("bin");
-            directory.join("initdb").is_file().then_some((major, Programs(directory)))
+            directory
+                .join("initdb")
+                .is_file()
+                .then_some((major, Programs(directory)))
         })
         .collect();
     found.sort_by_key(|(major, _)| std::cmp::Reverse(*major));
@@ -43,7 +59,11 @@ fn installed(roots: &[PathBuf]) -> Vec<(u32, Programs)> {
 }
 
 fn on_search_path() -> Option<(u32, Programs)> {
-    let output = Command::new("initdb").arg("--version").stderr(Stdio::null()).output().ok()?;
+    let output = Command::new("initdb")
+        .arg("--version")
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
     let major = major_version(&String::from_utf8_lossy(&output.stdout))?;
     Some((major, Programs(PathBuf::new())))
 }
@@ -51,11 +71,16 @@ fn on_search_path() -> Option<(u32, Programs)> {
 /// Reads `initdb (PostgreSQL) 15.18 (Debian ...)`.
 fn major_version(text: &str) -> Option<u32> {
     let version = text.split(')').nth(1)?.split_whitespace().next()?;
-    version.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+    version
+        .split(|character: char| !character.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn choose(candidates: Vec<(u32, Programs)>, major: Option<&str>) -> Result<Programs, Trouble> {
-    let fits = |(version, _): &(u32, Programs)| major.is_none_or(|wanted| wanted == version.to_string());
+    let fits =
+        |(version, _): &(u32, Programs)| major.is_none_or(|wanted| wanted == version.to_string());
     let some_installed = !candidates.is_empty();
     match (candidates.into_iter().find(fits), major) {
         (Some((_, programs)), _) => Ok(programs),
@@ -89,13 +114,21 @@ mod tests {
     fn what_is_missing_is_said_with_the_way_out() {
         let none = choose(Vec::new(), None).unwrap_err().to_string();
         assert!(none.contains("apt-get install postgresql"), "{none}");
-        let other = choose(vec![(17, programs("/17"))], Some("15")).unwrap_err().to_string();
-        assert!(other.contains("Postgres 15") && other.contains("remove .gatepost"), "{other}");
+        let other = choose(vec![(17, programs("/17"))], Some("15"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            other.contains("Postgres 15") && other.contains("remove .gatepost"),
+            "{other}"
+        );
     }
 
     #[test]
     fn versions_are_read_as_the_programs_print_them() {
-        assert_eq!(major_version("initdb (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some(15));
+        assert_eq!(
+            major_version("initdb (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"),
+            Some(15)
+        );
         assert_eq!(major_version("initdb (PostgreSQL) 18beta1\n"), Some(18));
         assert_eq!(major_version("something else"), None);
     }

@@ -1,5 +1,6 @@
-//! `grant_type=authorization_code` (RFC 6749 §4.1.3): the one place where an authorization becomes a grant. The code is
-//! opened, judged by the core, and the verdict enacted in one statement; a code that was used before shows there.
+//! `grant_type=authorization_code` (RFC 6749 §4.1.3): the one place where an authorization becomes
+//! a grant. The code is opened, judged by the core, and the verdict enacted in one statement; a
+//! code that was used before shows there.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
@@ -16,9 +17,17 @@ use crate::store::grants;
 pub const PREFIX: &str = "gpc_";
 
 /// Redeems a code.
-pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
-    let opened: Option<AuthorizationCode> = app.vault.authorization_codes.open_text(PREFIX, request.code.expose());
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &AuthorizationCodeRequest,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext {
+        app, client, now, ..
+    } = context;
+    let opened: Option<AuthorizationCode> = app
+        .vault
+        .authorization_codes
+        .open_text(PREFIX, request.code.expose());
     let code = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     let (grant, attempt) = (&code.grant, random::bytes());
     // Its name is the statement's to say: redeemed, refused or replayed.
@@ -39,8 +48,13 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         Redemption::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
-    let narrowed =
-        narrow_granted(&grant.scope, &request.resources, &grant.resources, &snapshot.catalogue, app.issuer());
+    let narrowed = narrow_granted(
+        &grant.scope,
+        &request.resources,
+        &grant.resources,
+        &snapshot.catalogue,
+        app.issuer(),
+    );
     let narrowed = match narrowed {
         Ok(narrowed) => narrowed,
         Err(error) => {

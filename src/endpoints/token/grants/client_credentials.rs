@@ -10,15 +10,39 @@ use crate::protocol::token::token_request::ClientCredentialsRequest;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 /// Issues an access token without user, ID token or refresh token.
-pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &ClientCredentialsRequest,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext {
+        app, client, now, ..
+    } = context;
     if !client.client.is_confidential() {
-        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials).into());
+        return Err(TokenError::new(
+            TokenErrorCode::UnauthorizedClient,
+            Reason::PublicClientCredentials,
+        )
+        .into());
     }
     let snapshot = app.registry.snapshot();
     let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
-    let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
-    let stands_on = StandsOn::Client { installation: client.installation_epoch, client: client.epoch };
-    let issue = Issue { client: &client.client, scope: &scope, user: None, stands_on, now };
+    let narrowed = narrow(
+        &scope,
+        &request.resources,
+        &[],
+        &snapshot.catalogue,
+        app.issuer(),
+    )?;
+    let stands_on = StandsOn::Client {
+        installation: client.installation_epoch,
+        client: client.epoch,
+    };
+    let issue = Issue {
+        client: &client.client,
+        scope: &scope,
+        user: None,
+        stands_on,
+        now,
+    };
     issue::tokens(app, &snapshot, narrowed, &issue, Additions::default())
 }

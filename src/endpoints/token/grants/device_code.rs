@@ -1,5 +1,5 @@
-//! `grant_type=urn:ietf:params:oauth:grant-type:device_code` (RFC 8628 §3.4): a device asks again and again until its user
-//! has decided, and gets its tokens once.
+//! `grant_type=urn:ietf:params:oauth:grant-type:device_code` (RFC 8628 §3.4): a device asks again
+//! and again until its user has decided, and gets its tokens once.
 
 use std::time::Duration;
 
@@ -17,29 +17,57 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::device_authorizations::{self, DeviceRedemption};
 
 /// Polls, and redeems once the user has allowed it.
-pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<TokenResponse, Failure> {
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &DeviceCodeRequest,
+) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, .. } = context;
-    let hashes = app.vault.device_codes.tags(&[request.device_code.expose().as_bytes()]);
+    let hashes = app
+        .vault
+        .device_codes
+        .tags(&[request.device_code.expose().as_bytes()]);
     let polled = device_authorizations::poll(&app.store, &hashes, &client.client.client_id)?;
     judge_poll(polled.as_ref().map(|polled| polled.facts))?;
-    let granted = polled.and_then(|polled| polled.granted).ok_or_else(|| invalid_grant(Reason::UnknownDeviceCode))?;
+    let granted = polled
+        .and_then(|polled| polled.granted)
+        .ok_or_else(|| invalid_grant(Reason::UnknownDeviceCode))?;
     let snapshot = app.registry.snapshot();
     let (catalogue, tenant) = (&snapshot.catalogue, granted.user.tenant.as_ref());
-    if !is_still_allowed(&granted.scope, &client.client, catalogue) || !tenant_stands(tenant, &client.client, catalogue)
+    if !is_still_allowed(&granted.scope, &client.client, catalogue)
+        || !tenant_stands(tenant, &client.client, catalogue)
     {
         return Err(invalid_grant(Reason::GrantNoLongerStands));
     }
-    // Before the code is spent, so that a resource that is not to be had leaves it as it was. The user may have left out
-    // the scopes of a resource that the device asked for.
-    let narrowed = narrow_granted(&granted.scope, &request.resources, &granted.resources, catalogue, app.issuer())?;
+    // Before the code is spent, so that a resource that is not to be had leaves it as it was. The
+    // user may have left out the scopes of a resource that the device asked for.
+    let narrowed = narrow_granted(
+        &granted.scope,
+        &request.resources,
+        &granted.resources,
+        catalogue,
+        app.issuer(),
+    )?;
     let (scope, user) = (granted.scope.clone(), granted.user.clone());
-    let grant = Grant::given(random::bytes(), &client.client, user, scope, granted.epochs, context.now, Duration::ZERO);
+    let grant = Grant::given(
+        random::bytes(),
+        &client.client,
+        user,
+        scope,
+        granted.epochs,
+        context.now,
+        Duration::ZERO,
+    );
     // Its name is the statement's to say: redeemed or refused.
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {
-        DeviceRedemption::Issued(user) => {
-            issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&grant.scope, None))
-        }
+        DeviceRedemption::Issued(user) => issue::of_grant(
+            context,
+            &snapshot,
+            narrowed,
+            &grant,
+            *user,
+            (&grant.scope, None),
+        ),
         DeviceRedemption::Spent => Err(invalid_grant(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }

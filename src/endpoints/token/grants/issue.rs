@@ -1,4 +1,5 @@
-//! Where every token is made: authorization codes, access tokens in either form, ID tokens, logout tokens.
+//! Where every token is made: authorization codes, access tokens in either form, ID tokens, logout
+//! tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -81,15 +82,30 @@ pub fn of_grant(
     (scope, nonce): (&ScopeSet, Option<&str>),
 ) -> Result<TokenResponse, Failure> {
     let user = &user.into_core();
-    let user = IssueUser { sign_in: &grant.user, user, grant: Some(grant), claims: &grant.claims, nonce };
+    let user = IssueUser {
+        sign_in: &grant.user,
+        user,
+        grant: Some(grant),
+        claims: &grant.claims,
+        nonce,
+    };
     let (client, stands_on) = (&context.client.client, StandsOn::Grant(grant.id));
-    let issue = Issue { client, scope, user: Some(user), stands_on, now: context.now };
-    let additions = Additions { claims: grant.token_claims.clone(), ..Additions::default() };
+    let issue = Issue {
+        client,
+        scope,
+        user: Some(user),
+        stands_on,
+        now: context.now,
+    };
+    let additions = Additions {
+        claims: grant.token_claims.clone(),
+        ..Additions::default()
+    };
     tokens(context.app, snapshot, narrowed, &issue, additions)
 }
 
-/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
-/// refresh token where one is due.
+/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid`
+/// was granted; a refresh token where one is due.
 pub fn tokens(
     app: &App,
     snapshot: &Snapshot,
@@ -97,10 +113,16 @@ pub fn tokens(
     issue: &Issue<'_>,
     additions: Additions,
 ) -> Result<TokenResponse, Failure> {
-    if issue.user.is_some_and(|user| !issue.client.is_open_to(user.user.claims.get("role"))) {
+    if issue
+        .user
+        .is_some_and(|user| !issue.client.is_open_to(user.user.claims.get("role")))
+    {
         return Err(invalid_grant(Reason::NotOpenToUser));
     }
-    if issue.user.is_some_and(|user| !issue.client.takes(&user.sign_in.acr)) {
+    if issue
+        .user
+        .is_some_and(|user| !issue.client.takes(&user.sign_in.acr))
+    {
         return Err(invalid_grant(Reason::AcrBelowMinimum));
     }
     let further = additions.members.clone();
@@ -111,7 +133,8 @@ pub fn tokens(
             let beside = Beside {
                 access_token: Some(&access_token),
                 code: None,
-                // Claims of identity scopes wait for userinfo unless the registration wants them here.
+                // Claims of identity scopes wait for userinfo unless the registration wants them
+                // here.
                 with_scope_claims: issue.client.always_include_user_claims_in_id_token,
                 requested: &user.claims.id_token,
             };
@@ -124,11 +147,19 @@ pub fn tokens(
     let refresh_token = grant
         .filter(|grant| refresh_token::is_issued(&grant.scope, issue.client))
         .map(|grant| refresh_token(app, grant));
-    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope, further })
+    Ok(TokenResponse {
+        access_token,
+        expires_in,
+        id_token,
+        refresh_token,
+        scope: token.scope,
+        further,
+    })
 }
 
-/// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside `code`, sealed already, an
-/// access token for what `narrowed` says, and an ID token where the response type names one.
+/// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside
+/// `code`, sealed already, an access token for what `narrowed` says, and an ID token where the
+/// response type names one.
 pub fn through_browser(
     app: &App,
     snapshot: &Snapshot,
@@ -140,7 +171,11 @@ pub fn through_browser(
         Some(narrowed) => {
             let token = describe(issue, narrowed, Additions::default());
             let access_token = access_token(app, snapshot, issue, &token)?;
-            Some(FrontChannelAccessToken { access_token, expires_in: token.expires_in(issue.now), scope: token.scope })
+            Some(FrontChannelAccessToken {
+                access_token,
+                expires_in: token.expires_in(issue.now),
+                scope: token.scope,
+            })
         }
         None => None,
     };
@@ -151,32 +186,56 @@ pub fn through_browser(
                 access_token: access_token.as_ref().map(|token| &token.access_token),
                 code: code.as_ref(),
                 with_scope_claims: always || response_type.is_id_token_alone(),
-                // With a code they wait for the token endpoint's ID token: less is said through the browser.
-                requested: if response_type.code { &[] } else { &user.claims.id_token },
+                // With a code they wait for the token endpoint's ID token: less is said through the
+                // browser.
+                requested: if response_type.code {
+                    &[]
+                } else {
+                    &user.claims.id_token
+                },
             };
             Some(id_token(app, snapshot, issue, user, &beside)?)
         }
         Some(_) | None => None,
     };
-    Ok(Issued { code, id_token, access_token })
+    Ok(Issued {
+        code,
+        id_token,
+        access_token,
+    })
 }
 
 /// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
 fn refresh_token(app: &App, grant: &Grant) -> SecretText {
-    let handle = RefreshHandle { grant: grant.id, generation: grant.generation };
+    let handle = RefreshHandle {
+        grant: grant.id,
+        generation: grant.generation,
+    };
     handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()]))
 }
 
 fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
-    let latest = [grant.map(|grant| grant.expires_at), additions.ends_at].into_iter().flatten().min();
+    let latest = [grant.map(|grant| grant.expires_at), additions.ends_at]
+        .into_iter()
+        .flatten()
+        .min();
     AccessToken {
-        jti: Jti { stands_on: issue.stands_on, random: random::bytes() },
+        jti: Jti {
+            stands_on: issue.stands_on,
+            random: random::bytes(),
+        },
         client_id: issue.client.client_id.clone(),
-        user: issue.user.map(|user| SignIn { identity_provider: None, ..user.sign_in.clone() }),
+        user: issue.user.map(|user| SignIn {
+            identity_provider: None,
+            ..user.sign_in.clone()
+        }),
         scope: narrowed.scope,
         audience: narrowed.audience,
-        userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
+        userinfo_claims: issue
+            .user
+            .map(|user| user.claims.userinfo.clone())
+            .unwrap_or_default(),
         claims: additions.claims,
         delegation: additions.delegation,
         issued_at: issue.now,
@@ -184,10 +243,18 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> Acce
     }
 }
 
-fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &AccessToken) -> Result<SecretText, Failure> {
+fn access_token(
+    app: &App,
+    snapshot: &Snapshot,
+    issue: &Issue<'_>,
+    token: &AccessToken,
+) -> Result<SecretText, Failure> {
     match issue.client.access_token_type {
         AccessTokenType::Reference => {
-            let sealed = app.vault.access_tokens.seal_text(ACCESS_TOKEN_PREFIX, token);
+            let sealed = app
+                .vault
+                .access_tokens
+                .seal_text(ACCESS_TOKEN_PREFIX, token);
             Ok(SecretText::new(sealed))
         }
         AccessTokenType::Jwt => {
@@ -203,7 +270,10 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
                     &snapshot.catalogue,
                 ),
             });
-            let (alg, typ) = (issue.client.access_token_signed_response_alg, issue.client.access_token_typ.as_str());
+            let (alg, typ) = (
+                issue.client.access_token_signed_response_alg,
+                issue.client.access_token_typ.as_str(),
+            );
             sign(snapshot, issue.now, (alg, typ), &claims)
         }
     }
@@ -242,7 +312,12 @@ fn id_token(
         issued_at: issue.now,
         lifetime: issue.client.lifetimes.id_token,
     };
-    sign(snapshot, issue.now, (alg, ID_TOKEN_TYP), &claims.claims(alg))
+    sign(
+        snapshot,
+        issue.now,
+        (alg, ID_TOKEN_TYP),
+        &claims.claims(alg),
+    )
 }
 
 fn sign(
@@ -252,7 +327,8 @@ fn sign(
     claims: &impl Serialize,
 ) -> Result<SecretText, Failure> {
     let key = snapshot.keys.signing_key(alg, now);
-    let missing = || StoreError::Unavailable(format!("there is no {} key to sign with", alg.as_str()));
+    let missing =
+        || StoreError::Unavailable(format!("there is no {} key to sign with", alg.as_str()));
     let key = key.ok_or_else(|| Failure::Unavailable(missing()))?;
     let input = jwt::signing_input(alg, key.kid(), typ, claims);
     let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
@@ -268,7 +344,12 @@ pub fn logout_token(
 ) -> Result<SecretText, Failure> {
     let (jti, now) = (URL_SAFE_NO_PAD.encode(random::bytes::<16>()), app.now());
     let claims = end_session::claims(app.issuer(), &client.client_id, signed_in, &jti, now);
-    sign(snapshot, now, (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP), &claims)
+    sign(
+        snapshot,
+        now,
+        (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP),
+        &claims,
+    )
 }
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.

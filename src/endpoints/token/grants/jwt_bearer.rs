@@ -1,6 +1,6 @@
-//! `grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523 §2.1): a registered issuer says who somebody is, and
-//! a client that is trusted with its assertions gets a token for that user. What is proposed here is judged as any other
-//! extension grant's proposal.
+//! `grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523 §2.1): a registered issuer
+//! says who somebody is, and a client that is trusted with its assertions gets a token for that
+//! user. What is proposed here is judged as any other extension grant's proposal.
 
 use super::GrantContext;
 use crate::app::failure::Failure;
@@ -8,7 +8,9 @@ use crate::endpoints::token::assertions::KeySource;
 use crate::protocol::registration::catalogue::{AssertionIssuer, AssertionSubject};
 use crate::protocol::token::assertion::{AssertionProblem, Expected};
 use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};
-use crate::protocol::token::jwt_bearer::{invalid_grant, is_possible_subject, reach, read, refused};
+use crate::protocol::token::jwt_bearer::{
+    invalid_grant, is_possible_subject, reach, read, refused,
+};
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::reason::Reason;
@@ -17,7 +19,9 @@ use crate::store::users::{self, CurrentUser};
 
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
-    let GrantContext { app, client, now, .. } = context;
+    let GrantContext {
+        app, client, now, ..
+    } = context;
     let snapshot = app.registry.snapshot();
     let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
         Ok(shown) => shown,
@@ -26,7 +30,11 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
     // Before the assertion is spent, which is good once.
     let reach = reach(issuer, &client.client, request.scope.as_ref())?;
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
-    let expected = Expected { issuer: &issuer.issuer, subject: None, audiences: &app.assertion_audiences() };
+    let expected = Expected {
+        issuer: &issuer.issuer,
+        subject: None,
+        audiences: &app.assertion_audiences(),
+    };
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
         Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now)?,
         None => Err(AssertionProblem::Key),
@@ -39,13 +47,20 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
         Some((found, identity_provider)) => {
             let epochs = Some(found.epochs(client.epoch));
             let (subject, scope) = (Some(found.user.sub), Some(reach));
-            Answer::Propose(Box::new(Proposal { subject, scope, identity_provider, epochs, ..Proposal::default() }))
+            Answer::Propose(Box::new(Proposal {
+                subject,
+                scope,
+                identity_provider,
+                epochs,
+                ..Proposal::default()
+            }))
         }
         None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
     })
 }
 
-/// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by our own `sub`.
+/// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by
+/// our own `sub`.
 fn user(
     context: GrantContext<'_>,
     issuer: &AssertionIssuer,
@@ -56,10 +71,13 @@ fn user(
     }
     let (store, client_id) = (&context.app.store, Some(&context.client.client.client_id));
     let found = match issuer.subject {
-        AssertionSubject::Link => linked_identities::find_user(store, &issuer.issuer, subject, client_id)?
-            .map(|linked| (linked.found, linked.provider)),
+        AssertionSubject::Link => {
+            linked_identities::find_user(store, &issuer.issuer, subject, client_id)?
+                .map(|linked| (linked.found, linked.provider))
+        }
         AssertionSubject::Username => {
-            let account = users::find_for_sign_in(store, issuer.tenant.as_ref(), subject, client_id)?;
+            let account =
+                users::find_for_sign_in(store, issuer.tenant.as_ref(), subject, client_id)?;
             account.user.map(|found| (found, None))
         }
     };

@@ -1,5 +1,5 @@
-//! One plain function per grant type, all of one shape: what an authenticated client asked for in, an answer or a
-//! failure out. Every token, whatever the grant, is made in [`issue`]. Grants that
+//! One plain function per grant type, all of one shape: what an authenticated client asked for in,
+//! an answer or a failure out. Every token, whatever the grant, is made in [`issue`]. Grants that
 //! the standards or the operator add stand behind [`extension`].
 
 pub mod authorization_code;

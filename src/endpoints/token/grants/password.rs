@@ -1,5 +1,5 @@
-//! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For clients that are
-//! registered for it alone. The sign-in page's limits count for guesses here, too.
+//! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For
+//! clients that are registered for it alone. The sign-in page's limits count for guesses here, too.
 
 use std::time::Duration;
 
@@ -19,14 +19,28 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::grants;
 use crate::store::users::CurrentUser;
 
-/// Issues tokens for the right password. Unknown, wrong, disabled and throttled get the same answer in the same time.
-pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<TokenResponse, Failure> {
+/// Issues tokens for the right password. Unknown, wrong, disabled and throttled get the same answer
+/// in the same time.
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &PasswordRequest,
+) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, .. } = context;
     let snapshot = app.registry.snapshot();
-    let tenant = tenant_for_password(request.acr_values.as_deref(), &client.client, &snapshot.catalogue)
-        .map_err(|reason| TokenError::new(TokenErrorCode::InvalidRequest, reason))?;
+    let tenant = tenant_for_password(
+        request.acr_values.as_deref(),
+        &client.client,
+        &snapshot.catalogue,
+    )
+    .map_err(|reason| TokenError::new(TokenErrorCode::InvalidRequest, reason))?;
     let scope = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
-    let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
+    let narrowed = narrow(
+        &scope,
+        &request.resources,
+        &[],
+        &snapshot.catalogue,
+        app.issuer(),
+    )?;
     let attempt = Attempt {
         tenant: tenant.as_ref(),
         username: &request.username,
@@ -42,15 +56,40 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
     if !client.client.takes(Strength::SignedIn.as_str()) {
         return Err(invalid_grant(Reason::AcrBelowMinimum));
     }
-    let sign_in = SignIn::without_session(&found.user.clone().into_core(), vec![String::from(PASSWORD)], context.now);
+    let sign_in = SignIn::without_session(
+        &found.user.clone().into_core(),
+        vec![String::from(PASSWORD)],
+        context.now,
+    );
     let (client, epochs) = (&client.client, found.epochs(client.epoch));
-    let grant = Grant::given(random::bytes(), client, sign_in, scope, epochs, context.now, Duration::ZERO);
-    let grant = Grant { resources: request.resources.clone(), ..grant };
-    let event = AuditEvent { event: "password_granted", ..AuditEvent::of(&grant) };
+    let grant = Grant::given(
+        random::bytes(),
+        client,
+        sign_in,
+        scope,
+        epochs,
+        context.now,
+        Duration::ZERO,
+    );
+    let grant = Grant {
+        resources: request.resources.clone(),
+        ..grant
+    };
+    let event = AuditEvent {
+        event: "password_granted",
+        ..AuditEvent::of(&grant)
+    };
     let event = event.by(context.request.source, &context.request.id);
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
-    issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&grant.scope, None))
+    issue::of_grant(
+        context,
+        &snapshot,
+        narrowed,
+        &grant,
+        *user,
+        (&grant.scope, None),
+    )
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {

@@ -1,6 +1,6 @@
-//! `grant_type=refresh_token` (RFC 6749 §6): the grant is read, the request judged against it, and the grant moved on by
-//! one statement, which also tells a repeated request from a replay. Mostly that statement is all: it reads the grant, and
-//! moves on only one that will pass.
+//! `grant_type=refresh_token` (RFC 6749 §6): the grant is read, the request judged against it, and
+//! the grant moved on by one statement, which also tells a repeated request from a replay. Mostly
+//! that statement is all: it reads the grant, and moves on only one that will pass.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
@@ -14,8 +14,13 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewRefresh, Refreshed};
 
 /// Refreshes.
-pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &RefreshTokenRequest,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext {
+        app, client, now, ..
+    } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = introspection::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
@@ -35,9 +40,19 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     };
     let (mut grant, refreshed) = match at_once {
         Some((grant, refreshed)) => (grant, Some(refreshed)),
-        None => (grants::find(&app.store, handle.grant, Some(client_id))?.ok_or_else(unknown)?, None),
+        None => (
+            grants::find(&app.store, handle.grant, Some(client_id))?.ok_or_else(unknown)?,
+            None,
+        ),
     };
-    let narrowed = match judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now) {
+    let narrowed = match judge(
+        &grant,
+        handle,
+        request,
+        &client.client,
+        (&snapshot.catalogue, app.issuer()),
+        now,
+    ) {
         RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
         RefreshVerdict::OldToken(narrowed) => narrowed,
         RefreshVerdict::Refuse(error) => return Err(error.into()),
@@ -52,10 +67,13 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
             user
         }
         Some(Refreshed::Revoked) => return Err(invalid_grant(Reason::RefreshTokenReplayed)),
-        Some(Refreshed::NoLongerStands) | None => return Err(invalid_grant(Reason::GrantNoLongerStands)),
+        Some(Refreshed::NoLongerStands) | None => {
+            return Err(invalid_grant(Reason::GrantNoLongerStands));
+        }
     };
     let narrowed = narrowed?;
     let scope = narrowed.scope.clone();
-    // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core §12.2).
+    // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core
+    // §12.2).
     issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&scope, None))
 }

@@ -11,7 +11,9 @@ use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::delegation::Exchanged;
 use crate::protocol::token::extension_grant::{Answer, Refusal};
 use crate::protocol::token::id_token::TokenResponse;
-use crate::protocol::token::token_exchange::{ACCESS_TOKEN_TYPE, Circumstances, ShownToken, check_client, judge, read};
+use crate::protocol::token::token_exchange::{
+    ACCESS_TOKEN_TYPE, Circumstances, ShownToken, check_client, judge, read,
+};
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::registry::Snapshot;
@@ -23,24 +25,42 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
     check_client(&client.client)?;
     let shown = read(request)?;
     let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
-    let actor = shown.actor.as_ref().map(|actor| live(context, actor, Reason::InvalidActorToken)).transpose()?;
+    let actor = shown
+        .actor
+        .as_ref()
+        .map(|actor| live(context, actor, Reason::InvalidActorToken))
+        .transpose()?;
     let snapshot = app.registry.snapshot();
-    let circumstances = Circumstances { client: &client.client, catalogue: &snapshot.catalogue, issuer: app.issuer() };
-    Ok(match judge(request, &subject, actor.as_ref(), circumstances) {
-        Ok(exchanged) => Answer::Exchange(Box::new(exchanged)),
-        Err(error) => Answer::Refuse(Refusal::of(error)),
-    })
+    let circumstances = Circumstances {
+        client: &client.client,
+        catalogue: &snapshot.catalogue,
+        issuer: app.issuer(),
+    };
+    Ok(
+        match judge(request, &subject, actor.as_ref(), circumstances) {
+            Ok(exchanged) => Answer::Exchange(Box::new(exchanged)),
+            Err(error) => Answer::Refuse(Refusal::of(error)),
+        },
+    )
 }
 
-/// A token of ours that stands by all of introspection's checks. Whatever else it is, it is the request that is wrong
-/// (RFC 8693 §2.2.2).
-fn live(context: GrantContext<'_>, shown: &ShownToken, reason: Reason) -> Result<AccessToken, Failure> {
+/// A token of ours that stands by all of introspection's checks. Whatever else it is, it is the
+/// request that is wrong (RFC 8693 §2.2.2).
+fn live(
+    context: GrantContext<'_>,
+    shown: &ShownToken,
+    reason: Reason,
+) -> Result<AccessToken, Failure> {
     let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, reason);
     let is_jwt = shown.token.expose().contains('.');
     let token = access_token(context.app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt);
     let token = token.ok_or_else(unfit)?;
     let (stands, _) = standing(context.app, &token)?;
-    if stands { Ok(token) } else { Err(unfit().into()) }
+    if stands {
+        Ok(token)
+    } else {
+        Err(unfit().into())
+    }
 }
 
 /// Issues what was judged: an access token alone.
@@ -49,14 +69,26 @@ pub(crate) fn issue(
     snapshot: &Snapshot,
     exchanged: Exchanged,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
+    let GrantContext {
+        app, client, now, ..
+    } = context;
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
-    let found = users::find_for_client(&app.store, &exchanged.user.subject, Some(&client.client.client_id))?;
+    let found = users::find_for_client(
+        &app.store,
+        &exchanged.user.subject,
+        Some(&client.client.client_id),
+    )?;
     let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
     let found = found.filter(is_open_to).ok_or_else(gone)?;
     let (user, claims) = (found.user.clone().into_core(), ClaimNames::default());
     let scope = exchanged.narrowed.scope.clone();
-    let user = IssueUser { sign_in: &exchanged.user, user: &user, grant: None, claims: &claims, nonce: None };
+    let user = IssueUser {
+        sign_in: &exchanged.user,
+        user: &user,
+        grant: None,
+        claims: &claims,
+        nonce: None,
+    };
     let additions = Additions {
         claims: exchanged.claims,
         delegation: Some(exchanged.delegation),
@@ -64,6 +96,12 @@ pub(crate) fn issue(
         members: Map::from_iter([(String::from("issued_token_type"), json!(ACCESS_TOKEN_TYPE))]),
     };
     let stands_on = StandsOn::User(found.epochs(client.epoch));
-    let issue = Issue { client: &client.client, scope: &scope, user: Some(user), stands_on, now };
+    let issue = Issue {
+        client: &client.client,
+        scope: &scope,
+        user: Some(user),
+        stands_on,
+        now,
+    };
     issue::tokens(app, snapshot, exchanged.narrowed, &issue, additions)
 }

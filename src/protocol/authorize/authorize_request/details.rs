@@ -13,24 +13,45 @@ use crate::protocol::words::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet
 
 /// Reads `response_type`. It must be known and registered for the client. An access token through
 /// the browser needs `allow_access_tokens_via_browser`, too.
-pub(crate) fn response_type(parameters: &Parameters, client: &Client) -> Result<ResponseType, Refusal> {
-    let sent = single(parameters, "response_type")?.ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
-    let response_type = ResponseType::parse(sent)
-        .ok_or_else(|| Refusal::new(AuthorizeErrorCode::UnsupportedResponseType, Reason::UnsupportedResponseType))?;
+pub(crate) fn response_type(
+    parameters: &Parameters,
+    client: &Client,
+) -> Result<ResponseType, Refusal> {
+    let sent = single(parameters, "response_type")?
+        .ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
+    let response_type = ResponseType::parse(sent).ok_or_else(|| {
+        Refusal::new(
+            AuthorizeErrorCode::UnsupportedResponseType,
+            Reason::UnsupportedResponseType,
+        )
+    })?;
     if !client.response_types.contains(&response_type) {
-        return Err(Refusal::new(AuthorizeErrorCode::UnauthorizedClient, Reason::UnregisteredResponseType));
+        return Err(Refusal::new(
+            AuthorizeErrorCode::UnauthorizedClient,
+            Reason::UnregisteredResponseType,
+        ));
     }
     if response_type.token && !client.allow_access_tokens_via_browser {
-        return Err(Refusal::new(AuthorizeErrorCode::UnauthorizedClient, Reason::TokensThroughBrowser));
+        return Err(Refusal::new(
+            AuthorizeErrorCode::UnauthorizedClient,
+            Reason::TokensThroughBrowser,
+        ));
     }
     Ok(response_type)
 }
 
 /// Reads `nonce`. It is required where the authorization response has an ID token in it (OpenID
 /// Connect Core §3.2.2.1, §3.3.2.11).
-pub(crate) fn nonce(parameters: &Parameters, response_type: ResponseType) -> Result<Option<String>, Refusal> {
+pub(crate) fn nonce(
+    parameters: &Parameters,
+    response_type: ResponseType,
+) -> Result<Option<String>, Refusal> {
     let nonce = owned(parameters, "nonce")?;
-    if response_type.id_token && nonce.is_none() { Err(invalid_request(Reason::MissingNonce)) } else { Ok(nonce) }
+    if response_type.id_token && nonce.is_none() {
+        Err(invalid_request(Reason::MissingNonce))
+    } else {
+        Ok(nonce)
+    }
 }
 
 /// Reads `code_challenge` and its method. It is required with a code, unless the registration says
@@ -48,20 +69,28 @@ pub(crate) fn code_challenge(
     }
     // A client that sends an empty challenge, or a method without one, means to use PKCE. Without
     // PKCE it would not have the protection that it relies on.
-    let meant = parameters.was_sent("code_challenge") || single(parameters, "code_challenge_method")?.is_some();
+    let meant = parameters.was_sent("code_challenge")
+        || single(parameters, "code_challenge_method")?.is_some();
     let required = match client.code_binding() {
         CodeBinding::Pkce => true,
         CodeBinding::PkceOrNonce => !nonce_comes_back,
         CodeBinding::Neither => false,
     };
     let Some(challenge) = single(parameters, "code_challenge")? else {
-        return if meant || required { Err(invalid_request(Reason::MissingCodeChallenge)) } else { Ok(None) };
+        return if meant || required {
+            Err(invalid_request(Reason::MissingCodeChallenge))
+        } else {
+            Ok(None)
+        };
     };
-    let method = CodeChallengeMethod::parse(single(parameters, "code_challenge_method")?).map_err(invalid_request)?;
+    let method = CodeChallengeMethod::parse(single(parameters, "code_challenge_method")?)
+        .map_err(invalid_request)?;
     if method == CodeChallengeMethod::Plain && !client.allow_plain_pkce {
         return Err(invalid_request(Reason::PlainPkce));
     }
-    CodeChallenge::parse(challenge, method).map(Some).map_err(invalid_request)
+    CodeChallenge::parse(challenge, method)
+        .map(Some)
+        .map_err(invalid_request)
 }
 
 /// Reads `max_age` in seconds: one to eighteen ASCII digits. Without it, the client's
@@ -72,8 +101,14 @@ pub(crate) fn max_age(parameters: &Parameters, client: &Client) -> Result<Option
     };
     // `parse` alone would accept a sign.
     let digits = sent.len() <= 18 && sent.bytes().all(|byte| byte.is_ascii_digit());
-    let seconds = if digits { sent.parse::<u64>().ok() } else { None };
-    seconds.map(Some).ok_or_else(|| invalid_request(Reason::MalformedMaxAge))
+    let seconds = if digits {
+        sent.parse::<u64>().ok()
+    } else {
+        None
+    };
+    seconds
+        .map(Some)
+        .ok_or_else(|| invalid_request(Reason::MalformedMaxAge))
 }
 
 /// Reads `claims`. It counts in OpenID requests only. An essential `acr` that nobody can reach ends
@@ -86,7 +121,8 @@ pub(crate) fn claims(
     let Some(sent) = single(parameters, "claims")? else {
         return Ok(RequestedClaims::default());
     };
-    let claims = RequestedClaims::parse(sent, registered.client, registered.catalogue).map_err(invalid_request)?;
+    let claims = RequestedClaims::parse(sent, registered.client, registered.catalogue)
+        .map_err(invalid_request)?;
     if !scope.contains(OPENID) {
         return Ok(RequestedClaims::default());
     }
@@ -99,7 +135,11 @@ pub(crate) fn claims(
 
 /// Reads all `resource` parameters (RFC 8707 §2), without repetitions.
 pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
-    if parameters.all(RESOURCE).nth(parameters::RESOURCES).is_some() {
+    if parameters
+        .all(RESOURCE)
+        .nth(parameters::RESOURCES)
+        .is_some()
+    {
         return Err(invalid_request(Reason::RepeatedParameter));
     }
     let mut resources: Vec<&str> = Vec::new();
@@ -115,16 +155,33 @@ pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
 }
 
 /// Checks that each resource is registered and that one of the requested scopes leads to it.
-pub(crate) fn within(resources: &[&str], scope: &ScopeSet, catalogue: &Catalogue) -> Result<Vec<String>, Refusal> {
-    match resources.iter().find(|sent| !is_behind(sent, scope, catalogue)) {
-        Some(sent) => Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, *sent)),
+pub(crate) fn within(
+    resources: &[&str],
+    scope: &ScopeSet,
+    catalogue: &Catalogue,
+) -> Result<Vec<String>, Refusal> {
+    match resources
+        .iter()
+        .find(|sent| !is_behind(sent, scope, catalogue))
+    {
+        Some(sent) => Err(Refusal::with_detail(
+            AuthorizeErrorCode::InvalidTarget,
+            Reason::UnknownResource,
+            *sent,
+        )),
         None => Ok(resources.iter().map(|sent| (*sent).to_owned()).collect()),
     }
 }
 
 fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
-    let leads_there = |registered: &RegisteredScope| registered.resources.iter().any(|name| name == resource);
-    let named = || scope.iter().filter_map(|name| catalogue.scopes.get(name)).any(leads_there);
+    let leads_there =
+        |registered: &RegisteredScope| registered.resources.iter().any(|name| name == resource);
+    let named = || {
+        scope
+            .iter()
+            .filter_map(|name| catalogue.scopes.get(name))
+            .any(leads_there)
+    };
     is_absolute_uri(resource) && catalogue.resources.contains_key(resource) && named()
 }
 
@@ -142,7 +199,11 @@ mod tests {
     }
 
     fn invalid(asked: &Asking, reason: Reason) {
-        assert_eq!(fault(asked.judged()), (AuthorizeErrorCode::InvalidRequest, reason), "{asked:?}");
+        assert_eq!(
+            fault(asked.judged()),
+            (AuthorizeErrorCode::InvalidRequest, reason),
+            "{asked:?}"
+        );
     }
 
     #[test]
@@ -156,7 +217,10 @@ mod tests {
             ("code id_token", "openid", true),
             ("code id_token token", "openid", true),
         ] {
-            let asked = asking().with("response_type", response_type).with("scope", scope).without("nonce");
+            let asked = asking()
+                .with("response_type", response_type)
+                .with("scope", scope)
+                .without("nonce");
             if needed {
                 invalid(&asked, Reason::MissingNonce);
                 invalid(&asked.with("nonce", ""), Reason::MissingNonce);
@@ -168,12 +232,20 @@ mod tests {
 
     #[test]
     fn a_code_is_tied_to_its_request_by_what_the_client_may_use() {
-        let with_nonce = asking().without("code_challenge").without("code_challenge_method");
+        let with_nonce = asking()
+            .without("code_challenge")
+            .without("code_challenge_method");
         let bare = with_nonce.clone().without("nonce");
         // A nonce comes back in an ID token only.
         let not_openid = with_nonce.clone().with("scope", "orders.read");
-        let confidential = |require_pkce| Client { require_pkce, ..client() };
-        let public = |require_pkce| Client { require_pkce, ..public_client(&[REDIRECT_URI]) };
+        let confidential = |require_pkce| Client {
+            require_pkce,
+            ..client()
+        };
+        let public = |require_pkce| Client {
+            require_pkce,
+            ..public_client(&[REDIRECT_URI])
+        };
         for (client, [alone, beside_nonce, without_openid]) in [
             (confidential(None), [false, true, false]),
             (confidential(Some(true)), [false, false, false]),
@@ -182,19 +254,37 @@ mod tests {
             (public(Some(true)), [false, false, false]),
             (public(Some(false)), [false, false, false]),
         ] {
-            for (asked, accepted) in [(&bare, alone), (&with_nonce, beside_nonce), (&not_openid, without_openid)] {
+            for (asked, accepted) in [
+                (&bare, alone),
+                (&with_nonce, beside_nonce),
+                (&not_openid, without_openid),
+            ] {
                 match asked.judged_for(&client) {
-                    Ok(request) => assert!(accepted && request.code_challenge.is_none(), "{client:?} {asked:?}"),
+                    Ok(request) => assert!(
+                        accepted && request.code_challenge.is_none(),
+                        "{client:?} {asked:?}"
+                    ),
                     refused => {
-                        let missing = (AuthorizeErrorCode::InvalidRequest, Reason::MissingCodeChallenge);
-                        assert_eq!((fault(refused), accepted), (missing, false), "{client:?} {asked:?}");
+                        let missing = (
+                            AuthorizeErrorCode::InvalidRequest,
+                            Reason::MissingCodeChallenge,
+                        );
+                        assert_eq!(
+                            (fault(refused), accepted),
+                            (missing, false),
+                            "{client:?} {asked:?}"
+                        );
                     }
                 }
             }
             // A client that sends a challenge is held to it.
             for half in [("code_challenge", ""), ("code_challenge_method", "S256")] {
                 let asked = with_nonce.clone().with(half.0, half.1);
-                assert_eq!(fault(asked.judged_for(&client)).1, Reason::MissingCodeChallenge, "{client:?} {half:?}");
+                assert_eq!(
+                    fault(asked.judged_for(&client)).1,
+                    Reason::MissingCodeChallenge,
+                    "{client:?} {half:?}"
+                );
             }
         }
     }
@@ -202,23 +292,43 @@ mod tests {
     #[test]
     fn pkce_parameters_are_checked() {
         let with = |challenge: &str, method: &str| {
-            asking().with("code_challenge", challenge).with("code_challenge_method", method)
+            asking()
+                .with("code_challenge", challenge)
+                .with("code_challenge_method", method)
         };
-        invalid(&asking().without("code_challenge_method"), Reason::PlainPkce);
+        invalid(
+            &asking().without("code_challenge_method"),
+            Reason::PlainPkce,
+        );
         invalid(&with(CODE_CHALLENGE, ""), Reason::PlainPkce);
         invalid(&with(CODE_CHALLENGE, "plain"), Reason::PlainPkce);
         for method in ["s256", "S512", "none"] {
-            invalid(&with(CODE_CHALLENGE, method), Reason::UnsupportedCodeChallengeMethod);
+            invalid(
+                &with(CODE_CHALLENGE, method),
+                Reason::UnsupportedCodeChallengeMethod,
+            );
         }
-        invalid(&with(&"a".repeat(42), "S256"), Reason::MalformedCodeChallenge);
+        invalid(
+            &with(&"a".repeat(42), "S256"),
+            Reason::MalformedCodeChallenge,
+        );
         invalid(&with(&"a".repeat(129), "S256"), Reason::OverlongParameter);
-        let plain = Client { allow_plain_pkce: true, ..client() };
+        let plain = Client {
+            allow_plain_pkce: true,
+            ..client()
+        };
         for (length, accepted) in [(42, false), (43, true), (128, true)] {
             let judged = with(&"~".repeat(length), "plain").judged_for(&plain);
             assert_eq!(judged.is_ok(), accepted, "{length}");
         }
-        let without_method = asking().without("code_challenge_method").judged_for(&plain).unwrap();
-        assert_eq!(without_method.code_challenge.unwrap().method(), CodeChallengeMethod::Plain);
+        let without_method = asking()
+            .without("code_challenge_method")
+            .judged_for(&plain)
+            .unwrap();
+        assert_eq!(
+            without_method.code_challenge.unwrap().method(),
+            CodeChallengeMethod::Plain
+        );
     }
 
     #[test]
@@ -235,30 +345,53 @@ mod tests {
     #[test]
     fn max_age_is_digits() {
         let most = ("999999999999999999", 999_999_999_999_999_999);
-        for (text, seconds) in [("0", 0), ("00", 0), ("60", 60), ("2147483648", 2_147_483_648), most] {
-            assert_eq!(asking().with("max_age", text).judged().unwrap().max_age, Some(seconds));
+        for (text, seconds) in [
+            ("0", 0),
+            ("00", 0),
+            ("60", 60),
+            ("2147483648", 2_147_483_648),
+            most,
+        ] {
+            assert_eq!(
+                asking().with("max_age", text).judged().unwrap().max_age,
+                Some(seconds)
+            );
         }
         let odd = "-1|+5|5.5| 5|5 |1e3|0x10|1_000|99999999999999999999|1000000000000000000|\u{665}|\u{ff15}|five|\n5";
         for text in odd.split('|') {
             invalid(&asking().with("max_age", text), Reason::MalformedMaxAge);
         }
-        let client = Client { default_max_age: Some(600), ..client() };
+        let client = Client {
+            default_max_age: Some(600),
+            ..client()
+        };
         for (text, seconds) in [("", Ok(Some(600))), ("5", Ok(Some(5))), ("x", Err(()))] {
             let judged = asking().with("max_age", text).judged_for(&client);
-            assert_eq!(judged.map(|request| request.max_age).map_err(drop), seconds, "{text:?}");
+            assert_eq!(
+                judged.map(|request| request.max_age).map_err(drop),
+                seconds,
+                "{text:?}"
+            );
         }
     }
 
     #[test]
     fn an_essential_acr_out_of_reach_ends_the_request() {
         let asked = |value: &str| {
-            asking().with("claims", &format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":[{value}]}}}}}}"#))
+            asking().with(
+                "claims",
+                &format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":[{value}]}}}}}}"#),
+            )
         };
         assert!(asked(r#""1""#).judged().is_ok());
         assert!(asked(r#""urn:silver","1""#).judged().is_ok());
         for value in [r#""urn:silver""#, "1", ""] {
             let refused = fault(asked(value).judged());
-            assert_eq!(refused.0, AuthorizeErrorCode::UnmetAuthenticationRequirements, "{value}");
+            assert_eq!(
+                refused.0,
+                AuthorizeErrorCode::UnmetAuthenticationRequirements,
+                "{value}"
+            );
         }
     }
 }

@@ -26,8 +26,13 @@ pub fn client() -> Client {
         client_name: "conf1".into(),
         redirect_uris: vec![REDIRECT_URI.to_owned()],
         response_types: BTreeSet::from(ResponseType::ALL),
-        grant_types: BTreeSet::from([GrantType::AuthorizationCode, GrantType::Implicit, GrantType::RefreshToken]),
-        scope: ScopeSet::parse("openid profile email offline_access orders.read stock.read").unwrap(),
+        grant_types: BTreeSet::from([
+            GrantType::AuthorizationCode,
+            GrantType::Implicit,
+            GrantType::RefreshToken,
+        ]),
+        scope: ScopeSet::parse("openid profile email offline_access orders.read stock.read")
+            .unwrap(),
         allow_access_tokens_via_browser: true,
         ..samples::client()
     }
@@ -55,14 +60,34 @@ pub fn catalogue() -> Catalogue {
             "orders.read",
             ScopeKind::Resource,
             &["role"],
-            &["https://api.example/orders", "https://api.example/gone", "orders"],
+            &[
+                "https://api.example/orders",
+                "https://api.example/gone",
+                "orders",
+            ],
         ),
-        registered_scope("stock.read", ScopeKind::Resource, &[], &["https://api.example/stock"]),
+        registered_scope(
+            "stock.read",
+            ScopeKind::Resource,
+            &[],
+            &["https://api.example/stock"],
+        ),
     ];
-    let resources = ["https://api.example/orders", "https://api.example/stock", "https://api.example/free", "orders"];
+    let resources = [
+        "https://api.example/orders",
+        "https://api.example/stock",
+        "https://api.example/free",
+        "orders",
+    ];
     Catalogue {
-        scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
-        resources: resources.into_iter().map(|name| (name.to_owned(), resource(name, &[]))).collect(),
+        scopes: scopes
+            .into_iter()
+            .map(|scope| (scope.name.clone(), scope))
+            .collect(),
+        resources: resources
+            .into_iter()
+            .map(|name| (name.to_owned(), resource(name, &[])))
+            .collect(),
         identity_providers: BTreeMap::from([
             ("corp".to_owned(), identity_provider("corp", true)),
             ("former".to_owned(), identity_provider("former", false)),
@@ -73,14 +98,25 @@ pub fn catalogue() -> Catalogue {
 
 pub fn identity_provider(name: &str, enabled: bool) -> IdentityProvider {
     let issuer = format!("https://login.{name}.example");
-    let document = json!({"name": name, "enabled": enabled, "issuer": issuer, "client_id": "gatepost"});
+    let document =
+        json!({"name": name, "enabled": enabled, "issuer": issuer, "client_id": "gatepost"});
     provider::from_json(&document, "identity_provider").unwrap()
 }
 
 pub fn catalogue_with_tenants() -> Catalogue {
-    let tenant =
-        |name: &str| (name.to_owned(), RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() });
-    Catalogue { tenants: BTreeMap::from([tenant("acme"), tenant("globex")]), ..catalogue() }
+    let tenant = |name: &str| {
+        (
+            name.to_owned(),
+            RegisteredTenant {
+                name: name.to_owned(),
+                display_name: name.to_owned(),
+            },
+        )
+    };
+    Catalogue {
+        tenants: BTreeMap::from([tenant("acme"), tenant("globex")]),
+        ..catalogue()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -98,7 +134,12 @@ pub fn asking() -> Asking {
         ("code_challenge", CODE_CHALLENGE),
         ("code_challenge_method", "S256"),
     ];
-    Asking(valid.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    Asking(
+        valid
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+    )
 }
 
 impl Asking {
@@ -118,7 +159,11 @@ impl Asking {
     }
 
     pub fn parameters(&self) -> Parameters {
-        Parameters::from_pairs(self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        Parameters::from_pairs(
+            self.0
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        )
     }
 
     pub fn judged_for(&self, client: &Client) -> Result<AuthorizeRequest, AuthorizeError> {

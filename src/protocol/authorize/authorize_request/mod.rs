@@ -116,11 +116,19 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal without detail.
     pub fn new(code: AuthorizeErrorCode, reason: Reason) -> Refusal {
-        Refusal { code, reason, detail: None }
+        Refusal {
+            code,
+            reason,
+            detail: None,
+        }
     }
 
     fn with_detail(code: AuthorizeErrorCode, reason: Reason, detail: impl Into<String>) -> Refusal {
-        Refusal { code, reason, detail: Some(detail.into()) }
+        Refusal {
+            code,
+            reason,
+            detail: Some(detail.into()),
+        }
     }
 }
 
@@ -155,9 +163,11 @@ impl AuthorizeRequest {
     pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
         match &self.ending {
             Ending::Client(path) => AuthorizeError::Redirect(path.clone(), refusal),
-            Ending::Device(_) | Ending::Account { .. } => {
-                AuthorizeError::Page { client_id: None, reason: refusal.reason, detail: refusal.detail }
-            }
+            Ending::Device(_) | Ending::Account { .. } => AuthorizeError::Page {
+                client_id: None,
+                reason: refusal.reason,
+                detail: refusal.detail,
+            },
         }
     }
 
@@ -169,8 +179,11 @@ impl AuthorizeRequest {
 
 /// `client_id` alone, to load the client by. Every error is a page.
 pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
-    let sent = parameters.bounded("client_id", parameters::CLIENT_ID).map_err(page)?;
-    sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))
+    let sent = parameters
+        .bounded("client_id", parameters::CLIENT_ID)
+        .map_err(page)?;
+    sent.map(ClientId::new)
+        .ok_or_else(|| page(Reason::MissingClientId))
 }
 
 /// Judges a request. Errors of client and redirect URI are pages,
@@ -184,7 +197,8 @@ pub fn validate(
     let redirect = redirect_target(parameters, client)?;
     let path = ReturnPath::find(parameters, client, redirect.clone());
     let registered = Registered { client, catalogue };
-    read(parameters, &registered, redirect, received_at).map_err(|refusal| AuthorizeError::Redirect(path, refusal))
+    read(parameters, &registered, redirect, received_at)
+        .map_err(|refusal| AuthorizeError::Redirect(path, refusal))
 }
 
 /// The parameters that mean something here, in the order they were sent: validating these gives the
@@ -200,21 +214,37 @@ struct Registered<'a> {
 }
 
 fn page(reason: Reason) -> AuthorizeError {
-    AuthorizeError::Page { client_id: None, reason, detail: None }
+    AuthorizeError::Page {
+        client_id: None,
+        reason,
+        detail: None,
+    }
 }
 
-fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectTarget, AuthorizeError> {
+fn redirect_target(
+    parameters: &Parameters,
+    client: &Client,
+) -> Result<RedirectTarget, AuthorizeError> {
     if client_id(parameters)? != client.client_id {
         return Err(page(Reason::UnknownClient));
     }
-    let page = |reason, detail| AuthorizeError::Page { client_id: Some(client.client_id.clone()), reason, detail };
+    let page = |reason, detail| AuthorizeError::Page {
+        client_id: Some(client.client_id.clone()),
+        reason,
+        detail,
+    };
     if !client.enabled {
         return Err(page(Reason::DisabledClient, None));
     }
-    let sent = parameters.bounded("redirect_uri", parameters::REDIRECT_URI).map_err(|reason| page(reason, None))?;
+    let sent = parameters
+        .bounded("redirect_uri", parameters::REDIRECT_URI)
+        .map_err(|reason| page(reason, None))?;
     let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri, None))?;
     RedirectTarget::match_registered(sent, client).ok_or_else(|| {
-        let both = format!("received {sent}; registered {}", client.redirect_uris.join(" "));
+        let both = format!(
+            "received {sent}; registered {}",
+            client.redirect_uris.join(" ")
+        );
         page(Reason::UnregisteredRedirectUri, Some(both))
     })
 }
@@ -230,14 +260,21 @@ fn read(
     let Registered { client, catalogue } = registered;
     let response_type = details::response_type(parameters, client)?;
     let sent_mode = single(parameters, "response_mode")?;
-    let mode = return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
+    let mode = return_path::choose_mode(sent_mode, response_type, client, &redirect)
+        .map_err(invalid_request)?;
     let resources = details::resources(parameters)?;
-    let scope = scopes::read(single(parameters, "scope")?, &resources, response_type, registered)?;
+    let scope = scopes::read(
+        single(parameters, "scope")?,
+        &resources,
+        response_type,
+        registered,
+    )?;
     let claims = details::claims(parameters, &scope, registered)?;
     let nonce = details::nonce(parameters, response_type)?;
     let comes_back = nonce.is_some() && scope.contains(OPENID);
-    let prompt =
-        single(parameters, "prompt")?.map_or(Ok(Prompts::default()), Prompts::parse).map_err(invalid_request)?;
+    let prompt = single(parameters, "prompt")?
+        .map_or(Ok(Prompts::default()), Prompts::parse)
+        .map_err(invalid_request)?;
     let path = ReturnPath {
         client_id: client.client_id.clone(),
         to: redirect,
@@ -255,7 +292,8 @@ fn read(
         max_age: details::max_age(parameters, client)?,
         login_hint: owned(parameters, "login_hint")?,
         ui_locales: owned(parameters, "ui_locales")?,
-        acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue).map_err(invalid_request)?,
+        acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue)
+            .map_err(invalid_request)?,
         unverified_id_token_hint: single(parameters, "id_token_hint")?.map(SecretText::new),
         resources: details::within(&resources, &scope, catalogue)?,
         claims,
@@ -269,7 +307,9 @@ fn read(
 fn check_shape(parameters: &Parameters) -> Result<(), Refusal> {
     for (name, most) in KNOWN {
         let sent = parameters.bounded(name, most);
-        sent.map_err(|reason| Refusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name))?;
+        sent.map_err(|reason| {
+            Refusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name)
+        })?;
     }
     Ok(())
 }
@@ -287,5 +327,7 @@ fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal>
 }
 
 fn is_reachable(claims: &RequestedClaims, catalogue: &Catalogue) -> bool {
-    acr_values::supported(catalogue).into_iter().any(|acr| claims.is_met_by(acr))
+    acr_values::supported(catalogue)
+        .into_iter()
+        .any(|acr| claims.is_met_by(acr))
 }

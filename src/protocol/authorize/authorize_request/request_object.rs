@@ -19,10 +19,16 @@ pub(crate) struct UnverifiedWayBack {
 
 pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
     if was_filled(parameters, "request") {
-        return Err(Refusal::new(AuthorizeErrorCode::RequestNotSupported, Reason::RequestObjectUnsupported));
+        return Err(Refusal::new(
+            AuthorizeErrorCode::RequestNotSupported,
+            Reason::RequestObjectUnsupported,
+        ));
     }
     if was_filled(parameters, "request_uri") {
-        return Err(Refusal::new(AuthorizeErrorCode::RequestUriNotSupported, Reason::RequestUriUnsupported));
+        return Err(Refusal::new(
+            AuthorizeErrorCode::RequestUriNotSupported,
+            Reason::RequestUriUnsupported,
+        ));
     }
     Ok(())
 }
@@ -30,13 +36,26 @@ pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
 /// Reads `state` and `response_mode` from a `request` that has the form of a JWS. Anything else
 /// gives neither.
 pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
-    let request = parameters.single("request").ok().flatten().filter(|request| request.len() <= parameters::ASSERTION);
+    let request = parameters
+        .single("request")
+        .ok()
+        .flatten()
+        .filter(|request| request.len() <= parameters::ASSERTION);
     let payload = request.and_then(payload).unwrap_or_default();
-    let text =
-        |name: &str| payload.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |name: &str| {
+        payload
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     // The same limits as for `state` in a query.
-    let sendable = |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
-    UnverifiedWayBack { state: text("state").filter(sendable), response_mode: text("response_mode") }
+    let sendable =
+        |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
+    UnverifiedWayBack {
+        state: text("state").filter(sendable),
+        response_mode: text("response_mode"),
+    }
 }
 
 fn was_filled(parameters: &Parameters, name: &str) -> bool {
@@ -46,7 +65,9 @@ fn was_filled(parameters: &Parameters, name: &str) -> bool {
 fn payload(jws: &str) -> Option<Map<String, Value>> {
     let mut parts = jws.split('.');
     let (header, payload, signature) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_jws = parts.next().is_none() && object(header).is_some() && URL_SAFE_NO_PAD.decode(signature).is_ok();
+    let is_jws = parts.next().is_none()
+        && object(header).is_some()
+        && URL_SAFE_NO_PAD.decode(signature).is_ok();
     if is_jws { object(payload) } else { None }
 }
 

@@ -32,7 +32,14 @@ impl ReturnPath {
         let mode = error_mode(parameters, &unverified, client, &to);
         let silent = parameters.single("prompt") == Ok(Some("none"));
         let (client_id, with_iss) = (client.client_id.clone(), client.iss_on_error);
-        ReturnPath { client_id, mode, state: state(parameters, unverified), silent, with_iss, to }
+        ReturnPath {
+            client_id,
+            mode,
+            state: state(parameters, unverified),
+            silent,
+            with_iss,
+            to,
+        }
     }
 }
 
@@ -50,7 +57,11 @@ pub(crate) fn choose_mode(
         return Ok(preferred.unwrap_or_else(|| ResponseMode::default_for(response_type)));
     };
     let mode = ResponseMode::from_name(asked).ok_or(Reason::UnknownResponseMode)?;
-    if legal(&mode) { Ok(mode) } else { Err(Reason::IllegalResponseMode) }
+    if legal(&mode) {
+        Ok(mode)
+    } else {
+        Err(Reason::IllegalResponseMode)
+    }
 }
 
 /// A form cannot be posted to an installed application, so a custom scheme takes redirects only.
@@ -73,14 +84,17 @@ fn error_mode(
     client: &Client,
     to: &RedirectTarget,
 ) -> ResponseMode {
-    let (Ok(asked), Ok(response_type)) = (parameters.single("response_mode"), parameters.single("response_type"))
-    else {
+    let (Ok(asked), Ok(response_type)) = (
+        parameters.single("response_mode"),
+        parameters.single("response_type"),
+    ) else {
         return ResponseMode::Query;
     };
     let asked = asked.or(unverified.response_mode.as_deref());
     let words = response_type.unwrap_or_default();
     match ResponseType::parse(words) {
-        Some(known) => choose_mode(asked, known, client, to).unwrap_or_else(|_| ResponseMode::default_for(known)),
+        Some(known) => choose_mode(asked, known, client, to)
+            .unwrap_or_else(|_| ResponseMode::default_for(known)),
         None => mode_of_unknown_type(asked, words, to),
     }
 }
@@ -88,10 +102,20 @@ fn error_mode(
 /// The response mode for an unknown `response_type`. Tokens never travel in a query, and an unknown
 /// type still shows whether it names one.
 fn mode_of_unknown_type(asked: Option<&str>, words: &str, to: &RedirectTarget) -> ResponseMode {
-    let names_tokens = words.split(' ').any(|word| word == "token" || word == "id_token");
-    let usable = |mode: &ResponseMode| reaches(*mode, to) && !(names_tokens && *mode == ResponseMode::Query);
-    let fallback = if names_tokens { ResponseMode::Fragment } else { ResponseMode::Query };
-    asked.and_then(ResponseMode::from_name).filter(usable).unwrap_or(fallback)
+    let names_tokens = words
+        .split(' ')
+        .any(|word| word == "token" || word == "id_token");
+    let usable =
+        |mode: &ResponseMode| reaches(*mode, to) && !(names_tokens && *mode == ResponseMode::Query);
+    let fallback = if names_tokens {
+        ResponseMode::Fragment
+    } else {
+        ResponseMode::Query
+    };
+    asked
+        .and_then(ResponseMode::from_name)
+        .filter(usable)
+        .unwrap_or(fallback)
 }
 
 #[cfg(test)]
@@ -109,7 +133,9 @@ mod tests {
 
     fn answer_for(asked: &Asking, client: &Client) -> Answer {
         match asked.judged_for(client) {
-            Err(AuthorizeError::Redirect(path, refusal)) => (refusal.code, refusal.reason, path.mode, path.state),
+            Err(AuthorizeError::Redirect(path, refusal)) => {
+                (refusal.code, refusal.reason, path.mode, path.state)
+            }
             other => panic!("{asked:?}: {other:?}"),
         }
     }
@@ -119,12 +145,15 @@ mod tests {
     }
 
     fn type_and_mode(response_type: &str, response_mode: &str) -> Asking {
-        asking().with("response_type", response_type).with("response_mode", response_mode)
+        asking()
+            .with("response_type", response_type)
+            .with("response_mode", response_mode)
     }
 
     #[test]
     fn every_error_has_a_mode_and_none_about_tokens_goes_in_the_query() {
-        let (missing, unknown_type) = (Reason::MissingResponseType, Reason::UnsupportedResponseType);
+        let (missing, unknown_type) =
+            (Reason::MissingResponseType, Reason::UnsupportedResponseType);
         let (unknown, illegal) = (Reason::UnknownResponseMode, Reason::IllegalResponseMode);
         for (response_type, response_mode, reason, expected) in [
             ("", "", missing, Query),
@@ -153,10 +182,17 @@ mod tests {
             ("code token", "query", illegal, Fragment),
         ] {
             let (code, told, mode, state) = answer(&type_and_mode(response_type, response_mode));
-            let expected_code =
-                if reason == unknown_type { Code::UnsupportedResponseType } else { Code::InvalidRequest };
+            let expected_code = if reason == unknown_type {
+                Code::UnsupportedResponseType
+            } else {
+                Code::InvalidRequest
+            };
             let case = format!("{response_type} {response_mode}");
-            assert_eq!((code, told, mode, state.as_deref()), (expected_code, reason, expected, Some("s-1")), "{case}");
+            assert_eq!(
+                (code, told, mode, state.as_deref()),
+                (expected_code, reason, expected, Some("s-1")),
+                "{case}"
+            );
         }
     }
 
@@ -168,15 +204,26 @@ mod tests {
             type_and_mode("code", "form_post").also("response_mode", "form_post"),
             type_and_mode("code", "form_post").also("response_type", "code"),
         ] {
-            let repeated = (Code::InvalidRequest, Reason::RepeatedParameter, Query, Some(String::from("s-1")));
+            let repeated = (
+                Code::InvalidRequest,
+                Reason::RepeatedParameter,
+                Query,
+                Some(String::from("s-1")),
+            );
             assert_eq!(answer(&asked), repeated, "{asked:?}");
         }
         let states = [asking().also("state", "s-2"), asking().also("state", "s-1")];
-        for asked in states.into_iter().chain([asking().with("state", &"s".repeat(4097))]) {
+        for asked in states
+            .into_iter()
+            .chain([asking().with("state", &"s".repeat(4097))])
+        {
             let (code, _, _, state) = answer(&asked.with("response_mode", "fragment"));
             assert_eq!((code, state), (Code::InvalidRequest, None));
         }
-        assert_eq!(answer(&asking().without("state").with("scope", "nope")).3, None);
+        assert_eq!(
+            answer(&asking().without("state").with("scope", "nope")).3,
+            None
+        );
     }
 
     #[test]
@@ -184,11 +231,26 @@ mod tests {
         let app = public_client(&["com.example.app:/cb"]);
         let asked = type_and_mode("code", "form_post").with("redirect_uri", "com.example.app:/cb");
         let (code, reason, mode, _) = answer_for(&asked, &app);
-        assert_eq!((code, reason, mode), (Code::InvalidRequest, Reason::IllegalResponseMode, Query));
-        assert_eq!(answer_for(&asked.clone().without("response_type"), &app).2, Query);
-        let prefers_forms = Client { default_response_mode: Some(FormPost), ..app };
-        let judged = asked.without("response_mode").judged_for(&prefers_forms).unwrap();
-        assert!(matches!(judged.ending, Ending::Client(ReturnPath { mode: Query, .. })));
+        assert_eq!(
+            (code, reason, mode),
+            (Code::InvalidRequest, Reason::IllegalResponseMode, Query)
+        );
+        assert_eq!(
+            answer_for(&asked.clone().without("response_type"), &app).2,
+            Query
+        );
+        let prefers_forms = Client {
+            default_response_mode: Some(FormPost),
+            ..app
+        };
+        let judged = asked
+            .without("response_mode")
+            .judged_for(&prefers_forms)
+            .unwrap();
+        assert!(matches!(
+            judged.ending,
+            Ending::Client(ReturnPath { mode: Query, .. })
+        ));
     }
 
     #[test]
@@ -196,7 +258,11 @@ mod tests {
         let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
         let jws = |payload: &str| format!("{}.{}.", part(r#"{"alg":"none"}"#), part(payload));
         let of_state = |state: &str| jws(&format!(r#"{{"state":"{state}"}}"#));
-        let (good, long, bare) = (of_state("inside"), "s".repeat(4097), asking().without("state"));
+        let (good, long, bare) = (
+            of_state("inside"),
+            "s".repeat(4097),
+            asking().without("state"),
+        );
         for (request, expected) in [
             (good.clone(), Some("inside")),
             (good.replace('.', ""), None),
@@ -206,12 +272,27 @@ mod tests {
             (jws(r#"{"state":5}"#), None),
             (of_state(r"a\u0000b"), None),
             (of_state(&long), None),
-            (jws(&format!(r#"{{"state":"inside","x":"{}"}}"#, long.repeat(4))), None),
+            (
+                jws(&format!(r#"{{"state":"inside","x":"{}"}}"#, long.repeat(4))),
+                None,
+            ),
         ] {
             let (code, _, _, state) = answer(&bare.clone().with("request", &request));
-            assert_eq!((code, state.as_deref()), (Code::RequestNotSupported, expected), "{request:.200}");
+            assert_eq!(
+                (code, state.as_deref()),
+                (Code::RequestNotSupported, expected),
+                "{request:.200}"
+            );
         }
-        assert_eq!(answer(&asking().with("request", &good)).3.as_deref(), Some("s-1"), "the query wins");
-        assert_eq!(answer(&bare.with("request", &good).also("request", "x")).3, None, "two contradict each other");
+        assert_eq!(
+            answer(&asking().with("request", &good)).3.as_deref(),
+            Some("s-1"),
+            "the query wins"
+        );
+        assert_eq!(
+            answer(&bare.with("request", &good).also("request", "x")).3,
+            None,
+            "two contradict each other"
+        );
     }
 }

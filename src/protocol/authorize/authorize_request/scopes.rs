@@ -16,11 +16,18 @@ pub(crate) fn read(
 ) -> Result<ScopeSet, Refusal> {
     let sent = match text {
         None if !resources.is_empty() => behind(resources, registered)?,
-        _ => ScopeSet::parse(text.unwrap_or_default()).ok_or_else(|| invalid_scope(Reason::UnknownScope))?,
+        _ => ScopeSet::parse(text.unwrap_or_default())
+            .ok_or_else(|| invalid_scope(Reason::UnknownScope))?,
     };
-    let allowed = |name: &&str| registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name);
+    let allowed = |name: &&str| {
+        registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name)
+    };
     if let Some(refused) = sent.iter().find(|name| !allowed(name)) {
-        return Err(Refusal::with_detail(AuthorizeErrorCode::InvalidScope, Reason::UnknownScope, refused));
+        return Err(Refusal::with_detail(
+            AuthorizeErrorCode::InvalidScope,
+            Reason::UnknownScope,
+            refused,
+        ));
     }
     let scope = sent.retain(|name| response_type.code || name != OFFLINE_ACCESS);
     if scope.is_empty() {
@@ -34,8 +41,17 @@ pub(crate) fn read(
 /// `invalid_target`: the resource is wrong, not the scope.
 fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, Refusal> {
     let leads_there = |name: &str| {
-        let scope = registered.catalogue.scopes.get(name).filter(|scope| scope.kind == ScopeKind::Resource);
-        scope.is_some_and(|scope| scope.resources.iter().any(|resource| resources.contains(&resource.as_str())))
+        let scope = registered
+            .catalogue
+            .scopes
+            .get(name)
+            .filter(|scope| scope.kind == ScopeKind::Resource);
+        scope.is_some_and(|scope| {
+            scope
+                .resources
+                .iter()
+                .any(|resource| resources.contains(&resource.as_str()))
+        })
     };
     let scope = registered.client.scope.retain(leads_there);
     if scope.is_empty() {
@@ -45,10 +61,22 @@ fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, R
     Ok(scope)
 }
 
-fn check_kinds(scope: &ScopeSet, response_type: ResponseType, catalogue: &Catalogue) -> Result<(), Reason> {
-    let has = |kind: ScopeKind| scope.iter().any(|name| name != OFFLINE_ACCESS && catalogue.kind(name) == Some(kind));
+fn check_kinds(
+    scope: &ScopeSet,
+    response_type: ResponseType,
+    catalogue: &Catalogue,
+) -> Result<(), Reason> {
+    let has = |kind: ScopeKind| {
+        scope
+            .iter()
+            .any(|name| name != OFFLINE_ACCESS && catalogue.kind(name) == Some(kind))
+    };
     let (identity, resource) = (has(ScopeKind::Identity), has(ScopeKind::Resource));
-    let fits = match (response_type.code, response_type.id_token, response_type.token) {
+    let fits = match (
+        response_type.code,
+        response_type.id_token,
+        response_type.token,
+    ) {
         (false, true, false) => !resource,
         (false, false, true) => !identity,
         _ => true,
@@ -63,7 +91,15 @@ fn check_kinds(scope: &ScopeSet, response_type: ResponseType, catalogue: &Catalo
 
 /// Whether the response type asks for more than one of code, ID token and access token.
 fn is_mixed(response_type: ResponseType) -> bool {
-    [response_type.code, response_type.id_token, response_type.token].into_iter().filter(|asked| *asked).count() > 1
+    [
+        response_type.code,
+        response_type.id_token,
+        response_type.token,
+    ]
+    .into_iter()
+    .filter(|asked| *asked)
+    .count()
+        > 1
 }
 
 fn invalid_scope(reason: Reason) -> Refusal {
@@ -77,11 +113,20 @@ mod tests {
     use super::*;
 
     fn read(response_type: &str, scope: &str) -> Result<String, Reason> {
-        match asking().with("response_type", response_type).with("scope", scope).judged() {
+        match asking()
+            .with("response_type", response_type)
+            .with("scope", scope)
+            .judged()
+        {
             Ok(request) => Ok(request.scope.to_string()),
-            Err(AuthorizeError::Redirect(_, Refusal { code: AuthorizeErrorCode::InvalidScope, reason, .. })) => {
-                Err(reason)
-            }
+            Err(AuthorizeError::Redirect(
+                _,
+                Refusal {
+                    code: AuthorizeErrorCode::InvalidScope,
+                    reason,
+                    ..
+                },
+            )) => Err(reason),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -112,7 +157,11 @@ mod tests {
             ("code token", "orders.read", Reason::MissingOpenid),
             ("code id_token token", "orders.read", Reason::MissingOpenid),
         ] {
-            assert_eq!(read(response_type, scope), Err(reason), "{response_type}: {scope}");
+            assert_eq!(
+                read(response_type, scope),
+                Err(reason),
+                "{response_type}: {scope}"
+            );
         }
         assert_eq!(read("code", &" ".repeat(2000)), Err(Reason::MissingScope));
     }

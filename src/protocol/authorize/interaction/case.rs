@@ -38,7 +38,10 @@ pub(crate) fn session() -> Session {
 
 /// Alice just signed in for this request.
 pub(crate) fn fresh() -> Session {
-    Session { auth_time: RECEIVED_AT, ..session() }
+    Session {
+        auth_time: RECEIVED_AT,
+        ..session()
+    }
 }
 
 pub(crate) fn case() -> Case {
@@ -48,7 +51,11 @@ pub(crate) fn case() -> Case {
         catalogue: catalogue(),
         session: Some(session()),
         role: None,
-        acr: [Strength::SignedIn, Strength::SignedIn, Strength::PhishingResistant],
+        acr: [
+            Strength::SignedIn,
+            Strength::SignedIn,
+            Strength::PhishingResistant,
+        ],
         consent: None,
         hinted_subject: None,
         step: Step::Arrival,
@@ -57,16 +64,25 @@ pub(crate) fn case() -> Case {
 }
 
 pub(crate) fn asking_for(name: &str, value: &str) -> Case {
-    Case { asked: asking().with(name, value), ..case() }
+    Case {
+        asked: asking().with(name, value),
+        ..case()
+    }
 }
 
 pub(crate) fn agreed(scope: &str) -> Step {
-    Step::AfterConsent { granted: ScopeSet::parse(scope).unwrap() }
+    Step::AfterConsent {
+        granted: ScopeSet::parse(scope).unwrap(),
+    }
 }
 
 pub(crate) fn consent(scope: &str) -> Option<Consent> {
     let scope = ScopeSet::parse(scope).unwrap();
-    Some(Consent { scope, claims: BTreeSet::new(), given_at: RECEIVED_AT })
+    Some(Consent {
+        scope,
+        claims: BTreeSet::new(),
+        given_at: RECEIVED_AT,
+    })
 }
 
 impl Case {
@@ -98,11 +114,17 @@ impl Case {
     }
 
     pub(crate) fn with(self, name: &str, value: &str) -> Case {
-        Case { asked: self.asked.with(name, value), ..self }
+        Case {
+            asked: self.asked.with(name, value),
+            ..self
+        }
     }
 
     pub(crate) fn of(self, session: Session) -> Case {
-        Case { session: Some(session), ..self }
+        Case {
+            session: Some(session),
+            ..self
+        }
     }
 
     pub(crate) fn at(self, step: Step) -> Case {
@@ -113,7 +135,10 @@ impl Case {
     #[track_caller]
     pub(crate) fn needs_sign_in(&self, cause: LoginCause) {
         assert_eq!(self.decided(), Interaction::Login { cause });
-        let silent = Case { asked: self.asked.clone().with("prompt", "none"), ..self.clone() };
+        let silent = Case {
+            asked: self.asked.clone().with("prompt", "none"),
+            ..self.clone()
+        };
         if cause != LoginCause::Prompt {
             silent.is_refused(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
         }
@@ -121,7 +146,10 @@ impl Case {
 
     #[track_caller]
     pub(crate) fn is_refused(&self, code: AuthorizeErrorCode, reason: Reason) {
-        assert_eq!(self.decided(), Interaction::Refuse(Refusal::new(code, reason)));
+        assert_eq!(
+            self.decided(),
+            Interaction::Refuse(Refusal::new(code, reason))
+        );
     }
 
     #[track_caller]
@@ -134,7 +162,10 @@ impl Case {
     pub(crate) fn needs_consent(&self, may_remember: bool) {
         assert_eq!(self.decided(), Interaction::Consent { may_remember });
         if !self.request().prompt.consent {
-            let silent = Case { asked: self.asked.clone().with("prompt", "none"), ..self.clone() };
+            let silent = Case {
+                asked: self.asked.clone().with("prompt", "none"),
+                ..self.clone()
+            };
             silent.is_refused(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
         }
     }

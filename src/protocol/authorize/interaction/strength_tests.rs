@@ -5,16 +5,30 @@ use super::*;
 
 #[test]
 fn an_essential_acr_is_asked_for_once_of_people_from_elsewhere_and_then_refused() {
-    let asked = asking_for("claims", r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#);
-    let elsewhere = Session { identity_provider: Some("corp".to_owned()), ..fresh() };
-    asked.clone().of(elsewhere.clone()).needs_sign_in(LoginCause::OtherAcr);
+    let asked = asking_for(
+        "claims",
+        r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#,
+    );
+    let elsewhere = Session {
+        identity_provider: Some("corp".to_owned()),
+        ..fresh()
+    };
+    asked
+        .clone()
+        .of(elsewhere.clone())
+        .needs_sign_in(LoginCause::OtherAcr);
     let refused = AuthorizeErrorCode::UnmetAuthenticationRequirements;
     asked
         .clone()
         .of(elsewhere.clone())
         .at(Step::AfterSignIn)
         .is_refused(refused, Reason::UnmetAuthenticationRequirements);
-    asked.of(Session { acr: String::from("phr"), ..elsewhere }).proceeds("openid");
+    asked
+        .of(Session {
+            acr: String::from("phr"),
+            ..elsewhere
+        })
+        .proceeds("openid");
 }
 
 /// What a local session of so much meets: what must be, what its user has, what they may add.
@@ -27,32 +41,134 @@ fn a_session_that_is_too_weak_is_made_stronger_or_refused() {
     let refused = |code, reason| Interaction::Refuse(Refusal::new(code, reason));
     let never = refused(unmet, Reason::UnmetAuthenticationRequirements);
     let declined = refused(unmet, Reason::FactorDeclined);
-    let interaction = refused(AuthorizeErrorCode::InteractionRequired, Reason::InteractionRequired);
+    let interaction = refused(
+        AuthorizeErrorCode::InteractionRequired,
+        Reason::InteractionRequired,
+    );
     let go_on = proceed(ScopeSet::parse("openid").unwrap());
-    let essential = |values: &str| format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":{values}}}}}}}"#);
+    let essential = |values: &str| {
+        format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":{values}}}}}}}"#)
+    };
     for (acr, values, [minimum, has, may_add], expected, silent) in [
-        ("1", "[\"1\"]", [SignedIn, SignedIn, TwoFactors], &go_on, &go_on),
-        ("1", "[\"2\"]", [SignedIn, TwoFactors, TwoFactors], &prove, &interaction),
-        ("1", "[\"2\"]", [SignedIn, SignedIn, TwoFactors], &enrol(TwoFactors), &declined),
-        ("1", "[\"2\"]", [SignedIn, SignedIn, SignedIn], &declined, &declined),
-        ("1", "[\"1\"]", [TwoFactors, TwoFactors, TwoFactors], &never, &never),
-        ("1", "[\"1\", \"2\"]", [TwoFactors, TwoFactors, TwoFactors], &prove, &interaction),
-        ("2", "[\"phr\", \"2\"]", [SignedIn, PhishingResistant, PhishingResistant], &go_on, &go_on),
-        ("2", "[\"phr\"]", [SignedIn, PhishingResistant, PhishingResistant], &prove, &interaction),
-        ("2", "[\"phr\"]", [SignedIn, TwoFactors, PhishingResistant], &enrol(PhishingResistant), &declined),
-        ("2", "[\"phr\"]", [SignedIn, TwoFactors, TwoFactors], &declined, &declined),
-        ("phr", "[\"2\"]", [PhishingResistant, PhishingResistant, PhishingResistant], &never, &never),
+        (
+            "1",
+            "[\"1\"]",
+            [SignedIn, SignedIn, TwoFactors],
+            &go_on,
+            &go_on,
+        ),
+        (
+            "1",
+            "[\"2\"]",
+            [SignedIn, TwoFactors, TwoFactors],
+            &prove,
+            &interaction,
+        ),
+        (
+            "1",
+            "[\"2\"]",
+            [SignedIn, SignedIn, TwoFactors],
+            &enrol(TwoFactors),
+            &declined,
+        ),
+        (
+            "1",
+            "[\"2\"]",
+            [SignedIn, SignedIn, SignedIn],
+            &declined,
+            &declined,
+        ),
+        (
+            "1",
+            "[\"1\"]",
+            [TwoFactors, TwoFactors, TwoFactors],
+            &never,
+            &never,
+        ),
+        (
+            "1",
+            "[\"1\", \"2\"]",
+            [TwoFactors, TwoFactors, TwoFactors],
+            &prove,
+            &interaction,
+        ),
+        (
+            "2",
+            "[\"phr\", \"2\"]",
+            [SignedIn, PhishingResistant, PhishingResistant],
+            &go_on,
+            &go_on,
+        ),
+        (
+            "2",
+            "[\"phr\"]",
+            [SignedIn, PhishingResistant, PhishingResistant],
+            &prove,
+            &interaction,
+        ),
+        (
+            "2",
+            "[\"phr\"]",
+            [SignedIn, TwoFactors, PhishingResistant],
+            &enrol(PhishingResistant),
+            &declined,
+        ),
+        (
+            "2",
+            "[\"phr\"]",
+            [SignedIn, TwoFactors, TwoFactors],
+            &declined,
+            &declined,
+        ),
+        (
+            "phr",
+            "[\"2\"]",
+            [PhishingResistant, PhishingResistant, PhishingResistant],
+            &never,
+            &never,
+        ),
     ] {
-        let asked = asking_for("claims", &essential(values)).of(Session { acr: acr.to_owned(), ..fresh() });
-        let case = Case { acr: [minimum, has, may_add], step: Step::AfterSignIn, ..asked };
-        assert_eq!(case.decided(), *expected, "{acr} {values} {minimum:?} {has:?} {may_add:?}");
-        let case = Case { step: Step::Arrival, ..case }.with("prompt", "none");
-        assert_eq!(case.decided(), *silent, "silent {acr} {values} {minimum:?} {has:?} {may_add:?}");
+        let asked = asking_for("claims", &essential(values)).of(Session {
+            acr: acr.to_owned(),
+            ..fresh()
+        });
+        let case = Case {
+            acr: [minimum, has, may_add],
+            step: Step::AfterSignIn,
+            ..asked
+        };
+        assert_eq!(
+            case.decided(),
+            *expected,
+            "{acr} {values} {minimum:?} {has:?} {may_add:?}"
+        );
+        let case = Case {
+            step: Step::Arrival,
+            ..case
+        }
+        .with("prompt", "none");
+        assert_eq!(
+            case.decided(),
+            *silent,
+            "silent {acr} {values} {minimum:?} {has:?} {may_add:?}"
+        );
     }
     // A first factor is added by whoever typed the password just now.
-    let old = Session { auth_time: NOW.minus(std::time::Duration::from_secs(301)), ..session() };
-    let case = Case { acr: [TwoFactors, SignedIn, TwoFactors], ..case() }.of(old);
-    assert_eq!(case.decided(), Interaction::Login { cause: LoginCause::OtherAcr });
+    let old = Session {
+        auth_time: NOW.minus(std::time::Duration::from_secs(301)),
+        ..session()
+    };
+    let case = Case {
+        acr: [TwoFactors, SignedIn, TwoFactors],
+        ..case()
+    }
+    .of(old);
+    assert_eq!(
+        case.decided(),
+        Interaction::Login {
+            cause: LoginCause::OtherAcr
+        }
+    );
 }
 
 #[test]
@@ -70,11 +186,26 @@ fn a_wish_is_asked_once_of_a_standing_session_and_never_in_silence() {
         ("2", "phr 2", PhishingResistant, true),
         ("1", "gold", PhishingResistant, false),
     ] {
-        let asked = asking_for("acr_values", wish).of(Session { acr: acr.to_owned(), ..session() });
-        let case = Case { acr: [SignedIn, has, PhishingResistant], ..asked };
-        assert_eq!(case.decided() == skippable, is_asked, "{acr} {wish} {has:?}");
+        let asked = asking_for("acr_values", wish).of(Session {
+            acr: acr.to_owned(),
+            ..session()
+        });
+        let case = Case {
+            acr: [SignedIn, has, PhishingResistant],
+            ..asked
+        };
+        assert_eq!(
+            case.decided() == skippable,
+            is_asked,
+            "{acr} {wish} {has:?}"
+        );
         case.clone().at(Step::AfterAccountChosen).proceeds("openid");
-        case.clone().of(Session { acr: acr.to_owned(), ..fresh() }).proceeds("openid");
+        case.clone()
+            .of(Session {
+                acr: acr.to_owned(),
+                ..fresh()
+            })
+            .proceeds("openid");
         case.with("prompt", "none").proceeds("openid");
     }
 }

@@ -13,9 +13,9 @@ use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::secret::SecretBytes;
 
 /// In every realm.
-const ITS_CLIENTS: &str = "account account-console admin-cli broker realm-management security-admin-console";
-const ITS_SCOPES: &str =
-    "acr basic microprofile-jwt organization role_list roles saml_organization service_account web-origins";
+const ITS_CLIENTS: &str =
+    "account account-console admin-cli broker realm-management security-admin-console";
+const ITS_SCOPES: &str = "acr basic microprofile-jwt organization role_list roles saml_organization service_account web-origins";
 const ITS_ROLES: &str = "offline_access uma_authorization";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
@@ -25,18 +25,26 @@ fn is_among(names: &str, name: &str) -> bool {
 }
 
 fn is_openid(row: &Row<'_>) -> Result<bool, String> {
-    Ok(row.text("protocol")?.is_none_or(|protocol| protocol == "openid-connect"))
+    Ok(row
+        .text("protocol")?
+        .is_none_or(|protocol| protocol == "openid-connect"))
 }
 
 /// Reads a realm's export.
 pub fn read(realm: &Value) -> Result<Import, String> {
     let realm = Row::of(String::from("realm"), realm)?;
     realm.named("realm")?;
-    let mut to = Import { scopes: BUILT_IN_SCOPES.map(str::to_owned).into(), ..Import::default() };
+    let mut to = Import {
+        scopes: BUILT_IN_SCOPES.map(str::to_owned).into(),
+        ..Import::default()
+    };
     for row in realm.rows("identityProviders")? {
         let (mut ours, is_google) = (Object::default(), row.named("providerId")? == "google");
         ours.set("issuer", is_google.then_some("https://accounts.google.com"));
-        for row in [Some(&row), row.nested("config")?.as_ref()].into_iter().flatten() {
+        for row in [Some(&row), row.nested("config")?.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             row.copy("identity provider of Keycloak", &mut ours)?;
         }
         if row.flag("linkOnly", false)? {
@@ -54,18 +62,26 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {}
             (false, true) => client(&realm, &row, &mut to)?,
-            (true, _) => to.note(&format!("client {client_id}"), "left out: it is an API, so register a resource"),
+            (true, _) => to.note(
+                &format!("client {client_id}"),
+                "left out: it is an API, so register a resource",
+            ),
             (_, false) => to.note(&format!("client {client_id}"), "left out: it speaks SAML"),
         }
     }
     // A client has a token of its own here, and no user behind it.
-    for row in realm.rows("users")?.iter().filter(|row| row.value("serviceAccountClientId").is_none()) {
+    for row in realm
+        .rows("users")?
+        .iter()
+        .filter(|row| row.value("serviceAccountClientId").is_none())
+    {
         user(row, &mut to)?;
     }
     Ok(to)
 }
 
-/// Those that are about people, and those that name an API as an audience, or say nothing; and the APIs.
+/// Those that are about people, and those that name an API as an audience, or say nothing; and the
+/// APIs.
 fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let mut resources = BTreeSet::new();
     for row in realm.rows("clientScopes")? {
@@ -75,67 +91,156 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         }
         let (mut claims, mut audiences) = (Object::default(), BTreeSet::new());
         for mapper in row.rows("protocolMappers")? {
-            let Some(config) = mapper.nested("config")? else { continue };
+            let Some(config) = mapper.nested("config")? else {
+                continue;
+            };
             audiences.extend(config.text("included.custom.audience")?);
             if let Some(attribute) = config.text("user.attribute")? {
                 claims.set(&attribute, config.text("claim.name")?);
             }
             // Clients and resources share one name space.
             if let Some(client) = config.text("included.client.audience")? {
-                to.note(&format!("scope {name}"), format!("its audience {client} is a client: call the API otherwise"));
+                to.note(
+                    &format!("scope {name}"),
+                    format!("its audience {client} is a client: call the API otherwise"),
+                );
             }
         }
-        let list = if audiences.is_empty() && !claims.0.is_empty() { "identity_scopes" } else { "resource_scopes" };
-        to.push(list, [("name", json!(name)), ("claims", json!(claims.0)), ("resources", json!(audiences))].into());
+        let list = if audiences.is_empty() && !claims.0.is_empty() {
+            "identity_scopes"
+        } else {
+            "resource_scopes"
+        };
+        to.push(
+            list,
+            [
+                ("name", json!(name)),
+                ("claims", json!(claims.0)),
+                ("resources", json!(audiences)),
+            ]
+            .into(),
+        );
         resources.extend(audiences);
     }
-    resources.into_iter().for_each(|name| to.push("resources", [("name", json!(name))].into()));
+    resources
+        .into_iter()
+        .for_each(|name| to.push("resources", [("name", json!(name))].into()));
     Ok(())
 }
 
 fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let (of, mut ours) = (format!("client {}", row.named("clientId")?), Object::default());
+    let (of, mut ours) = (
+        format!("client {}", row.named("clientId")?),
+        Object::default(),
+    );
     let mut members = row.members.clone();
-    members.extend(row.nested("attributes")?.into_iter().flat_map(|attributes| attributes.members.clone()));
-    let row = Row { place: row.place.clone(), members: &members };
-    ours.set("access_token_lifetime", realm.seconds("accessTokenLifespan")?);
+    members.extend(
+        row.nested("attributes")?
+            .into_iter()
+            .flat_map(|attributes| attributes.members.clone()),
+    );
+    let row = Row {
+        place: row.place.clone(),
+        members: &members,
+    };
+    ours.set(
+        "access_token_lifetime",
+        realm.seconds("accessTokenLifespan")?,
+    );
     row.copy("client of Keycloak", &mut ours)?;
     // Relative ones lie below the root.
     let root = row.text("rootUrl")?.unwrap_or_default();
-    let whole = |uri: &str| format!("{}{uri}", if uri.starts_with('/') { root.trim_end_matches('/') } else { "" });
-    let uris: Vec<String> = ours.take("redirect_uris").iter().map(|uri| whole(uri)).collect();
+    let whole = |uri: &str| {
+        format!(
+            "{}{uri}",
+            if uri.starts_with('/') {
+                root.trim_end_matches('/')
+            } else {
+                ""
+            }
+        )
+    };
+    let uris: Vec<String> = ours
+        .take("redirect_uris")
+        .iter()
+        .map(|uri| whole(uri))
+        .collect();
     let after = row.text("post.logout.redirect.uris")?.unwrap_or_default();
     let after = match after.as_str() {
         "+" => uris.clone(),
-        _ => after.split("##").filter(|uri| !matches!(*uri, "" | "-")).map(whole).collect(),
+        _ => after
+            .split("##")
+            .filter(|uri| !matches!(*uri, "" | "-"))
+            .map(whole)
+            .collect(),
     };
     ours.set("redirect_uris", uris);
     ours.set("post_logout_redirect_uris", after);
-    let origins = ours.take("allowed_cors_origins").into_iter().filter(|origin| origin != "+");
+    let origins = ours
+        .take("allowed_cors_origins")
+        .into_iter()
+        .filter(|origin| origin != "+");
     ours.set("allowed_cors_origins", origins.collect::<Vec<_>>());
-    let (code, implicit) = (row.flag("standardFlowEnabled", true)?, row.flag("implicitFlowEnabled", false)?);
+    let (code, implicit) = (
+        row.flag("standardFlowEnabled", true)?,
+        row.flag("implicitFlowEnabled", false)?,
+    );
     let grants = [
         ("authorization_code", code),
         ("implicit", implicit),
         ("hybrid", code && implicit),
         ("password", row.flag("directAccessGrantsEnabled", false)?),
-        ("client_credentials", row.flag("serviceAccountsEnabled", false)?),
-        (DEVICE, row.flag("oauth2.device.authorization.grant.enabled", false)?),
+        (
+            "client_credentials",
+            row.flag("serviceAccountsEnabled", false)?,
+        ),
+        (
+            DEVICE,
+            row.flag("oauth2.device.authorization.grant.enabled", false)?,
+        ),
     ];
-    ours.set("grant_types", grants.iter().filter_map(|(name, enabled)| enabled.then_some(*name)).collect::<Vec<_>>());
+    ours.set(
+        "grant_types",
+        grants
+            .iter()
+            .filter_map(|(name, enabled)| enabled.then_some(*name))
+            .collect::<Vec<_>>(),
+    );
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
-    let scope = ours.take("scope").into_iter().filter(|name| to.scopes.contains(name));
+    let scope = ours
+        .take("scope")
+        .into_iter()
+        .filter(|name| to.scopes.contains(name));
     let scope: BTreeSet<String> = scope.chain([String::from("openid")]).collect();
     let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
-    let refreshes = (scope.contains(OFFLINE_ACCESS), "refresh tokens are for requests whose scope has offline_access");
-    to.note_each(&of, &[(!is_typed, "set, as there: access_token_typ JWT"), refreshes]);
+    let refreshes = (
+        scope.contains(OFFLINE_ACCESS),
+        "refresh tokens are for requests whose scope has offline_access",
+    );
+    to.note_each(
+        &of,
+        &[
+            (!is_typed, "set, as there: access_token_typ JWT"),
+            refreshes,
+        ],
+    );
     ours.set("scope", json!(scope));
     ours.set("access_token_typ", (!is_typed).then_some("JWT"));
-    ours.set("token_endpoint_auth_method", row.flag("publicClient", false)?.then_some("none"));
-    ours.set("require_pkce", row.value("pkce.code.challenge.method").is_some());
+    ours.set(
+        "token_endpoint_auth_method",
+        row.flag("publicClient", false)?.then_some("none"),
+    );
+    ours.set(
+        "require_pkce",
+        row.value("pkce.code.challenge.method").is_some(),
+    );
     // Others have a secret there, too, which proves nothing.
-    let by_secret = row.text("clientAuthenticatorType")?.is_none_or(|kind| kind == "client-secret");
-    let secret = row.text("secret")?.filter(|secret| by_secret && is_clear(secret) && check_own(secret).is_ok());
+    let by_secret = row
+        .text("clientAuthenticatorType")?
+        .is_none_or(|kind| kind == "client-secret");
+    let secret = row
+        .text("secret")?
+        .filter(|secret| by_secret && is_clear(secret) && check_own(secret).is_ok());
     ours.set("secrets", secret.map(|secret| json!([{ "value": secret }])));
     to.client(&of, ours);
     Ok(())
@@ -147,18 +252,30 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let (mut claims, mut user, mut identities) = (Object::default(), Object::default(), Vec::new());
     if let Some(attributes) = row.nested("attributes")? {
         // Some realms let people write these themselves: they must not say what Keycloak would.
-        let vouched: Vec<&str> =
-            table("claims of Keycloak").map(|[ours, ..]| ours).chain(["name", ROLE, GROUPS]).collect();
+        let vouched: Vec<&str> = table("claims of Keycloak")
+            .map(|[ours, ..]| ours)
+            .chain(["name", ROLE, GROUPS])
+            .collect();
         for name in attributes.members.keys() {
             match vouched.contains(&name.as_str()) {
-                true => {
-                    to.note(&of, format!("attribute {name} is left out: the claim of that name has another source"))
-                }
-                false => attributes.texts(name, "")?.into_iter().for_each(|value| claims.add_claim(name, value)),
+                true => to.note(
+                    &of,
+                    format!(
+                        "attribute {name} is left out: the claim of that name has another source"
+                    ),
+                ),
+                false => attributes
+                    .texts(name, "")?
+                    .into_iter()
+                    .for_each(|value| claims.add_claim(name, value)),
             }
         }
     }
-    let names: Vec<String> = row.text("firstName")?.into_iter().chain(row.text("lastName")?).collect();
+    let names: Vec<String> = row
+        .text("firstName")?
+        .into_iter()
+        .chain(row.text("lastName")?)
+        .collect();
     claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
     row.copy("claims of Keycloak", &mut claims)?;
     for role in row.texts("realmRoles", "")? {
@@ -168,11 +285,20 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     }
     if let Some(roles) = row.nested("clientRoles")? {
         // One client's role is not another's.
-        for client in roles.members.keys().filter(|client| !is_among(ITS_CLIENTS, client)) {
-            roles.texts(client, "")?.iter().for_each(|role| claims.add_claim(ROLE, format!("{client}/{role}")));
+        for client in roles
+            .members
+            .keys()
+            .filter(|client| !is_among(ITS_CLIENTS, client))
+        {
+            roles
+                .texts(client, "")?
+                .iter()
+                .for_each(|role| claims.add_claim(ROLE, format!("{client}/{role}")));
         }
     }
-    row.texts("groups", "")?.into_iter().for_each(|group| claims.add_claim(GROUPS, group));
+    row.texts("groups", "")?
+        .into_iter()
+        .for_each(|group| claims.add_claim(GROUPS, group));
     row.copy("user of Keycloak", &mut user)?;
     user.set("claims", claims.into_claims(&of, to));
     for credential in row.rows("credentials")? {
@@ -193,13 +319,21 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     for link in row.rows("federatedIdentities")? {
         let name = link.named("identityProvider")?;
         match to.issuers.get(&name) {
-            Some(issuer) => identities.push(json!({"issuer": issuer, "subject": link.named("userId")?})),
-            None => to.note(&of, format!("sign-ins by {name} are left out: it has no issuer")),
+            Some(issuer) => {
+                identities.push(json!({"issuer": issuer, "subject": link.named("userId")?}))
+            }
+            None => to.note(
+                &of,
+                format!("sign-ins by {name} are left out: it has no issuer"),
+            ),
         }
     }
     user.set("identities", identities);
     for action in row.texts("requiredActions", "")? {
-        to.note(&of, format!("was to do this at the next sign-in, and is not asked to here: {action}"));
+        to.note(
+            &of,
+            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
+        );
     }
     to.push("users", user);
     Ok(())
@@ -210,30 +344,61 @@ fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
     serde_json::from_str(&credential.text(key).ok()??).ok()
 }
 
-/// The secret of an app whose codes are as ours (six digits, SHA-1, 30 seconds) in base32: the bytes of a text, or in base32.
+/// The secret of an app whose codes are as ours (six digits, SHA-1, 30 seconds) in base32: the
+/// bytes of a text, or in base32.
 pub(super) fn totp(credential: &Row<'_>) -> Option<String> {
-    let (secret, how) = (part(credential, "secretData")?, part(credential, "credentialData")?);
+    let (secret, how) = (
+        part(credential, "secretData")?,
+        part(credential, "credentialData")?,
+    );
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
     let ours = is("subType", json!("totp")) && is("digits", json!(6)) && is("period", json!(STEP));
-    let value = secret.get("value")?.as_str().filter(|_| ours && is("algorithm", json!("HmacSHA1")))?;
+    let value = secret
+        .get("value")?
+        .as_str()
+        .filter(|_| ours && is("algorithm", json!("HmacSHA1")))?;
     let is_base32 = is("secretEncoding", json!("BASE32"));
-    let text = if is_base32 { value.to_owned() } else { to_base32(&SecretBytes::new(value)) };
+    let text = if is_base32 {
+        value.to_owned()
+    } else {
+        to_base32(&SecretBytes::new(value))
+    };
     from_base32(&text).map(|_| text)
 }
 
 /// A password in PHC form.
 pub(super) fn phc(credential: &Row<'_>) -> Option<String> {
-    let (secret, how) = (part(credential, "secretData")?, part(credential, "credentialData")?);
+    let (secret, how) = (
+        part(credential, "secretData")?,
+        part(credential, "credentialData")?,
+    );
     let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
-    let (salt, key, rounds) = (encoded("salt")?, encoded("value")?, how.get("hashIterations")?.as_u64()?);
+    let (salt, key, rounds) = (
+        encoded("salt")?,
+        encoded("value")?,
+        how.get("hashIterations")?.as_u64()?,
+    );
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
         let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
-        let version = if parameter("version")? == "1.0" { 16 } else { 19 };
-        let (kind, memory, lanes) = (parameter("type")?, parameter("memory")?, parameter("parallelism")?);
-        return Some(format!("$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"));
+        let version = if parameter("version")? == "1.0" {
+            16
+        } else {
+            19
+        };
+        let (kind, memory, lanes) = (
+            parameter("type")?,
+            parameter("memory")?,
+            parameter("parallelism")?,
+        );
+        return Some(format!(
+            "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"
+        ));
     }
     // Four characters are three bytes.
-    let text = format!("${algorithm}$i={rounds},l={}${salt}${key}", key.len() * 3 / 4);
+    let text = format!(
+        "${algorithm}$i={rounds},l={}${salt}${key}",
+        key.len() * 3 / 4
+    );
     Pbkdf2Hash::parse(&text).is_some().then_some(text)
 }

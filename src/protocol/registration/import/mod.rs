@@ -1,5 +1,6 @@
-//! What another provider has registered, as a document of ours: pure, from a dump of its tables or its own export. What would
-//! open something by being left out stays, and `plan` refuses what our rules do.
+//! What another provider has registered, as a document of ours: pure, from a dump of its tables or
+//! its own export. What would open something by being left out stays, and `plan` refuses what our
+//! rules do.
 
 pub mod identity_server;
 pub mod keycloak;
@@ -30,49 +31,83 @@ pub struct Import {
 
 impl Import {
     fn note(&mut self, of: &str, text: impl Into<String>) {
-        self.notes.entry(text.into()).or_default().push(of.to_owned());
+        self.notes
+            .entry(text.into())
+            .or_default()
+            .push(of.to_owned());
     }
 
     /// Those that hold.
     fn note_each(&mut self, of: &str, notes: &[(bool, &str)]) {
-        notes.iter().filter(|(holds, _)| *holds).for_each(|(_, text)| self.note(of, *text));
+        notes
+            .iter()
+            .filter(|(holds, _)| *holds)
+            .for_each(|(_, text)| self.note(of, *text));
     }
 
     fn push(&mut self, list: &str, ours: Object) {
         let list = self.lists.entry(list).or_insert_with(|| json!([]));
-        list.as_array_mut().into_iter().for_each(|list| list.push(json!(ours.0)));
+        list.as_array_mut()
+            .into_iter()
+            .for_each(|list| list.push(json!(ours.0)));
     }
 
-    /// The document; and what was left out or set, and what to do, a line each. Ten are named, the others counted.
+    /// The document; and what was left out or set, and what to do, a line each. Ten are named, the
+    /// others counted.
     pub fn finish(self) -> (Value, Vec<String>) {
         let line = |(text, all): (String, Vec<String>)| match all.split_at_checked(10) {
-            Some((named, more)) if !more.is_empty() => format!("{} and {} more: {text}", named.join(", "), more.len()),
+            Some((named, more)) if !more.is_empty() => {
+                format!("{} and {} more: {text}", named.join(", "), more.len())
+            }
             Some(_) | None => format!("{}: {text}", all.join(", ")),
         };
-        (Value::Object(self.lists), self.notes.into_iter().map(line).collect())
+        (
+            Value::Object(self.lists),
+            self.notes.into_iter().map(line).collect(),
+        )
     }
 
     /// Keeps an identity provider that can move.
     fn provider(&mut self, ours: Object) {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
-        let (name, issuer, secret) = (text("name").unwrap_or_default(), text("issuer"), text("client_secret"));
-        let nowhere = (issuer.is_none(), "left out: it has no issuer, so register it by hand");
-        self.note_each(&format!("identity provider {name}"), &[nowhere, (secret.is_none(), "give its client_secret")]);
+        let (name, issuer, secret) = (
+            text("name").unwrap_or_default(),
+            text("issuer"),
+            text("client_secret"),
+        );
+        let nowhere = (
+            issuer.is_none(),
+            "left out: it has no issuer, so register it by hand",
+        );
+        self.note_each(
+            &format!("identity provider {name}"),
+            &[nowhere, (secret.is_none(), "give its client_secret")],
+        );
         if let Some(issuer) = issuer {
             self.issuers.entry(name).or_insert(issuer);
             self.push("identity_providers", ours);
         }
     }
 
-    /// Makes a client of what was copied: leaves out what our rules refuse, and what it cannot have without that. `grant_types` are
-    /// as they call them, `scope` is a list, and `require_pkce` is false where they do not.
+    /// Makes a client of what was copied: leaves out what our rules refuse, and what it cannot have
+    /// without that. `grant_types` are as they call them, `scope` is a list, and `require_pkce` is
+    /// false where they do not.
     fn client(&mut self, of: &str, mut ours: Object) {
         let public = ours.is("token_endpoint_auth_method", "none");
-        let check = if public { of_public_client } else { of_confidential_client };
+        let check = if public {
+            of_public_client
+        } else {
+            of_confidential_client
+        };
         for member in ["redirect_uris", "post_logout_redirect_uris"] {
             let mut uris = ours.take(member);
             uris.retain(|uri| {
-                let note = |rule| self.note(&format!("{of} ({uri})"), format!("left out of {member}: {rule}"));
+                let note = |rule| {
+                    self.note(
+                        &format!("{of} ({uri})"),
+                        format!("left out of {member}: {rule}"),
+                    )
+                };
                 check(uri).map_err(note).is_ok()
             });
             ours.set(member, uris);
@@ -81,8 +116,13 @@ impl Import {
         let (mut flows, mut grants) = (BTreeSet::new(), BTreeSet::new());
         for name in ours.take("grant_types") {
             match GRANTS.iter().find(|(theirs, ..)| *theirs == name) {
-                None => self.note(of, format!("grant type {name} is left out: register it as an SQL function")),
-                Some((_, true, _)) if !returns => self.note(of, format!("{name} is left out: it has no redirect URI")),
+                None => self.note(
+                    of,
+                    format!("grant type {name} is left out: register it as an SQL function"),
+                ),
+                Some((_, true, _)) if !returns => {
+                    self.note(of, format!("{name} is left out: it has no redirect URI"))
+                }
                 Some(("client_credentials", ..)) if public => {
                     self.note(of, format!("{name} is left out: it has no secret"))
                 }
@@ -93,37 +133,73 @@ impl Import {
             }
         }
         let via_browser = ours.is("allow_access_tokens_via_browser", true);
-        let types = RESPONSE_TYPES.iter().filter(|(flow, _, token)| flows.contains(flow) && (via_browser || !token));
+        let types = RESPONSE_TYPES
+            .iter()
+            .filter(|(flow, _, token)| flows.contains(flow) && (via_browser || !token));
         let types: Vec<&str> = types.map(|(_, name, _)| *name).collect();
         if flows.contains("implicit") {
-            self.note(of, format!("set, as it has the implicit flow there: response_types {}", types.join(", ")));
+            self.note(
+                of,
+                format!(
+                    "set, as it has the implicit flow there: response_types {}",
+                    types.join(", ")
+                ),
+            );
         }
-        let refreshes = flows.iter().any(|flow| !["implicit", "client_credentials"].contains(flow));
+        let refreshes = flows
+            .iter()
+            .any(|flow| !["implicit", "client_credentials"].contains(flow));
         let mut scope = ours.take("scope");
         scope.retain(|name| {
             let is_known = self.scopes.contains(name);
             if !is_known {
-                self.note(of, format!("left out of scope: {name}: no enabled scope has that name"));
+                self.note(
+                    of,
+                    format!("left out of scope: {name}: no enabled scope has that name"),
+                );
             }
             is_known && (refreshes || name != OFFLINE_ACCESS)
         });
-        grants.extend(scope.iter().any(|name| name == OFFLINE_ACCESS).then_some("refresh_token"));
+        grants.extend(
+            scope
+                .iter()
+                .any(|name| name == OFFLINE_ACCESS)
+                .then_some("refresh_token"),
+        );
         ours.set("scope", scope.join(" "));
         let (has_secret, has_key) = (ours.0.contains_key("secrets"), ours.0.contains_key("jwks"));
         match (public, has_secret, has_key) {
-            (true, ..) => ours.0.retain(|key, _| !["secrets", "jwks"].contains(&key.as_str())),
+            (true, ..) => ours
+                .0
+                .retain(|key, _| !["secrets", "jwks"].contains(&key.as_str())),
             (false, true, _) => drop(ours.0.remove("jwks")),
             (false, false, true) => ours.set("token_endpoint_auth_method", "private_key_jwt"),
             (false, false, false) => ours.set("confidential", true),
         }
         let uses_code = grants.contains("authorization_code");
         let without_pkce = ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
-        ours.set("require_pkce", (uses_code && !without_pkce && !public).then_some(true));
-        let of_apis = self.lists.get("resource_scopes").and_then(Value::as_array).into_iter().flatten();
-        let has_api = of_apis.filter_map(|entry| entry.get("name")).any(|name| scope.iter().any(|one| name == one));
+        ours.set(
+            "require_pkce",
+            (uses_code && !without_pkce && !public).then_some(true),
+        );
+        let of_apis = self
+            .lists
+            .get("resource_scopes")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let has_api = of_apis
+            .filter_map(|entry| entry.get("name"))
+            .any(|name| scope.iter().any(|one| name == one));
         let notes = [
-            (!public && !has_secret && !has_key, "has no secret that can move: make one by `gatepost client secret`"),
-            (without_pkce && public, "was not required to use PKCE. Gatepost requires it of public clients"),
+            (
+                !public && !has_secret && !has_key,
+                "has no secret that can move: make one by `gatepost client secret`",
+            ),
+            (
+                without_pkce && public,
+                "was not required to use PKCE. Gatepost requires it of public clients",
+            ),
             (
                 without_pkce && !public,
                 "was not required to use PKCE. Gatepost requires PKCE or a nonce, unless you set \"require_pkce\": false",
@@ -134,7 +210,10 @@ impl Import {
             ),
         ];
         self.note_each(of, &notes);
-        ours.0.extend([(String::from("grant_types"), json!(grants)), (String::from("response_types"), json!(types))]);
+        ours.0.extend([
+            (String::from("grant_types"), json!(grants)),
+            (String::from("response_types"), json!(types)),
+        ]);
         self.push("clients", ours);
     }
 }
@@ -146,7 +225,9 @@ struct Object(Map<String, Value>);
 impl<const N: usize> From<[(&str, Value); N]> for Object {
     fn from(members: [(&str, Value); N]) -> Object {
         let mut object = Object::default();
-        members.into_iter().for_each(|(key, value)| object.set(key, value));
+        members
+            .into_iter()
+            .for_each(|(key, value)| object.set(key, value));
         object
     }
 }
@@ -164,7 +245,10 @@ impl Object {
     }
 
     fn take(&mut self, key: &str) -> Vec<String> {
-        self.0.remove(key).and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default()
+        self.0
+            .remove(key)
+            .and_then(|list| serde_json::from_value(list).ok())
+            .unwrap_or_default()
     }
 
     /// A claim that is there once is a text, one that is there more than once an array.
@@ -180,23 +264,34 @@ impl Object {
 
     /// As a user's claims: those that they can have.
     fn into_claims(self, of: &str, to: &mut Import) -> Value {
-        let (kept, lost): (Map<_, _>, Map<_, _>) =
-            self.0.into_iter().partition(|(name, value)| is_possible_claim(name, value));
-        let note = |name| format!("left out of claims: {name}: reserved for the token, or of another form");
+        let (kept, lost): (Map<_, _>, Map<_, _>) = self
+            .0
+            .into_iter()
+            .partition(|(name, value)| is_possible_claim(name, value));
+        let note = |name| {
+            format!("left out of claims: {name}: reserved for the token, or of another form")
+        };
         lost.keys().for_each(|name| to.note(of, note(name)));
         Value::Object(kept)
     }
 }
 
-/// What a member of theirs becomes: tables of ours, theirs, and how. `flag=true`: told where it is not what they leave unsaid.
-/// `lifetime`: seconds, as long as ours may be; none for 0. `texts=Column`: of texts, or of rows with one in that column. `secret`:
-/// a text, unless it is masked.
+/// What a member of theirs becomes: tables of ours, theirs, and how. `flag=true`: told where it is
+/// not what they leave unsaid. `lifetime`: seconds, as long as ours may be; none for 0.
+/// `texts=Column`: of texts, or of rows with one in that column. `secret`: a text, unless it is
+/// masked.
 const MEMBERS: &str = include_str!("members.txt");
 
 fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
-    let found = MEMBERS.split("\n\n").filter_map(|table| table.split_once('\n')).find(|(title, _)| *title == name);
+    let found = MEMBERS
+        .split("\n\n")
+        .filter_map(|table| table.split_once('\n'))
+        .find(|(title, _)| *title == name);
     let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>().try_into().ok();
-    found.map_or("", |(_, lines)| lines).lines().filter_map(words)
+    found
+        .map_or("", |(_, lines)| lines)
+        .lines()
+        .filter_map(words)
 }
 
 /// An object of theirs. Their tools write a number as a text and a truth as 0 or 1: both are taken.
@@ -207,7 +302,9 @@ struct Row<'v> {
 
 impl<'v> Row<'v> {
     fn of(place: String, value: &'v Value) -> Result<Row<'v>, String> {
-        let members = value.as_object().ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
+        let members = value
+            .as_object()
+            .ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
         Ok(Row { place, members })
     }
 
@@ -217,19 +314,33 @@ impl<'v> Row<'v> {
 
     /// Absent where it is empty.
     fn text(&self, key: &str) -> Result<Option<String>, String> {
-        let text = self.value(key).map(|value| plain(&format!("{}.{key}", self.place), value)).transpose()?;
+        let text = self
+            .value(key)
+            .map(|value| plain(&format!("{}.{key}", self.place), value))
+            .transpose()?;
         Ok(text.filter(|text| !text.is_empty()))
     }
 
     fn named(&self, key: &str) -> Result<String, String> {
-        self.text(key)?.ok_or_else(|| format!("{}: has no {key}", self.place))
+        self.text(key)?
+            .ok_or_else(|| format!("{}: has no {key}", self.place))
     }
 
     /// Whether it is the second of two names, which are 0 and 1 as well.
     fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Result<bool, String> {
-        let Some(text) = self.text(key)? else { return Ok(unsaid) };
-        let found = names.into_iter().zip(["0", "1"]).position(|one| text.eq_ignore_ascii_case(one.0) || text == one.1);
-        let rule = || format!("{}.{key}: is neither {} nor {}", self.place, names[0], names[1]);
+        let Some(text) = self.text(key)? else {
+            return Ok(unsaid);
+        };
+        let found = names
+            .into_iter()
+            .zip(["0", "1"])
+            .position(|one| text.eq_ignore_ascii_case(one.0) || text == one.1);
+        let rule = || {
+            format!(
+                "{}.{key}: is neither {} nor {}",
+                self.place, names[0], names[1]
+            )
+        };
         found.map(|found| found == 1).ok_or_else(rule)
     }
 
@@ -238,18 +349,33 @@ impl<'v> Row<'v> {
     }
 
     fn seconds(&self, key: &str) -> Result<Option<u64>, String> {
-        let number = |text: String| text.parse().map_err(|_| format!("{}.{key}: is no number of seconds", self.place));
+        let number = |text: String| {
+            text.parse()
+                .map_err(|_| format!("{}.{key}: is no number of seconds", self.place))
+        };
         let seconds: Option<u64> = self.text(key)?.map(number).transpose()?;
-        Ok(seconds.filter(|seconds| *seconds > 0).map(|seconds| seconds.min(LONGEST_LIFETIME)))
+        Ok(seconds
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| seconds.min(LONGEST_LIFETIME)))
     }
 
     /// What stands in the lists of these names, each with its place.
     fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
         let mut all = Vec::new();
-        for (key, value) in keys.split(',').filter_map(|key| Some((key, self.value(key)?))) {
+        for (key, value) in keys
+            .split(',')
+            .filter_map(|key| Some((key, self.value(key)?)))
+        {
             let place = format!("{}.{key}", self.place);
-            let items = value.as_array().ok_or_else(|| format!("{place}: {}", expected("an array", value)))?;
-            all.extend(items.iter().enumerate().map(|(index, item)| (format!("{place}[{index}]"), item)));
+            let items = value
+                .as_array()
+                .ok_or_else(|| format!("{place}: {}", expected("an array", value)))?;
+            all.extend(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| (format!("{place}[{index}]"), item)),
+            );
         }
         Ok(all)
     }
@@ -263,11 +389,16 @@ impl<'v> Row<'v> {
     }
 
     fn rows(&self, keys: &str) -> Result<Vec<Row<'v>>, String> {
-        self.list(keys)?.into_iter().map(|(place, value)| Row::of(place, value)).collect()
+        self.list(keys)?
+            .into_iter()
+            .map(|(place, value)| Row::of(place, value))
+            .collect()
     }
 
     fn nested(&self, key: &str) -> Result<Option<Row<'v>>, String> {
-        self.value(key).map(|value| Row::of(format!("{}.{key}", self.place), value)).transpose()
+        self.value(key)
+            .map(|value| Row::of(format!("{}.{key}", self.place), value))
+            .transpose()
     }
 
     fn copy(&self, members: &str, into: &mut Object) -> Result<(), String> {
@@ -279,7 +410,10 @@ impl<'v> Row<'v> {
                     Value::from(Some(self.flag(theirs, unsaid)?).filter(|flag| *flag != unsaid))
                 }
                 None if how == "lifetime" => Value::from(self.seconds(theirs)?),
-                None => Value::from(self.text(theirs)?.filter(|text| how != "secret" || is_clear(text))),
+                None => Value::from(
+                    self.text(theirs)?
+                        .filter(|text| how != "secret" || is_clear(text)),
+                ),
             };
             into.set(ours, value);
         }
@@ -291,7 +425,9 @@ fn plain(place: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => Err(format!("{place}: {}", expected("a text", value))),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(format!("{place}: {}", expected("a text", value)))
+        }
     }
 }
 
@@ -302,7 +438,8 @@ fn is_clear(secret: &str) -> bool {
 
 const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// What they call a flow or grant, whether a browser comes back by it, and the grant types that it takes here.
+/// What they call a flow or grant, whether a browser comes back by it, and the grant types that it
+/// takes here.
 #[rustfmt::skip]
 const GRANTS: [(&str, bool, &[&str]); 6] = [
     ("authorization_code", true, &["authorization_code"]),

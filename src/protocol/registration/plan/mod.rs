@@ -1,5 +1,5 @@
-//! What applying a document would change: the document compared with what is registered. `gatepost plan` prints it, and
-//! `gatepost apply` does exactly that.
+//! What applying a document would change: the document compared with what is registered. `gatepost
+//! plan` prints it, and `gatepost apply` does exactly that.
 
 mod providers;
 mod removal;
@@ -34,7 +34,8 @@ pub struct Registered {
 pub struct RegisteredObject {
     /// As text: for [`parse_own`].
     pub document: Box<str>,
-    /// Our secret at an identity provider; `None`, too, when it does not open under the master secret.
+    /// Our secret at an identity provider; `None`, too, when it does not open under the master
+    /// secret.
     pub client_secret: Option<SecretText>,
     /// What a client or resource proves itself with.
     pub secrets: Vec<StoredSecret>,
@@ -59,9 +60,17 @@ pub struct RegisteredUsers {
 impl Registered {
     /// What a document can count on: what pruning by this very document removes is not among it.
     pub fn names(&self, pruning: &Pruning) -> Stored {
-        let kept = self.objects.iter().filter(|((kind, name), _)| pruning.keeps(*kind, name));
-        let objects = kept.map(|(key, object)| (key.clone(), !object.secrets.is_empty())).collect();
-        Stored { objects, compiled_in_grants: BTreeSet::new() }
+        let kept = self
+            .objects
+            .iter()
+            .filter(|((kind, name), _)| pruning.keeps(*kind, name));
+        let objects = kept
+            .map(|(key, object)| (key.clone(), !object.secrets.is_empty()))
+            .collect();
+        Stored {
+            objects,
+            compiled_in_grants: BTreeSet::new(),
+        }
     }
 }
 
@@ -114,7 +123,10 @@ pub struct SecretChanges {
 
 impl SecretChanges {
     pub fn is_empty(&self) -> bool {
-        self.removed.is_empty() && self.added.is_empty() && self.client_secret.is_none() && !self.password
+        self.removed.is_empty()
+            && self.added.is_empty()
+            && self.client_secret.is_none()
+            && !self.password
     }
 }
 
@@ -201,11 +213,14 @@ impl Step<'_> {
 }
 
 impl Change<'_> {
-    /// What differs. Compared when somebody asks: held for everything, it takes as much memory as all else.
+    /// What differs. Compared when somebody asks: held for everything, it takes as much memory as
+    /// all else.
     pub fn fields(&self) -> Vec<FieldChange> {
         match &self.step {
             Step::Put(entry, before) => {
-                let before = before.map(|before| parse_own(&before.document)).unwrap_or_default();
+                let before = before
+                    .map(|before| parse_own(&before.document))
+                    .unwrap_or_default();
                 compare_fields(before, parse_own(&entry.document), entry.kind.name_key())
             }
             Step::AddUser { entry, .. } => users::fields(None, entry),
@@ -217,37 +232,72 @@ impl Change<'_> {
 
 impl Plan<'_> {
     pub fn count(&self, verb: Verb) -> usize {
-        self.changes.iter().filter(|change| change.verb == verb).count()
+        self.changes
+            .iter()
+            .filter(|change| change.verb == verb)
+            .count()
     }
 }
 
-/// Compares. Refused are names that are somebody else's, and removals that something kept still names.
+/// Compares. Refused are names that are somebody else's, and removals that something kept still
+/// names.
 pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut changes = removal::removals(comparison, &mut problems);
     providers::check(comparison, &mut problems);
     users::keep_apart(comparison, &mut problems);
-    let Comparison { document, given, registered, .. } = comparison;
-    let of_entries = document.entries.iter().zip(given).map(|(entry, given)| entry_change(entry, given, registered));
+    let Comparison {
+        document,
+        given,
+        registered,
+        ..
+    } = comparison;
+    let of_entries = document
+        .entries
+        .iter()
+        .zip(given)
+        .map(|(entry, given)| entry_change(entry, given, registered));
     let mut unchanged = 0;
     for change in of_entries.chain(users::changes(comparison, &mut problems)) {
         unchanged += usize::from(change.is_none());
         changes.extend(change);
     }
-    if problems.is_empty() { Ok(Plan { changes, unchanged }) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(Plan { changes, unchanged })
+    } else {
+        Err(problems)
+    }
 }
 
-fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, registered: &'d Registered) -> Option<Change<'d>> {
+fn entry_change<'d>(
+    entry: &'d Entry,
+    given: &GivenSecrets,
+    registered: &'d Registered,
+) -> Option<Change<'d>> {
     let stored = registered.objects.get(&(entry.kind, entry.name.clone()));
-    let present = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
-    let mut secrets = given.secrets.as_ref().map(|given| compare_secrets(present, given)).unwrap_or_default();
+    let present = stored
+        .map(|stored| stored.secrets.as_slice())
+        .unwrap_or_default();
+    let mut secrets = given
+        .secrets
+        .as_ref()
+        .map(|given| compare_secrets(present, given))
+        .unwrap_or_default();
     let present = stored.and_then(|stored| stored.client_secret.as_ref());
-    secrets.client_secret = given.client_secret.as_ref().filter(|given| Some(*given) != present).cloned();
+    secrets.client_secret = given
+        .client_secret
+        .as_ref()
+        .filter(|given| Some(*given) != present)
+        .cloned();
     change(stored.is_some(), Step::Put(entry, stored), secrets)
 }
 
 fn change(is_stored: bool, step: Step<'_>, secrets: SecretChanges) -> Option<Change<'_>> {
-    let change = Change { verb: if is_stored { Verb::Change } else { Verb::Add }, step, secrets };
+    let change = Change {
+        verb: if is_stored { Verb::Change } else { Verb::Add },
+        step,
+        secrets,
+    };
     (!is_stored || !change.secrets.is_empty() || !change.fields().is_empty()).then_some(change)
 }
 
@@ -263,13 +313,29 @@ fn compare_fields(before: Value, after: Value, name_key: &str) -> Vec<FieldChang
 
 fn members(before: Value, after: Value, path: &str, changes: &mut Vec<FieldChange>) {
     let mut both: BTreeMap<String, (Option<Value>, Option<Value>)> = BTreeMap::new();
-    let map = |value| if let Value::Object(members) = value { members } else { Map::new() };
-    map(before).into_iter().for_each(|(key, value)| both.entry(key).or_default().0 = Some(value));
-    map(after).into_iter().for_each(|(key, value)| both.entry(key).or_default().1 = Some(value));
+    let map = |value| {
+        if let Value::Object(members) = value {
+            members
+        } else {
+            Map::new()
+        }
+    };
+    map(before)
+        .into_iter()
+        .for_each(|(key, value)| both.entry(key).or_default().0 = Some(value));
+    map(after)
+        .into_iter()
+        .for_each(|(key, value)| both.entry(key).or_default().1 = Some(value));
     for (key, beside) in both {
-        let key = if path.is_empty() { key } else { format!("{path}.{key}") };
+        let key = if path.is_empty() {
+            key
+        } else {
+            format!("{path}.{key}")
+        };
         match beside {
-            (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => members(before, after, &key, changes),
+            (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
+                members(before, after, &key, changes)
+            }
             (Some(before), Some(after)) if is_same(&before, &after) => {}
             (before, after) => changes.push(FieldChange { key, before, after }),
         }
@@ -279,10 +345,16 @@ fn members(before: Value, after: Value, path: &str, changes: &mut Vec<FieldChang
 /// Equal as JSON: a number is itself however it is written, and Postgres writes `1e2` as `100`.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(a), Value::Number(b)) => a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64()
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
         }
         (one, other) => one == other,
     }
@@ -293,8 +365,12 @@ fn compare_secrets(stored: &[StoredSecret], given: &[GivenSecret]) -> SecretChan
     let is_same = |stored: &StoredSecret, given: &GivenSecret| {
         stored.digest.as_ref() == Some(&given.digest) && stored.description == given.description
     };
-    let removed = stored.iter().filter(|stored| !given.iter().any(|given| is_same(stored, given)));
-    let added = given.iter().filter(|given| !stored.iter().any(|stored| is_same(stored, given)));
+    let removed = stored
+        .iter()
+        .filter(|stored| !given.iter().any(|given| is_same(stored, given)));
+    let added = given
+        .iter()
+        .filter(|given| !stored.iter().any(|stored| is_same(stored, given)));
     SecretChanges {
         removed: removed.map(|stored| stored.id).collect(),
         added: added.cloned().collect(),

@@ -1,5 +1,5 @@
-//! What an identity provider must not take over from what is registered already: a secret that somebody else gave us, and
-//! accounts that were found by another claim.
+//! What an identity provider must not take over from what is registered already: a secret that
+//! somebody else gave us, and accounts that were found by another claim.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,28 @@ use crate::protocol::registration::document::Kind;
 use crate::protocol::registration::walker::parse_own;
 
 pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
-    let Comparison { document, given, registered, .. } = comparison;
+    let Comparison {
+        document,
+        given,
+        registered,
+        ..
+    } = comparison;
     let of_kind = |kind: Kind| kind == Kind::IdentityProvider;
-    let entries = document.entries.iter().zip(given).filter(|(entry, _)| of_kind(entry.kind));
-    let wanted: Vec<_> = entries.filter_map(|(entry, given)| Some((entry, given, read(&entry.document)?))).collect();
-    let stored = registered.objects.iter().filter(|((kind, _), _)| of_kind(*kind));
-    let stored: BTreeMap<&str, _> =
-        stored.filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?)))).collect();
+    let entries = document
+        .entries
+        .iter()
+        .zip(given)
+        .filter(|(entry, _)| of_kind(entry.kind));
+    let wanted: Vec<_> = entries
+        .filter_map(|(entry, given)| Some((entry, given, read(&entry.document)?)))
+        .collect();
+    let stored = registered
+        .objects
+        .iter()
+        .filter(|((kind, _), _)| of_kind(*kind));
+    let stored: BTreeMap<&str, _> = stored
+        .filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?))))
+        .collect();
     for (entry, given, provider) in &wanted {
         let (place, before) = (&entry.place, stored.get(entry.name.as_str()));
         // The secret that stays would go where it never went.
@@ -27,7 +42,10 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
             let rule = "must be given anew: the one that is stored is another provider's, and not for this one to see";
             problems.push(Problem::new(format!("{place}.client_secret"), rule));
         }
-        let mut others = wanted.iter().map(|(.., other)| other).chain(stored.values().map(|(_, other)| other));
+        let mut others = wanted
+            .iter()
+            .map(|(.., other)| other)
+            .chain(stored.values().map(|(_, other)| other));
         if others.any(|other| finds_accounts_otherwise(provider, other)) {
             let rule = "must be the same wherever userinfo_endpoint is: what another claim says of somebody there may be \
                         what finds the account of somebody else";
@@ -44,11 +62,20 @@ fn recipient(provider: &IdentityProvider) -> &str {
 }
 
 fn finds_accounts_otherwise(one: &IdentityProvider, other: &IdentityProvider) -> bool {
-    let ProviderKind::OAuth { userinfo_endpoint, subject_claim, .. } = &one.kind else { return false };
+    let ProviderKind::OAuth {
+        userinfo_endpoint,
+        subject_claim,
+        ..
+    } = &one.kind
+    else {
+        return false;
+    };
     match &other.kind {
-        ProviderKind::OAuth { userinfo_endpoint: same, subject_claim: another, .. } => {
-            same == userinfo_endpoint && another != subject_claim
-        }
+        ProviderKind::OAuth {
+            userinfo_endpoint: same,
+            subject_claim: another,
+            ..
+        } => same == userinfo_endpoint && another != subject_claim,
         ProviderKind::OpenId { .. } => false,
     }
 }

@@ -11,13 +11,26 @@ use crate::protocol::registration::document::Kind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
-/// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
-/// somebody else's.
-pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem>) -> Vec<Option<Change<'d>>> {
-    let Comparison { document, users, pruning, .. } = comparison;
+/// What happens to each user of the document; `None` for one who is registered just so. Notes names
+/// and subjects that are somebody else's.
+pub(super) fn changes<'d>(
+    comparison: &'d Comparison,
+    problems: &mut Vec<Problem>,
+) -> Vec<Option<Change<'d>>> {
+    let Comparison {
+        document,
+        users,
+        pruning,
+        ..
+    } = comparison;
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
     let (issuers, mut identities) = (issuers(comparison), BTreeSet::<&Identity>::new());
-    let named = users.named.iter().flatten().chain(document.users.iter().filter_map(|entry| entry.subject.as_ref()));
+    let named = users.named.iter().flatten().chain(
+        document
+            .users
+            .iter()
+            .filter_map(|entry| entry.subject.as_ref()),
+    );
     let kept: BTreeSet<&Subject> = named.collect();
     let mut changes = Vec::new();
     for (index, entry) in document.users.iter().enumerate() {
@@ -25,14 +38,24 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
         let subject = entry.subject.as_ref().or(named);
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
         // Pruned, the other one is gone before.
-        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
-        let is_removed = entry.subject.as_ref().is_some_and(|subject| users.removed.contains(subject));
+        let is_taken =
+            named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
+        let is_removed = entry
+            .subject
+            .as_ref()
+            .is_some_and(|subject| users.removed.contains(subject));
         let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
         let place = |member: &str| format!("users[{index}]{member}");
         if let Some(first) = first {
-            problems.push(Problem::new(place(""), format!("is the same user as users[{first}]")));
+            problems.push(Problem::new(
+                place(""),
+                format!("is the same user as users[{first}]"),
+            ));
         } else if is_taken {
-            problems.push(Problem::new(place(".username"), "is the user name of another user"));
+            problems.push(Problem::new(
+                place(".username"),
+                "is the user name of another user",
+            ));
         } else if is_removed {
             let rule = "is the sub of a user who was removed: it is never given again";
             problems.push(Problem::new(place(".sub"), rule));
@@ -42,14 +65,21 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
                 let is_own = owner.is_some() && owner == found.map(|(subject, _)| subject);
                 let rule = if !identities.insert(identity) {
                     "has an identity that another user of the document has, too"
-                } else if owner.is_some_and(|owner| kept.contains(owner) || !pruning.covers(Kind::User)) && !is_own {
+                } else if owner
+                    .is_some_and(|owner| kept.contains(owner) || !pruning.covers(Kind::User))
+                    && !is_own
+                {
                     "has an identity that is another user's"
                 } else if !is_own && !issuers.contains(&identity.issuer) {
                     "has an issuer that no identity provider and no assertion issuer is registered with"
                 } else {
                     continue;
                 };
-                let whose = format!("{rule}: {} at {}", shown(&identity.subject), shown(&identity.issuer));
+                let whose = format!(
+                    "{rule}: {} at {}",
+                    shown(&identity.subject),
+                    shown(&identity.issuer)
+                );
                 problems.push(Problem::new(place(".identities"), whose));
             }
             changes.push(change(entry, index, found, &comparison.own_hash));
@@ -60,33 +90,79 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
 
 /// Of whom somebody's identity can be. Links to anybody else would only wait for a mistake.
 fn issuers(comparison: &Comparison) -> BTreeSet<String> {
-    let Comparison { document, registered, pruning, .. } = comparison;
-    let stored = registered.objects.iter().filter(|((kind, name), _)| pruning.keeps(*kind, name));
+    let Comparison {
+        document,
+        registered,
+        pruning,
+        ..
+    } = comparison;
+    let stored = registered
+        .objects
+        .iter()
+        .filter(|((kind, name), _)| pruning.keeps(*kind, name));
     let stored = stored.map(|((kind, _), object)| (*kind, &object.document));
-    let all = stored.chain(document.entries.iter().map(|entry| (entry.kind, &entry.document)));
-    let vouching = all.filter(|(kind, _)| matches!(kind, Kind::IdentityProvider | Kind::AssertionIssuer));
-    let issuer =
-        |document: Value| Some(document.get("issuer").or(document.get("userinfo_endpoint"))?.as_str()?.to_owned());
-    vouching.filter_map(|(_, document)| issuer(parse_own(document))).collect()
+    let all = stored.chain(
+        document
+            .entries
+            .iter()
+            .map(|entry| (entry.kind, &entry.document)),
+    );
+    let vouching =
+        all.filter(|(kind, _)| matches!(kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let issuer = |document: Value| {
+        Some(
+            document
+                .get("issuer")
+                .or(document.get("userinfo_endpoint"))?
+                .as_str()?
+                .to_owned(),
+        )
+    };
+    vouching
+        .filter_map(|(_, document)| issuer(parse_own(document)))
+        .collect()
 }
 
-/// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a client's own token its name
-/// is the `sub`, and resources tell such tokens by that.
+/// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a
+/// client's own token its name is the `sub`, and resources tell such tokens by that.
 pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
-    let Comparison { document, registered, users, pruning, .. } = comparison;
-    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let Comparison {
+        document,
+        registered,
+        users,
+        pruning,
+        ..
+    } = comparison;
+    let clients = document
+        .entries
+        .iter()
+        .filter(|entry| entry.kind == Kind::Client);
     let named: BTreeSet<&str> = clients.clone().map(|entry| entry.name.as_str()).collect();
     let is_kept = |name: &str| {
-        registered.objects.contains_key(&(Kind::Client, name.to_owned())) && pruning.keeps(Kind::Client, name)
+        registered
+            .objects
+            .contains_key(&(Kind::Client, name.to_owned()))
+            && pruning.keeps(Kind::Client, name)
     };
     for (index, entry) in document.users.iter().enumerate() {
-        if entry.subject.as_ref().map(Subject::as_str).is_some_and(|name| named.contains(name) || is_kept(name)) {
-            let rule = "is the client_id of a client: a resource could not tell the user from the client";
+        if entry
+            .subject
+            .as_ref()
+            .map(Subject::as_str)
+            .is_some_and(|name| named.contains(name) || is_kept(name))
+        {
+            let rule =
+                "is the client_id of a client: a resource could not tell the user from the client";
             problems.push(Problem::new(format!("users[{index}].sub"), rule));
         }
     }
-    for entry in clients.filter(|entry| users.of_clients.contains(&Subject::new(entry.name.as_str()))) {
-        let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
+    for entry in clients.filter(|entry| {
+        users
+            .of_clients
+            .contains(&Subject::new(entry.name.as_str()))
+    }) {
+        let rule =
+            "is the sub of a user, or once was: a resource could not tell the client from the user";
         problems.push(Problem::new(format!("{}.client_id", entry.place), rule));
     }
 }
@@ -98,34 +174,73 @@ fn change<'d>(
     own_hash: &str,
 ) -> Option<Change<'d>> {
     let Some((subject, before)) = found else {
-        let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
-        return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, secrets });
+        let secrets = SecretChanges {
+            password: entry.credential.is_some(),
+            ..SecretChanges::default()
+        };
+        return Some(Change {
+            verb: Verb::Add,
+            step: Step::AddUser { entry, index },
+            secrets,
+        });
     };
-    // A `password` does not count here: it is only the first one. A hash from elsewhere does until theirs is one of ours: it
-    // is what they had before they moved, and they may have another by now.
+    // A `password` does not count here: it is only the first one. A hash from elsewhere does until
+    // theirs is one of ours: it is what they had before they moved, and they may have another by
+    // now.
     let is_own = |credential: &Credential| match credential {
         Credential::Hash(hash) => hash.expose().starts_with(own_hash),
         Credential::Password(_) => false,
     };
-    let is_later = before.credential.as_ref().is_some_and(is_own) && !entry.credential.as_ref().is_some_and(is_own);
+    let is_later = before.credential.as_ref().is_some_and(is_own)
+        && !entry.credential.as_ref().is_some_and(is_own);
     let password_hash = match &entry.credential {
-        Some(Credential::Hash(hash)) if entry.credential != before.credential && !is_later => Some(hash),
+        Some(Credential::Hash(hash)) if entry.credential != before.credential && !is_later => {
+            Some(hash)
+        }
         Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
     };
-    let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };
-    let step = Step::ChangeUser { subject: subject.clone(), before, entry, index, password_hash };
+    let secrets = SecretChanges {
+        password: password_hash.is_some(),
+        ..SecretChanges::default()
+    };
+    let step = Step::ChangeUser {
+        subject: subject.clone(),
+        before,
+        entry,
+        index,
+        password_hash,
+    };
     super::change(true, step, secrets)
 }
 
 pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
     let with_links = after.identities.is_some();
-    super::compare_fields(before.map(|user| form(user, with_links)).unwrap_or_default(), form(after, with_links), "")
+    super::compare_fields(
+        before
+            .map(|user| form(user, with_links))
+            .unwrap_or_default(),
+        form(after, with_links),
+        "",
+    )
 }
 
 fn form(user: &UserEntry, with_links: bool) -> Value {
-    let (username, tenant) = (user.username.as_deref(), user.tenant.as_ref().map(TenantName::as_str));
-    let given = [("username", username.map(Value::from)), ("tenant", tenant.map(Value::from))];
-    let said = [("enabled", Some(json!(user.enabled))), ("claims", Some(json!(user.claims)))];
+    let (username, tenant) = (
+        user.username.as_deref(),
+        user.tenant.as_ref().map(TenantName::as_str),
+    );
+    let given = [
+        ("username", username.map(Value::from)),
+        ("tenant", tenant.map(Value::from)),
+    ];
+    let said = [
+        ("enabled", Some(json!(user.enabled))),
+        ("claims", Some(json!(user.claims))),
+    ];
     let linked = with_links.then(|| ("identities", Some(json!(user.identities))));
-    said.into_iter().chain(given).chain(linked).filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    said.into_iter()
+        .chain(given)
+        .chain(linked)
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
 }

@@ -17,12 +17,25 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<f64>().prop_map(Value::from),
         "[ -~]{0,12}".prop_map(Value::from),
         ".{0,12}".prop_map(Value::from),
-        prop::sample::select(&["https://a.example/cb", "code", "openid", "password", "2027-01-01T00:00:00Z"][..])
-            .prop_map(Value::from),
+        prop::sample::select(
+            &[
+                "https://a.example/cb",
+                "code",
+                "openid",
+                "password",
+                "2027-01-01T00:00:00Z"
+            ][..]
+        )
+        .prop_map(Value::from),
     ];
-    let keys: BTreeSet<String> =
-        keys().into_iter().flat_map(|(list, keys)| keys.into_iter().chain([list.to_owned()])).collect();
-    let key = prop_oneof![prop::sample::select(keys.into_iter().collect::<Vec<_>>()), ".{0,8}",];
+    let keys: BTreeSet<String> = keys()
+        .into_iter()
+        .flat_map(|(list, keys)| keys.into_iter().chain([list.to_owned()]))
+        .collect();
+    let key = prop_oneof![
+        prop::sample::select(keys.into_iter().collect::<Vec<_>>()),
+        ".{0,8}",
+    ];
     leaf.prop_recursive(5, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),

@@ -23,11 +23,19 @@ fn read(value: &Value) -> Result<Document, Vec<Problem>> {
 }
 
 fn read_beside(value: &Value, stored: &Stored) -> Result<Document, Vec<Problem>> {
-    Document::from_json(&parse(&value.to_string()).unwrap(), &ClientDefaults::default(), stored)
+    Document::from_json(
+        &parse(&value.to_string()).unwrap(),
+        &ClientDefaults::default(),
+        stored,
+    )
 }
 
 fn problems(value: &Value) -> Vec<String> {
-    read(value).expect_err("must be refused").iter().map(Problem::to_string).collect()
+    read(value)
+        .expect_err("must be refused")
+        .iter()
+        .map(Problem::to_string)
+        .collect()
 }
 
 /// `base` with these members laid over it, alone in its list; what it may name is there.
@@ -36,11 +44,15 @@ fn beside(kind: &str, members: Value) -> Value {
     let (list, base) = match kind {
         "client" => {
             let secret = json!([{"value": "a-secret-of-20-chars"}]);
-            ("clients", json!({"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "secrets": secret}))
+            (
+                "clients",
+                json!({"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "secrets": secret}),
+            )
         }
-        "provider" => {
-            ("identity_providers", json!({"name": "corp", "issuer": "https://login.example", "client_id": "x"}))
-        }
+        "provider" => (
+            "identity_providers",
+            json!({"name": "corp", "issuer": "https://login.example", "client_id": "x"}),
+        ),
         "hub" => (
             "identity_providers",
             json!({"name": "hub", "client_id": "x", "authorization_endpoint": url("a"),
@@ -54,41 +66,85 @@ fn beside(kind: &str, members: Value) -> Value {
         _ => return members,
     };
     let corp = json!({"name": "corp", "issuer": "https://login.example", "client_id": "x"});
-    let mut document = if list == "clients" { json!({"identity_providers": [corp]}) } else { json!({}) };
+    let mut document = if list == "clients" {
+        json!({"identity_providers": [corp]})
+    } else {
+        json!({})
+    };
     document[list] = json!([changed(base, members)]);
     document
 }
 
 fn assert_refused(kind: &str, members: Value, place: &str, rule: &str) {
     let found = problems(&beside(kind, members.clone()));
-    let is_told = found.len() == 1 && found[0].starts_with(&format!("{place}: ")) && found[0].contains(rule);
+    let is_told =
+        found.len() == 1 && found[0].starts_with(&format!("{place}: ")) && found[0].contains(rule);
     assert!(is_told, "{kind} {members} => {place} | {rule}: {found:?}");
 }
 
 #[test]
 fn each_mistake_is_named_with_place_and_rule() {
-    let rows = include_str!("refused.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let rows = include_str!("refused.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     for row in rows {
         let (object, problem) = row.split_once(" => ").unwrap();
-        let ((kind, members), (place, rule)) = (object.split_once(' ').unwrap(), problem.split_once(" | ").unwrap());
+        let ((kind, members), (place, rule)) = (
+            object.split_once(' ').unwrap(),
+            problem.split_once(" | ").unwrap(),
+        );
         assert_refused(kind, serde_json::from_str(members).unwrap(), place, rule);
     }
-    let too_many: Map<String, Value> = (0..65).map(|number| (format!("c{number}"), json!("x"))).collect();
-    assert_refused("provider", json!({"claims": too_many}), "identity_providers[0].claims", "must have at most 64");
-    assert_refused("user", json!({"username": "x".repeat(257)}), "users[0].username", "must be 1 to 256");
-    assert_refused("client", json!({"client_id": "x".repeat(201)}), "clients[0].client_id", "1 to 200");
+    let too_many: Map<String, Value> = (0..65)
+        .map(|number| (format!("c{number}"), json!("x")))
+        .collect();
+    assert_refused(
+        "provider",
+        json!({"claims": too_many}),
+        "identity_providers[0].claims",
+        "must have at most 64",
+    );
+    assert_refused(
+        "user",
+        json!({"username": "x".repeat(257)}),
+        "users[0].username",
+        "must be 1 to 256",
+    );
+    assert_refused(
+        "client",
+        json!({"client_id": "x".repeat(201)}),
+        "clients[0].client_id",
+        "1 to 200",
+    );
 }
 
 #[test]
 fn keys_are_public_strong_and_told_apart() {
     let other_y = changed(p256("k", 1), json!({"y": p256("k", 2)["y"]}));
     for (keys, place, rule) in [
-        (json!([{"kty": "RSA", "n": "x".repeat(168), "e": "AQAB"}]), "jwks.keys[0]", "2048"),
-        (json!([p256("k", 1), p256("k", 2)]), "jwks.keys", "a kid of its own"),
-        (json!([p256("k", 1), p256("l", 2), p256("m", 1)]), "jwks.keys[2]", "stands in the set before"),
+        (
+            json!([{"kty": "RSA", "n": "x".repeat(168), "e": "AQAB"}]),
+            "jwks.keys[0]",
+            "2048",
+        ),
+        (
+            json!([p256("k", 1), p256("k", 2)]),
+            "jwks.keys",
+            "a kid of its own",
+        ),
+        (
+            json!([p256("k", 1), p256("l", 2), p256("m", 1)]),
+            "jwks.keys[2]",
+            "stands in the set before",
+        ),
         (json!([other_y]), "jwks.keys[0]", "not on its curve"),
     ] {
-        assert_refused("client", json!({"jwks": {"keys": keys}}), &format!("clients[0].{place}"), rule);
+        assert_refused(
+            "client",
+            json!({"jwks": {"keys": keys}}),
+            &format!("clients[0].{place}"),
+            rule,
+        );
     }
     let unfit = json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
                        "jwks": {"keys": [p256("k", 1)]}, "secrets": []});
@@ -97,7 +153,11 @@ fn keys_are_public_strong_and_told_apart() {
 
 #[test]
 fn digests_come_in_hex_and_base64() {
-    for text in ["61".repeat(32), format!("{}YWE=", "YWFh".repeat(10)), format!("{}YWE", "YWFh".repeat(10))] {
+    for text in [
+        "61".repeat(32),
+        format!("{}YWE=", "YWFh".repeat(10)),
+        format!("{}YWE", "YWFh".repeat(10)),
+    ] {
         let read = read(&beside("client", json!({"secrets": [{"sha256": text}]}))).unwrap();
         let secrets = read.entries.last().unwrap().secrets.as_ref().unwrap();
         assert!(
@@ -107,13 +167,26 @@ fn digests_come_in_hex_and_base64() {
     }
 }
 
-/// The client as it is read back from what is stored of it, where that scope, tenant or grant is known.
+/// The client as it is read back from what is stored of it, where that scope, tenant or grant is
+/// known.
 fn client(members: Value) -> Client {
     let name = |kind: Kind, name: &str| ((kind, name.to_owned()), false);
-    let objects = [name(Kind::ExtensionGrant, "urn:x:key"), name(Kind::IdentityProvider, "corp")].into();
-    let known = Stored { objects, ..Stored::default() };
+    let objects = [
+        name(Kind::ExtensionGrant, "urn:x:key"),
+        name(Kind::IdentityProvider, "corp"),
+    ]
+    .into();
+    let known = Stored {
+        objects,
+        ..Stored::default()
+    };
     let document = read_beside(&json!({"clients": [members]}), &known);
-    client_from_json(&parse_own(&document.unwrap().entries[0].document), "client", &ClientDefaults::default()).unwrap()
+    client_from_json(
+        &parse_own(&document.unwrap().entries[0].document),
+        "client",
+        &ClientDefaults::default(),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -121,16 +194,32 @@ fn a_client_that_says_little_gets_the_defaults() {
     let client = client(json!({"client_id": "spa", "redirect_uris": ["http://localhost:3000/cb"]}));
     assert_eq!(client.client_name, "spa".into());
     assert_eq!(client.response_types, BTreeSet::from([ResponseType::CODE]));
-    assert_eq!(client.grant_types, BTreeSet::from([GrantType::AuthorizationCode]));
+    assert_eq!(
+        client.grant_types,
+        BTreeSet::from([GrantType::AuthorizationCode])
+    );
     assert!(
         client.enabled
             && client.require_pkce.is_none()
             && client.allow_remember_consent.is_none()
             && !client.allow_plain_pkce
     );
-    assert_eq!((client.authentication, client.require_consent), (ClientAuthenticationMethod::None, None));
-    assert_eq!((client.identity_providers, client.tenants, client.consent_lifetime), (None, None, None));
-    assert_eq!(client.lifetimes.refresh_token_retry_window, Duration::from_secs(10));
+    assert_eq!(
+        (client.authentication, client.require_consent),
+        (ClientAuthenticationMethod::None, None)
+    );
+    assert_eq!(
+        (
+            client.identity_providers,
+            client.tenants,
+            client.consent_lifetime
+        ),
+        (None, None, None)
+    );
+    assert_eq!(
+        client.lifetimes.refresh_token_retry_window,
+        Duration::from_secs(10)
+    );
     assert_eq!(client.lifetimes.authorization_code, Duration::from_secs(60));
     assert_eq!(client.access_token_type, AccessTokenType::Jwt);
     assert_eq!(client.id_token_signed_response_alg, SigningAlgorithm::Rs256);
@@ -139,11 +228,20 @@ fn a_client_that_says_little_gets_the_defaults() {
 #[test]
 fn what_is_stored_tells_what_its_secrets_told() {
     let basic = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"});
-    assert_eq!(client(basic).authentication, ClientAuthenticationMethod::ClientSecretBasic);
+    assert_eq!(
+        client(basic).authentication,
+        ClientAuthenticationMethod::ClientSecretBasic
+    );
     let web = json!({"client_id": "web", "redirect_uris": ["https://a.example/cb"], "secrets": [{"value": "a-secret-of-20-chars"}], "client_uri": null});
-    assert_eq!(client(web).authentication, ClientAuthenticationMethod::AnySecret);
+    assert_eq!(
+        client(web).authentication,
+        ClientAuthenticationMethod::AnySecret
+    );
     let spa = json!({"client_id": "spa", "redirect_uris": ["https://a.example/cb"], "claims": {"x": null}});
-    assert_eq!(client(spa).claims, [(String::from("x"), Value::Null)].into());
+    assert_eq!(
+        client(spa).claims,
+        [(String::from("x"), Value::Null)].into()
+    );
     let error = client_from_json(
         &json!({"client_id": "x", "grant_types": ["client_credentials"]}),
         "client",
@@ -160,7 +258,9 @@ fn defaults_of_the_installation_reach_the_client() {
         ..ClientDefaults::default()
     };
     let metadata = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "confidential": true, "refresh_token_lifetime": 600});
-    let lifetimes = client_from_json(&metadata, "client", &defaults).unwrap().lifetimes;
+    let lifetimes = client_from_json(&metadata, "client", &defaults)
+        .unwrap()
+        .lifetimes;
     assert_eq!(lifetimes.access_token, Duration::from_secs(77));
     assert_eq!(lifetimes.refresh_token_idle, Duration::from_secs(600));
 }
@@ -240,11 +340,23 @@ fn what_is_stored_counts_as_there() {
     let extension = json!({"client_id": "x", "grant_types": ["urn:x"]});
     assert!(read(&json!({"resource_scopes": [scope], "clients": [extension]})).is_ok());
     for (document, place) in [
-        (json!({"identity_scopes": [{"name": "orders.write"}]}), "identity_scopes[0].name"),
-        (json!({"extension_grants": [{"name": "urn:y", "function": "a.b"}]}), "extension_grants[0].name"),
+        (
+            json!({"identity_scopes": [{"name": "orders.write"}]}),
+            "identity_scopes[0].name",
+        ),
+        (
+            json!({"extension_grants": [{"name": "urn:y", "function": "a.b"}]}),
+            "extension_grants[0].name",
+        ),
     ] {
         let found = read(&document).expect_err("refused");
-        assert_eq!(found.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), [place]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|problem| problem.path.as_str())
+                .collect::<Vec<_>>(),
+            [place]
+        );
     }
     for kept in [
         json!({"client_id": "web", "grant_types": [], "token_endpoint_auth_method": "client_secret_basic"}),
@@ -260,20 +372,37 @@ fn a_name_is_given_once() {
     let client = json!({"client_id": "web", "grant_types": []});
     for (document, place) in [
         (json!({"clients": [client, client]}), "clients[1].client_id"),
-        (json!({"clients": [client], "resources": [{"name": "web"}]}), "clients[0].client_id"),
-        (json!({"identity_scopes": [{"name": "x"}], "resource_scopes": [{"name": "x"}]}), "resource_scopes[0].name"),
+        (
+            json!({"clients": [client], "resources": [{"name": "web"}]}),
+            "clients[0].client_id",
+        ),
+        (
+            json!({"identity_scopes": [{"name": "x"}], "resource_scopes": [{"name": "x"}]}),
+            "resource_scopes[0].name",
+        ),
         (
             json!({"resources": [{"name": "email"}], "clients": [{"client_id": "email", "grant_types": []}]}),
             "clients[0].client_id",
         ),
-        (json!({"resource_scopes": [{"name": "x"}, {"name": "y"}, {"name": "x"}]}), "resource_scopes[2].name"),
-        (json!({"users": [{"username": "a", "sub": "1"}, {"username": "b", "sub": "1"}]}), "users[1].sub"),
+        (
+            json!({"resource_scopes": [{"name": "x"}, {"name": "y"}, {"name": "x"}]}),
+            "resource_scopes[2].name",
+        ),
+        (
+            json!({"users": [{"username": "a", "sub": "1"}, {"username": "b", "sub": "1"}]}),
+            "users[1].sub",
+        ),
     ] {
         let found = read(&document).expect_err("refused");
-        assert_eq!(found.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), [place]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|problem| problem.path.as_str())
+                .collect::<Vec<_>>(),
+            [place]
+        );
     }
-    let tenants =
-        json!({"tenants": [{"name": "a"}], "users": [{"username": "alice"}, {"username": "alice", "tenant": "a"}]});
+    let tenants = json!({"tenants": [{"name": "a"}], "users": [{"username": "alice"}, {"username": "alice", "tenant": "a"}]});
     assert!(read(&tenants).is_ok());
 }
 
@@ -285,7 +414,12 @@ fn nul_is_found_wherever_it_hides() {
         json!({"tenants": [{"name": "a\u{0}"}]}),
         json!({"users": [{"username": "a", "claims": {"x": {"\u{0}": 1}}}]}),
     ] {
-        assert!(problems(&document).iter().any(|problem| problem.contains("NUL")), "{document}");
+        assert!(
+            problems(&document)
+                .iter()
+                .any(|problem| problem.contains("NUL")),
+            "{document}"
+        );
     }
 }
 
@@ -296,10 +430,19 @@ fn every_mistake_is_told_at_once_in_the_order_of_the_document() {
         "clients": [{"client_id": "ok", "grant_types": []}, {"client_id": 1, "scop": "x", "redirect_uris": [1]}],
         "tenants": [{"name": ""}],
     }));
-    let places: Vec<&str> = found.iter().map(|problem| problem.split(": ").next().unwrap()).collect();
+    let places: Vec<&str> = found
+        .iter()
+        .map(|problem| problem.split(": ").next().unwrap())
+        .collect();
     assert_eq!(
         places,
-        ["tenants[0].name", "clients[1]", "clients[1].client_id", "clients[1].redirect_uris[0]", "users[0].enabled"]
+        [
+            "tenants[0].name",
+            "clients[1]",
+            "clients[1].client_id",
+            "clients[1].redirect_uris[0]",
+            "users[0].enabled"
+        ]
     );
 }
 

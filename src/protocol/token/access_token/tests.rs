@@ -8,59 +8,127 @@ use crate::protocol::words::samples::{self, EPOCHS, scope};
 const ISSUER: &str = "https://op.example";
 
 fn form(scope_claim: ScopeClaim, client_as_subject: bool) -> JwtForm<'static> {
-    JwtForm { issuer: ISSUER, scope_claim, client_as_subject, further_claims: Map::new() }
+    JwtForm {
+        issuer: ISSUER,
+        scope_claim,
+        client_as_subject,
+        further_claims: Map::new(),
+    }
 }
 
 fn of_client() -> AccessToken {
-    let stands_on = StandsOn::Client { installation: 1, client: 2 };
-    AccessToken { user: None, jti: Jti { stands_on, random: [1; 12] }, ..samples::access_token() }
+    let stands_on = StandsOn::Client {
+        installation: 1,
+        client: 2,
+    };
+    AccessToken {
+        user: None,
+        jti: Jti {
+            stands_on,
+            random: [1; 12],
+        },
+        ..samples::access_token()
+    }
 }
 
 #[test]
 fn scope_and_audience_have_two_shapes_and_both_are_read() {
-    let token = AccessToken { audience: vec![String::from("a"), String::from("b")], ..samples::access_token() };
+    let token = AccessToken {
+        audience: vec![String::from("a"), String::from("b")],
+        ..samples::access_token()
+    };
     let claims = token.jwt_claims(form(ScopeClaim::Array, false));
     assert_eq!(claims.get("scope"), Some(&json!(["openid", "orders.read"])));
     assert_eq!(claims.get("aud"), Some(&json!(["a", "b"])));
-    assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
+    assert_eq!(
+        AccessToken::from_verified_claims(&claims, ISSUER),
+        Some(token)
+    );
 }
 
 #[test]
 fn claims_of_something_else_are_no_access_token() {
     let good = samples::access_token().jwt_claims(form(ScopeClaim::Text, false));
-    assert_eq!(AccessToken::from_verified_claims(&good, ISSUER), Some(samples::access_token()));
-    assert_eq!(AccessToken::from_verified_claims(&good, "https://op.example/"), None);
-    for name in ["iss", "aud", "client_id", "iat", "exp", "jti", "scope", "sub", "amr"] {
+    assert_eq!(
+        AccessToken::from_verified_claims(&good, ISSUER),
+        Some(samples::access_token())
+    );
+    assert_eq!(
+        AccessToken::from_verified_claims(&good, "https://op.example/"),
+        None
+    );
+    for name in [
+        "iss",
+        "aud",
+        "client_id",
+        "iat",
+        "exp",
+        "jti",
+        "scope",
+        "sub",
+        "amr",
+    ] {
         let mut claims = good.clone();
         claims.remove(name);
-        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), None, "without {name}");
+        assert_eq!(
+            AccessToken::from_verified_claims(&claims, ISSUER),
+            None,
+            "without {name}"
+        );
     }
     for name in good.keys() {
         let mut claims = good.clone();
         claims.insert(name.clone(), json!({ "x": 1 }));
         let ignored = name == "nbf";
-        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER).is_some(), ignored, "{name} an object");
+        assert_eq!(
+            AccessToken::from_verified_claims(&claims, ISSUER).is_some(),
+            ignored,
+            "{name} an object"
+        );
     }
 }
 
 #[test]
 fn far_dates_do_not_wrap() {
     let late = Instant::from_seconds(4_300_000_000);
-    let token = AccessToken { expires_at: late, ..samples::access_token() };
+    let token = AccessToken {
+        expires_at: late,
+        ..samples::access_token()
+    };
     let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-    assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
+    assert_eq!(
+        AccessToken::from_verified_claims(&claims, ISSUER),
+        Some(token)
+    );
 }
 
 #[test]
 fn a_jti_has_three_lengths_and_no_other() {
-    let of_user = Jti { stands_on: StandsOn::User(EPOCHS), random: [9; 12] };
-    for (jti, bytes) in [(samples::access_token().jti, 32), (of_client().jti, 28), (of_user, 44)] {
-        assert_eq!((jti.encode().len(), Jti::from_text(&jti.to_text())), (bytes, Some(jti)));
+    let of_user = Jti {
+        stands_on: StandsOn::User(EPOCHS),
+        random: [9; 12],
+    };
+    for (jti, bytes) in [
+        (samples::access_token().jti, 32),
+        (of_client().jti, 28),
+        (of_user, 44),
+    ] {
+        assert_eq!(
+            (jti.encode().len(), Jti::from_text(&jti.to_text())),
+            (bytes, Some(jti))
+        );
     }
     for length in (0..64).filter(|length| ![28, 32, 44].contains(length)) {
         assert_eq!(Jti::decode(&vec![0; length]), None, "{length}");
     }
-    for text in ["", "AAAA", "not base64!", &"A".repeat(42), &"A".repeat(44), &"A".repeat(17)] {
+    for text in [
+        "",
+        "AAAA",
+        "not base64!",
+        &"A".repeat(42),
+        &"A".repeat(44),
+        &"A".repeat(17),
+    ] {
         assert_eq!(Jti::from_text(text), None, "{text}");
     }
 }
@@ -76,7 +144,13 @@ proptest! {
 
 #[test]
 fn an_empty_scope_stays_empty() {
-    let token = AccessToken { scope: scope(""), ..samples::access_token() };
+    let token = AccessToken {
+        scope: scope(""),
+        ..samples::access_token()
+    };
     let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-    assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
+    assert_eq!(
+        AccessToken::from_verified_claims(&claims, ISSUER),
+        Some(token)
+    );
 }

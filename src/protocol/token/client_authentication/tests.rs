@@ -15,22 +15,39 @@ fn basic(user_pass: &str) -> String {
     format!("Basic {}", STANDARD.encode(user_pass))
 }
 
-fn presented(header: Option<&str>, pairs: &[(&str, &str)]) -> Result<PresentedClient, AuthenticationFailure> {
-    PresentedClient::from_request(&header.into_iter().collect::<Vec<_>>(), &Parameters::from_pairs(pairs.to_vec()))
+fn presented(
+    header: Option<&str>,
+    pairs: &[(&str, &str)],
+) -> Result<PresentedClient, AuthenticationFailure> {
+    PresentedClient::from_request(
+        &header.into_iter().collect::<Vec<_>>(),
+        &Parameters::from_pairs(pairs.to_vec()),
+    )
 }
 
 fn refusal(header: Option<&str>, pairs: &[(&str, &str)]) -> (&'static str, Reason, u16) {
     let failure = presented(header, pairs).unwrap_err();
-    (failure.error.code.as_str(), failure.error.reason, failure.status(InvalidClientStatus::Standard))
+    (
+        failure.error.code.as_str(),
+        failure.error.reason,
+        failure.status(InvalidClientStatus::Standard),
+    )
 }
 
 fn secret(text: &str) -> SecretDigest {
     let digest = SecretBytes::new(Sha256::digest(text.as_bytes()).to_vec());
-    SecretDigest { algorithm: DigestAlgorithm::Sha256, digest, expires_at: None }
+    SecretDigest {
+        algorithm: DigestAlgorithm::Sha256,
+        digest,
+        expires_at: None,
+    }
 }
 
 fn registered(authentication: ClientAuthenticationMethod) -> Client {
-    Client { authentication, ..samples::client() }
+    Client {
+        authentication,
+        ..samples::client()
+    }
 }
 
 fn reason(verdict: ClientVerdict) -> Option<Reason> {
@@ -39,13 +56,19 @@ fn reason(verdict: ClientVerdict) -> Option<Reason> {
         ClientVerdict::ByAssertion(_) => panic!("an assertion nobody sent"),
         ClientVerdict::Refused(failure) => {
             assert_eq!(failure.error.code, TokenErrorCode::InvalidClient);
-            assert_eq!(failure.error.reason.description(), Reason::WrongClientSecret.description());
+            assert_eq!(
+                failure.error.reason.description(),
+                Reason::WrongClientSecret.description()
+            );
             Some(failure.error.reason)
         }
     }
 }
 
-fn judged(presented: &PresentedClient, authentication: ClientAuthenticationMethod) -> Option<Reason> {
+fn judged(
+    presented: &PresentedClient,
+    authentication: ClientAuthenticationMethod,
+) -> Option<Reason> {
     reason(presented.judge(Some(&registered(authentication)), &[secret("s3cret")], NOW))
 }
 
@@ -58,12 +81,18 @@ fn each_way_names_its_client() {
     let public = presented(None, &[("client_id", "web"), ("client_secret", "")]).unwrap();
     assert!(!public.header_used && public.secret.is_none());
     let empty = ("invalid_client", Reason::MalformedAuthorizationHeader, 401);
-    assert_eq!(refusal(Some(""), &[("client_id", "web")]), empty, "an empty header is one");
+    assert_eq!(
+        refusal(Some(""), &[("client_id", "web")]),
+        empty,
+        "an empty header is one"
+    );
 }
 
 #[test]
 fn a_pinned_method_refuses_the_others() {
-    use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
+    use ClientAuthenticationMethod::{
+        AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt,
+    };
     let header = presented(Some(&basic("web:s3cret")), &[]).unwrap();
     let body = presented(None, &[("client_id", "web"), ("client_secret", "s3cret")]).unwrap();
     let nothing = presented(None, &[("client_id", "web")]).unwrap();
@@ -71,12 +100,34 @@ fn a_pinned_method_refuses_the_others() {
     let wrong = presented(Some(&basic("web:s3creT")), &[]).unwrap();
     for (authentication, expected) in [
         (AnySecret, [None, None, Some(Reason::MissingClientSecret)]),
-        (ClientSecretBasic, [None, Some(Reason::WrongAuthenticationMethod), Some(Reason::WrongAuthenticationMethod)]),
-        (ClientSecretPost, [Some(Reason::WrongAuthenticationMethod), None, Some(Reason::MissingClientSecret)]),
+        (
+            ClientSecretBasic,
+            [
+                None,
+                Some(Reason::WrongAuthenticationMethod),
+                Some(Reason::WrongAuthenticationMethod),
+            ],
+        ),
+        (
+            ClientSecretPost,
+            [
+                Some(Reason::WrongAuthenticationMethod),
+                None,
+                Some(Reason::MissingClientSecret),
+            ],
+        ),
         (PrivateKeyJwt, [Some(Reason::WrongAuthenticationMethod); 3]),
-        (Public, [Some(Reason::SecretOfPublicClient), Some(Reason::SecretOfPublicClient), None]),
+        (
+            Public,
+            [
+                Some(Reason::SecretOfPublicClient),
+                Some(Reason::SecretOfPublicClient),
+                None,
+            ],
+        ),
     ] {
-        let verdicts = [&header, &body, &nothing].map(|presented| judged(presented, authentication));
+        let verdicts =
+            [&header, &body, &nothing].map(|presented| judged(presented, authentication));
         assert_eq!(verdicts, expected, "{authentication:?}");
     }
     assert_eq!(judged(&empty, AnySecret), Some(Reason::MissingClientSecret));
@@ -91,8 +142,18 @@ fn the_raw_reading_is_tried_once_and_only_where_it_differs() {
     assert_eq!(encoded.secret, Some(SecretText::new("a+b")));
     assert_eq!(raw.secret, Some(SecretText::new("a%2Bb")));
     assert!(raw.retry().is_none() && raw.header_used);
-    assert!(presented(Some(&basic("web:plain")), &[]).unwrap().retry().is_none());
-    assert!(presented(None, &[("client_id", "web"), ("client_secret", "a+b")]).unwrap().retry().is_none());
+    assert!(
+        presented(Some(&basic("web:plain")), &[])
+            .unwrap()
+            .retry()
+            .is_none()
+    );
+    assert!(
+        presented(None, &[("client_id", "web"), ("client_secret", "a+b")])
+            .unwrap()
+            .retry()
+            .is_none()
+    );
 }
 
 #[test]
@@ -106,29 +167,67 @@ fn client_id_of_the_body_chooses_the_reading_it_equals() {
 
 #[test]
 fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
-    use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
+    use ClientAuthenticationMethod::{
+        AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt,
+    };
     let claims = serde_json::json!({ "sub": "web" });
     let input = jwt::signing_input(SigningAlgorithm::Es256, "k", "JWT", &claims);
     let assertion = jwt::assemble(input, b"signature");
-    let kind = ("client_assertion_type", super::super::assertion::CLIENT_ASSERTION_TYPE);
+    let kind = (
+        "client_assertion_type",
+        super::super::assertion::CLIENT_ASSERTION_TYPE,
+    );
     let pairs = [("client_assertion", assertion.as_str()), kind];
     let sent = presented(None, &pairs).unwrap();
-    assert!(sent.client_id.as_str() == "web" && sent.secret.is_none() && !sent.header_used && sent.retry().is_none());
+    assert!(
+        sent.client_id.as_str() == "web"
+            && sent.secret.is_none()
+            && !sent.header_used
+            && sent.retry().is_none()
+    );
     for authentication in [AnySecret, ClientSecretBasic, ClientSecretPost, Public] {
-        assert_eq!(judged(&sent, authentication), Some(Reason::WrongAuthenticationMethod), "{authentication:?}");
+        assert_eq!(
+            judged(&sent, authentication),
+            Some(Reason::WrongAuthenticationMethod),
+            "{authentication:?}"
+        );
     }
     let verdict = sent.judge(Some(&registered(PrivateKeyJwt)), &[], NOW);
-    assert_eq!(verdict, ClientVerdict::ByAssertion(sent.assertion.clone().unwrap()));
-    let disabled = Client { enabled: false, ..registered(PrivateKeyJwt) };
-    assert_eq!(reason(sent.judge(Some(&disabled), &[], NOW)), Some(Reason::DisabledClientAtToken));
-    assert_eq!(reason(sent.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
-    assert_eq!(sent.judge_resource(&[secret("s3cret")], NOW).unwrap_err().error.reason, Reason::MissingClientSecret);
+    assert_eq!(
+        verdict,
+        ClientVerdict::ByAssertion(sent.assertion.clone().unwrap())
+    );
+    let disabled = Client {
+        enabled: false,
+        ..registered(PrivateKeyJwt)
+    };
+    assert_eq!(
+        reason(sent.judge(Some(&disabled), &[], NOW)),
+        Some(Reason::DisabledClientAtToken)
+    );
+    assert_eq!(
+        reason(sent.judge(None, &[], NOW)),
+        Some(Reason::UnknownClientAtToken)
+    );
+    assert_eq!(
+        sent.judge_resource(&[secret("s3cret")], NOW)
+            .unwrap_err()
+            .error
+            .reason,
+        Reason::MissingClientSecret
+    );
 
     let several = ("invalid_request", Reason::SeveralAuthenticationMethods, 400);
     assert_eq!(refusal(Some(&basic("web:s3cret")), &pairs), several);
-    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_secret", "s3cret")]), several);
+    assert_eq!(
+        refusal(None, &[pairs[0], pairs[1], ("client_secret", "s3cret")]),
+        several
+    );
     let mismatch = ("invalid_client", Reason::ClientIdMismatch, 400);
-    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_id", "other")]), mismatch);
+    assert_eq!(
+        refusal(None, &[pairs[0], pairs[1], ("client_id", "other")]),
+        mismatch
+    );
     let half = ("invalid_client", Reason::MalformedClientAssertion, 400);
     assert_eq!(refusal(None, &[pairs[0], ("client_id", "web")]), half);
     assert_eq!(refusal(None, &[pairs[1], ("client_id", "web")]), half);

@@ -33,8 +33,11 @@ impl ExtensionRequest {
 
     /// The request as JSON: each parameter is a text, `resource` an array.
     pub fn to_json(&self) -> Map<String, Value> {
-        let mut members: Map<String, Value> =
-            self.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let mut members: Map<String, Value> = self
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
         members.insert(String::from("grant_type"), json!(self.grant_type));
         if let Some(scope) = &self.scope {
             members.insert(String::from("scope"), json!(scope.to_string()));
@@ -50,13 +53,20 @@ impl ExtensionRequest {
 impl fmt::Debug for ExtensionRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.parameters.keys().collect();
-        formatter.debug_struct("ExtensionRequest").field("grant_type", &self.grant_type).field("names", &names).finish()
+        formatter
+            .debug_struct("ExtensionRequest")
+            .field("grant_type", &self.grant_type)
+            .field("names", &names)
+            .finish()
     }
 }
 
 /// Reads the request. No parameter may be repeated, known or not: nobody could tell which value
 /// counts.
-pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
+pub(crate) fn read(
+    parameters: &Parameters,
+    grant_type: &GrantType,
+) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
     let (mut seen, mut own) = (BTreeSet::new(), BTreeMap::new());
@@ -68,18 +78,28 @@ pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<Ex
         if value.chars().nth(longest(name)).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
-        if !value.is_empty() && !CLIENT_PROOF.contains(&name) && !matches!(name, "grant_type" | "scope") {
+        if !value.is_empty()
+            && !CLIENT_PROOF.contains(&name)
+            && !matches!(name, "grant_type" | "scope")
+        {
             own.insert(name.to_owned(), value.to_owned());
         }
     }
-    if own.keys().any(|name| name.chars().nth(parameters::OTHER).is_some()) {
+    if own
+        .keys()
+        .any(|name| name.chars().nth(parameters::OTHER).is_some())
+    {
         return Err(invalid_request(Reason::OverlongParameter));
     }
     Ok(ExtensionRequest {
         grant_type: grant_type.as_str().to_owned(),
         scope: scope(parameters)?,
         resources: resources(parameters)?,
-        audiences: if exchange { targets(parameters, "audience")? } else { Vec::new() },
+        audiences: if exchange {
+            targets(parameters, "audience")?
+        } else {
+            Vec::new()
+        },
         parameters: own,
     })
 }
@@ -101,16 +121,25 @@ mod tests {
 
     fn extension(pairs: &[(&str, &str)]) -> Result<ExtensionRequest, Reason> {
         let grant_type = GrantType::Extension(String::from(NAME));
-        read(&Parameters::from_pairs(pairs.iter().copied()), &grant_type).map_err(|error| error.reason)
+        read(&Parameters::from_pairs(pairs.iter().copied()), &grant_type)
+            .map_err(|error| error.reason)
     }
 
     #[test]
     fn what_was_sent_is_not_printed_and_what_proves_the_client_is_not_seen() {
-        let pairs = [("grant_type", NAME), ("client_secret", "s3cret"), ("api_key", "k-1"), ("empty", "")];
+        let pairs = [
+            ("grant_type", NAME),
+            ("client_secret", "s3cret"),
+            ("api_key", "k-1"),
+            ("empty", ""),
+        ];
         let request = extension(&pairs).unwrap();
         let seen = ["api_key", "empty", "client_secret"].map(|name| request.parameter(name));
         assert_eq!(seen, [Some("k-1"), None, None]);
-        assert_eq!(Value::Object(request.to_json()), json!({"grant_type": NAME, "api_key": "k-1"}));
+        assert_eq!(
+            Value::Object(request.to_json()),
+            json!({"grant_type": NAME, "api_key": "k-1"})
+        );
         assert!(!format!("{request:?}").contains("k-1"));
     }
 
@@ -126,10 +155,26 @@ mod tests {
     #[test]
     fn everything_has_a_bound() {
         let (long, longer, longest) = ("x".repeat(301), "x".repeat(8_193), "x".repeat(16_385));
-        for (name, value) in [("api_key", &long), ("subject_token", &longer), ("assertion", &longest), (&long, &long)] {
-            assert_eq!(extension(&[(name, value)]), Err(Reason::OverlongParameter), "{name}");
+        for (name, value) in [
+            ("api_key", &long),
+            ("subject_token", &longer),
+            ("assertion", &longest),
+            (&long, &long),
+        ] {
+            assert_eq!(
+                extension(&[(name, value)]),
+                Err(Reason::OverlongParameter),
+                "{name}"
+            );
         }
         assert_eq!(extension(&[(&long, "x")]), Err(Reason::OverlongParameter));
-        assert!(extension(&[("assertion", &longer), ("subject_token", &longer[1..]), ("api_key", &long[1..])]).is_ok());
+        assert!(
+            extension(&[
+                ("assertion", &longer),
+                ("subject_token", &longer[1..]),
+                ("api_key", &long[1..])
+            ])
+            .is_ok()
+        );
     }
 }

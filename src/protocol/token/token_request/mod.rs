@@ -126,11 +126,18 @@ impl TokenRequest {
     ) -> Result<TokenRequest, TokenError> {
         let grant_type = served_grant_type(parameters, is_extension)?;
         if !client.allows_grant(&grant_type) {
-            return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType));
+            return Err(TokenError::new(
+                TokenErrorCode::UnauthorizedClient,
+                Reason::UnregisteredGrantType,
+            ));
         }
         match grant_type {
-            GrantType::AuthorizationCode => authorization_code(parameters).map(TokenRequest::AuthorizationCode),
-            GrantType::ClientCredentials => client_credentials(parameters, client).map(TokenRequest::ClientCredentials),
+            GrantType::AuthorizationCode => {
+                authorization_code(parameters).map(TokenRequest::AuthorizationCode)
+            }
+            GrantType::ClientCredentials => {
+                client_credentials(parameters, client).map(TokenRequest::ClientCredentials)
+            }
             GrantType::RefreshToken => refresh_token(parameters).map(TokenRequest::RefreshToken),
             GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
                 extension::read(parameters, &grant_type).map(TokenRequest::Extension)
@@ -147,20 +154,33 @@ pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
     query.iter().any(|(name, _)| known.contains(&name))
 }
 
-fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> bool) -> Result<GrantType, TokenError> {
-    let name = parameters.bounded("grant_type", parameters::OTHER).map_err(invalid_request)?;
+fn served_grant_type(
+    parameters: &Parameters,
+    is_extension: impl Fn(&str) -> bool,
+) -> Result<GrantType, TokenError> {
+    let name = parameters
+        .bounded("grant_type", parameters::OTHER)
+        .map_err(invalid_request)?;
     let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
     let grant_type = GrantType::from_name(name);
     let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
-    if added || SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
+    if added || SERVED_GRANT_TYPES.contains(&grant_type) {
+        Ok(grant_type)
+    } else {
+        Err(unsupported())
+    }
 }
 
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
     let code = handle(parameters, "code", Reason::UnknownCode)?;
-    let redirect_uri = parameters.bounded("redirect_uri", parameters::REDIRECT_URI).map_err(invalid_request)?;
+    let redirect_uri = parameters
+        .bounded("redirect_uri", parameters::REDIRECT_URI)
+        .map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
         code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
-        redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
+        redirect_uri: redirect_uri
+            .ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?
+            .to_owned(),
         code_verifier: code_verifier(parameters)?,
         resources: resources(parameters)?,
     })
@@ -169,7 +189,9 @@ fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeReques
 fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
     let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
     Ok(RefreshTokenRequest {
-        refresh_token: SecretText::new(refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?),
+        refresh_token: SecretText::new(
+            refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?,
+        ),
         scope: scope(parameters)?,
         resources: resources(parameters)?,
     })
@@ -177,43 +199,78 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
 
 /// A code or token. One that is too long is not ours: the error is `invalid_grant`, as for an
 /// unknown one.
-fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
-    parameters.bounded(name, parameters::HANDLE).map_err(|reason| {
-        let overlong = reason == Reason::OverlongParameter;
-        if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
-    })
+fn handle<'a>(
+    parameters: &'a Parameters,
+    name: &str,
+    unknown: Reason,
+) -> Result<Option<&'a str>, TokenError> {
+    parameters
+        .bounded(name, parameters::HANDLE)
+        .map_err(|reason| {
+            let overlong = reason == Reason::OverlongParameter;
+            if overlong {
+                TokenError::new(TokenErrorCode::InvalidGrant, unknown)
+            } else {
+                invalid_request(reason)
+            }
+        })
 }
 
 /// Reads `code_verifier`. Its length is not checked here: a wrong verifier uses up the code, and so
 /// must one that is too long.
 fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
-    Ok(match parameters.single("code_verifier").map_err(invalid_request)? {
-        Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
-        None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
-        None => PresentedVerifier::Absent,
-    })
+    Ok(
+        match parameters
+            .single("code_verifier")
+            .map_err(invalid_request)?
+        {
+            Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
+            None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
+            None => PresentedVerifier::Absent,
+        },
+    )
 }
 
-fn client_credentials(parameters: &Parameters, client: &Client) -> Result<ClientCredentialsRequest, TokenError> {
+fn client_credentials(
+    parameters: &Parameters,
+    client: &Client,
+) -> Result<ClientCredentialsRequest, TokenError> {
     if !client.is_confidential() {
-        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials));
+        return Err(TokenError::new(
+            TokenErrorCode::UnauthorizedClient,
+            Reason::PublicClientCredentials,
+        ));
     }
-    Ok(ClientCredentialsRequest { scope: scope(parameters)?, resources: resources(parameters)? })
+    Ok(ClientCredentialsRequest {
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
 }
 
 fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest, TokenError> {
     if !client.allows_identity_provider(LOCAL) {
-        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::NoPasswordSignIn));
+        return Err(TokenError::new(
+            TokenErrorCode::UnauthorizedClient,
+            Reason::NoPasswordSignIn,
+        ));
     }
-    let username = parameters.bounded("username", parameters::USERNAME).map_err(invalid_request)?;
+    let username = parameters
+        .bounded("username", parameters::USERNAME)
+        .map_err(invalid_request)?;
     let password = parameters.single("password").map_err(invalid_request)?;
     if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
         return Err(invalid_request(Reason::OverlongParameter));
     }
-    let acr_values = parameters.bounded("acr_values", parameters::OTHER).map_err(invalid_request)?;
+    let acr_values = parameters
+        .bounded("acr_values", parameters::OTHER)
+        .map_err(invalid_request)?;
     Ok(PasswordRequest {
-        username: username.ok_or_else(|| invalid_request(Reason::MissingUsername))?.to_owned(),
-        password: SecretText::new(password.ok_or_else(|| invalid_request(Reason::MissingPassword))?),
+        username: username
+            .ok_or_else(|| invalid_request(Reason::MissingUsername))?
+            .to_owned(),
+        password: SecretText::new(
+            password.ok_or_else(|| invalid_request(Reason::MissingPassword))?,
+        ),
         acr_values: acr_values.map(str::to_owned),
         scope: scope(parameters)?,
         resources: resources(parameters)?,
@@ -223,14 +280,19 @@ fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest,
 fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError> {
     let device_code = handle(parameters, "device_code", Reason::UnknownDeviceCode)?;
     Ok(DeviceCodeRequest {
-        device_code: SecretText::new(device_code.ok_or_else(|| invalid_request(Reason::MissingDeviceCode))?),
+        device_code: SecretText::new(
+            device_code.ok_or_else(|| invalid_request(Reason::MissingDeviceCode))?,
+        ),
         resources: resources(parameters)?,
     })
 }
 
 /// Reads `scope`; `None` when it was not sent.
 pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
-    let Some(text) = parameters.bounded("scope", parameters::SCOPE).map_err(invalid_request)? else {
+    let Some(text) = parameters
+        .bounded("scope", parameters::SCOPE)
+        .map_err(invalid_request)?
+    else {
         return Ok(None);
     };
     let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
@@ -246,7 +308,11 @@ pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenErr
 /// The values of a repeatable parameter, each once.
 fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
     let mut targets: Vec<String> = Vec::new();
-    for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
+    for (sent, target) in parameters
+        .all(name)
+        .filter(|target| !target.is_empty())
+        .enumerate()
+    {
         if sent == parameters::RESOURCES || target.chars().nth(parameters::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
@@ -262,7 +328,10 @@ fn invalid_request(reason: Reason) -> TokenError {
 }
 
 fn unsupported() -> TokenError {
-    TokenError::new(TokenErrorCode::UnsupportedGrantType, Reason::UnsupportedGrantType)
+    TokenError::new(
+        TokenErrorCode::UnsupportedGrantType,
+        Reason::UnsupportedGrantType,
+    )
 }
 
 #[cfg(test)]

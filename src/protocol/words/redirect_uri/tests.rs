@@ -25,7 +25,12 @@ fn what_a_client_may_register() {
         assert_eq!(check_registered(uri, false), Ok(()), "{uri}");
         assert_eq!(check_registered(uri, true), Ok(()), "{uri}");
     }
-    for uri in ["com.example.app:/cb", "com.example.app:///cb", "com.example.app://cb", "myapp+x-1://host/cb?a=b"] {
+    for uri in [
+        "com.example.app:/cb",
+        "com.example.app:///cb",
+        "com.example.app://cb",
+        "myapp+x-1://host/cb?a=b",
+    ] {
         assert_eq!(check_registered(uri, true), Ok(()), "{uri}");
         assert!(check_registered(uri, false).is_err(), "confidential: {uri}");
     }
@@ -49,7 +54,10 @@ fn the_refusal_names_the_rule() {
 
 fn refused_for_everyone(uri: &str) {
     assert!(check_registered(uri, true).is_err(), "public: {uri:?}");
-    assert!(check_registered(uri, false).is_err(), "confidential: {uri:?}");
+    assert!(
+        check_registered(uri, false).is_err(),
+        "confidential: {uri:?}"
+    );
 }
 
 #[test]
@@ -100,7 +108,10 @@ fn which_schemes_and_hosts_no_client_may_register() {
 fn every_forbidden_scheme_is_forbidden_however_it_goes_on() {
     for scheme in FORBIDDEN_SCHEMES {
         for rest in ["x", "/x", "//rp1.example/x", "///x", ""] {
-            assert!(check_registered(&format!("{scheme}:{rest}"), true).is_err(), "{scheme}:{rest}");
+            assert!(
+                check_registered(&format!("{scheme}:{rest}"), true).is_err(),
+                "{scheme}:{rest}"
+            );
         }
     }
 }
@@ -108,7 +119,10 @@ fn every_forbidden_scheme_is_forbidden_however_it_goes_on() {
 #[test]
 fn only_the_registered_bytes_match() {
     assert!(matches("https://rp1.example/cb", "https://rp1.example/cb"));
-    assert!(matches("https://rp1.example/cb?x=1", "https://rp1.example/cb?x=1"));
+    assert!(matches(
+        "https://rp1.example/cb?x=1",
+        "https://rp1.example/cb?x=1"
+    ));
     #[rustfmt::skip]
     let rows = [
         "https://rp1.example.evil.tld/cb", "https://rp1.example/cbX", "https://rp1.example/cb.evil",
@@ -125,7 +139,10 @@ fn only_the_registered_bytes_match() {
         assert!(!matches("https://rp1.example/cb", sent), "{sent:?}");
     }
     assert!(!matches("https://rp1.example/.*", "https://rp1.example/a"));
-    assert!(!matches("https://rp1.example/cb?x=1", "https://rp1.example/cb"));
+    assert!(!matches(
+        "https://rp1.example/cb?x=1",
+        "https://rp1.example/cb"
+    ));
 }
 
 #[test]
@@ -138,16 +155,34 @@ fn what_must_not_be_registered_does_not_match_even_if_it_was() {
     for uri in rows {
         assert!(!matches(uri, uri), "{uri}");
     }
-    let confidential = Client { redirect_uris: vec!["com.example.app:/cb".to_owned()], ..client() };
-    assert_eq!(RedirectTarget::match_registered("com.example.app:/cb", &confidential), None);
-    assert_eq!(RedirectTarget::match_registered("https://rp1.example/cb", &public_client(&[])), None);
+    let confidential = Client {
+        redirect_uris: vec!["com.example.app:/cb".to_owned()],
+        ..client()
+    };
+    assert_eq!(
+        RedirectTarget::match_registered("com.example.app:/cb", &confidential),
+        None
+    );
+    assert_eq!(
+        RedirectTarget::match_registered("https://rp1.example/cb", &public_client(&[])),
+        None
+    );
 }
 
 #[test]
 fn any_port_is_for_numeric_loopback_registered_without_one() {
     for port in ["1", "80", "54321", "65535"] {
-        assert!(matches("http://127.0.0.1/cb", &format!("http://127.0.0.1:{port}/cb")), "{port}");
-        assert!(matches("http://[::1]/cb", &format!("http://[::1]:{port}/cb")), "{port}");
+        assert!(
+            matches(
+                "http://127.0.0.1/cb",
+                &format!("http://127.0.0.1:{port}/cb")
+            ),
+            "{port}"
+        );
+        assert!(
+            matches("http://[::1]/cb", &format!("http://[::1]:{port}/cb")),
+            "{port}"
+        );
     }
     #[rustfmt::skip]
     let rows = [
@@ -162,9 +197,15 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
         assert!(!matches("http://127.0.0.1/cb", sent), "{sent}");
     }
     assert!(!matches("http://localhost/cb", "http://localhost:1/cb"));
-    assert!(!matches("http://127.0.0.1:8080/cb", "http://127.0.0.1:8081/cb"));
+    assert!(!matches(
+        "http://127.0.0.1:8080/cb",
+        "http://127.0.0.1:8081/cb"
+    ));
     assert!(!matches("http://127.0.0.1:8080/cb", "http://127.0.0.1/cb"));
-    assert!(!matches("https://rp1.example/cb", "https://rp1.example:444/cb"));
+    assert!(!matches(
+        "https://rp1.example/cb",
+        "https://rp1.example:444/cb"
+    ));
 }
 
 #[test]
@@ -198,10 +239,22 @@ fn a_target_knows_where_it_leads() {
 
 #[test]
 fn an_absolute_uri_has_a_scheme_and_no_fragment() {
-    for uri in ["https://api.example", "urn:example:orders", "https://api.example/a?b"] {
+    for uri in [
+        "https://api.example",
+        "urn:example:orders",
+        "https://api.example/a?b",
+    ] {
         assert!(is_absolute_uri(uri), "{uri}");
     }
-    for uri in ["", "orders", "/orders", "https:", "https://api.example/#x", "https://api.example/ x", "h\u{e9}:x"] {
+    for uri in [
+        "",
+        "orders",
+        "/orders",
+        "https:",
+        "https://api.example/#x",
+        "https://api.example/ x",
+        "h\u{e9}:x",
+    ] {
         assert!(!is_absolute_uri(uri), "{uri:?}");
     }
 }

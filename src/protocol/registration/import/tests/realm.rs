@@ -5,16 +5,32 @@ use super::*;
 #[test]
 fn credentials_of_keycloak_are_taken_or_refused() {
     let argon2 = r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":{"memory":["7168"],"type":["id"],"version":["1.3"],"parallelism":["1"]}}"#;
-    let pbkdf2 = |name: &str| format!(r#"{{"hashIterations":27500,"algorithm":"{name}","additionalParameters":{{}}}}"#);
+    let pbkdf2 = |name: &str| {
+        format!(r#"{{"hashIterations":27500,"algorithm":"{name}","additionalParameters":{{}}}}"#)
+    };
     let secret = |length: usize| {
-        let part = |bytes: usize| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, vec![7; bytes]);
+        let part = |bytes: usize| {
+            base64::Engine::encode(&base64::prelude::BASE64_STANDARD, vec![7; bytes])
+        };
         format!(r#"{{"value":"{}","salt":"{}"}}"#, part(length), part(16))
     };
     for (data, secret, beginning) in [
-        (argon2.to_owned(), secret(32), "$argon2id$v=19$m=7168,t=5,p=1$BwcHBwcHBwcHBwcHBwcHBw$"),
+        (
+            argon2.to_owned(),
+            secret(32),
+            "$argon2id$v=19$m=7168,t=5,p=1$BwcHBwcHBwcHBwcHBwcHBw$",
+        ),
         (pbkdf2("pbkdf2"), secret(20), "$pbkdf2$i=27500,l=20$"),
-        (pbkdf2("pbkdf2-sha256"), secret(64), "$pbkdf2-sha256$i=27500,l=64$BwcHBwcHBwcHBwcHBwcHBw$"),
-        (pbkdf2("pbkdf2-sha512"), secret(63), "$pbkdf2-sha512$i=27500,l=63$"),
+        (
+            pbkdf2("pbkdf2-sha256"),
+            secret(64),
+            "$pbkdf2-sha256$i=27500,l=64$BwcHBwcHBwcHBwcHBwcHBw$",
+        ),
+        (
+            pbkdf2("pbkdf2-sha512"),
+            secret(63),
+            "$pbkdf2-sha512$i=27500,l=63$",
+        ),
         (pbkdf2("bcrypt"), secret(32), ""),
         (pbkdf2("pbkdf2-sha256"), secret(8), ""),
         (String::from("{}"), secret(32), ""),
@@ -23,7 +39,10 @@ fn credentials_of_keycloak_are_taken_or_refused() {
     ] {
         let credential = json!({"secretData": secret, "credentialData": data});
         let phc = keycloak::phc(&Row::of(String::new(), &credential).unwrap()).unwrap_or_default();
-        assert!(phc.starts_with(beginning) && phc.is_empty() == beginning.is_empty(), "{data}: {phc}");
+        assert!(
+            phc.starts_with(beginning) && phc.is_empty() == beginning.is_empty(),
+            "{data}: {phc}"
+        );
     }
 }
 
@@ -32,17 +51,32 @@ fn a_second_factor_of_keycloak_moves_where_its_codes_are_ours() {
     let how = json!({"subType": "totp", "digits": 6, "period": 30, "algorithm": "HmacSHA1"});
     let read = |change: Value, value: &str| {
         let mut how = how.clone();
-        how.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        how.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
         let credential = json!({"credentialData": how.to_string(), "secretData": json!({"value": value}).to_string()});
         keycloak::totp(&Row::of(String::new(), &credential).unwrap())
     };
     let text = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
-    assert_eq!(read(json!({}), "12345678901234567890").as_deref(), Some(text));
-    assert_eq!(read(json!({"secretEncoding": "BASE32"}), text).as_deref(), Some(text));
-    for change in
-        [json!({"digits": 8}), json!({"period": 60}), json!({"algorithm": "HmacSHA256"}), json!({"subType": "hotp"})]
-    {
-        assert_eq!(read(change.clone(), "12345678901234567890"), None, "{change}");
+    assert_eq!(
+        read(json!({}), "12345678901234567890").as_deref(),
+        Some(text)
+    );
+    assert_eq!(
+        read(json!({"secretEncoding": "BASE32"}), text).as_deref(),
+        Some(text)
+    );
+    for change in [
+        json!({"digits": 8}),
+        json!({"period": 60}),
+        json!({"algorithm": "HmacSHA256"}),
+        json!({"subType": "hotp"}),
+    ] {
+        assert_eq!(
+            read(change.clone(), "12345678901234567890"),
+            None,
+            "{change}"
+        );
     }
     for value in ["", "short"] {
         assert_eq!(read(json!({}), value), None, "{value}");
@@ -86,8 +120,15 @@ fn realm() -> Value {
 #[test]
 fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     let (document, notes) = keycloak::read(&realm()).unwrap().finish();
-    let implicit =
-        ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
+    let implicit = [
+        "code",
+        "id_token",
+        "token",
+        "id_token token",
+        "code id_token",
+        "code token",
+        "code id_token token",
+    ];
     assert_eq!(
         document["clients"],
         json!([
@@ -102,7 +143,10 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
         ])
     );
-    assert_eq!(document["identity_scopes"], json!([{"name": "department", "claims": {"unit": "department"}}]));
+    assert_eq!(
+        document["identity_scopes"],
+        json!([{"name": "department", "claims": {"unit": "department"}}])
+    );
     assert_eq!(
         document["resource_scopes"],
         json!([{"name": "orders", "resources": ["urn:orders"]}, {"name": "stock"}])
@@ -123,8 +167,11 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         ])
     );
     let known = Stored::default();
-    let judged =
-        Document::from_json(&walker::parse(&document.to_string()).unwrap(), &ClientDefaults::default(), &known);
+    let judged = Document::from_json(
+        &walker::parse(&document.to_string()).unwrap(),
+        &ClientDefaults::default(),
+        &known,
+    );
     assert!(judged.is_ok(), "{judged:?}");
     for note in [
         "client old: left out: it speaks SAML",
@@ -145,6 +192,9 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         "user dan: a second factor is left out, set up a new one: webauthn",
         "client spa: was not required to use PKCE. Gatepost requires it of public clients",
     ] {
-        assert!(notes.iter().any(|line| line.starts_with(note)), "{note}: {notes:#?}");
+        assert!(
+            notes.iter().any(|line| line.starts_with(note)),
+            "{note}: {notes:#?}"
+        );
     }
 }
