@@ -204,7 +204,10 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::Unavailable(error) => {
             // Of what the server denies, and why it is away, the log is told by the store, not by
             // each request.
-            let is_told = matches!(error, StoreError::Denied(_) | StoreError::Unavailable(_));
+            let is_told = matches!(
+                error,
+                StoreError::Denied(_) | StoreError::Unavailable(_) | StoreError::OutOfTime
+            );
             let level = if is_told { Level::Debug } else { Level::Error };
             log::log!(level, "request {}: {error}", presentation.request.id);
             if error.is_passing() {

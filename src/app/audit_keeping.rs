@@ -1,7 +1,7 @@
 //! What the audit log needs beside the requests: failures, written together soon after, so that
 //! failing costs the database nothing by itself; and the heads of the chains, told to the log.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,9 +24,6 @@ const BATCH: usize = 500;
 /// A look for chains of commands begins so long before the one before it, so that none falls
 /// between two.
 const TOLD_AGAIN: Duration = Duration::from_secs(120);
-/// Chains of commands are not looked for again so soon, as between two last looks of a process that
-/// ends.
-const A_MOMENT: Duration = Duration::from_secs(10);
 /// How often heads and counts are looked at when nothing fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -36,6 +33,8 @@ pub(super) struct AuditFailures {
     noted: Condvar,
     /// When chains of commands were last looked for, and those that were found.
     told: Mutex<Option<(Instant, Vec<Head>)>>,
+    /// Whether they were looked for a last time.
+    is_closing: AtomicBool,
 }
 
 impl AuditFailures {
@@ -170,7 +169,7 @@ impl App {
                 log::warn!("the audit chains of commands could not be looked up: {error}")
             }
         }
-        heads_lines(&heads).for_each(|line| log::info!(target: HEADS_TARGET, "{line}"));
+        tell(&heads);
     }
 
     /// A command has no log to tell it to. What cannot be looked up is looked up the next time.
@@ -182,7 +181,6 @@ impl App {
             .unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
         let (heads, before) = match told.as_ref() {
-            Some((since, _)) if now < since.plus(A_MOMENT) => return Ok(Vec::new()),
             Some((since, before)) => (
                 audit_events::command_heads(&self.store, since.minus(TOLD_AGAIN))?,
                 before.as_slice(),
@@ -204,13 +202,21 @@ impl App {
         Ok(moved)
     }
 
-    /// Writes and tells what is left. Again a moment later it asks the database for nothing unless
-    /// something failed meanwhile.
+    /// Writes and tells what is left. Again it asks the database for nothing unless something failed
+    /// meanwhile: the next process tells of commands.
     pub fn close_audit(&self) {
         let rows = self.audit_failures.lock().take_all();
         self.write_rows(rows);
-        self.tell_audit_heads();
+        if self.audit_failures.is_closing.swap(true, Ordering::SeqCst) {
+            tell(&self.store.moved_audit_heads());
+        } else {
+            self.tell_audit_heads();
+        }
     }
+}
+
+fn tell(heads: &[Head]) {
+    heads_lines(heads).for_each(|line| log::info!(target: HEADS_TARGET, "{line}"));
 }
 
 fn event(row: &FailureRow) -> AuditEvent<'_> {

@@ -151,6 +151,7 @@ impl From<StoreError> for LoadError {
             // mend it meanwhile.
             StoreError::Unavailable(_)
             | StoreError::Severed(_)
+            | StoreError::OutOfTime
             | StoreError::Busy
             | StoreError::Conflict(_)
             | StoreError::Taken(_)

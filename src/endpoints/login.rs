@@ -287,7 +287,10 @@ impl<'a> LoginPage<'a> {
                 client_id: None,
             },
         );
-        if let Err(Failure::Busy | Failure::Unavailable(StoreError::Busy)) = outcome {
+        // Whoever waited in line for too long has no time left for the database.
+        if let Err(Failure::Busy | Failure::Unavailable(StoreError::Busy | StoreError::OutOfTime)) =
+            outcome
+        {
             let response = page.page(503, username, Some(LoginProblem::Busy), None);
             return Ok(answers::retry_after(
                 answers::noted(response, Reason::Unavailable),

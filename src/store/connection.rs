@@ -188,7 +188,7 @@ impl Connection {
 
     fn require_time(&self) -> Result<(), StoreError> {
         match self.send_before {
-            Some(time) if Instant::now() >= time => Err(StoreError::out_of_time()),
+            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
         }
     }

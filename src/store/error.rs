@@ -24,6 +24,8 @@ pub enum StoreError {
     /// The connection broke, or the server gave up, while a statement was under way: it may or may
     /// not have been done.
     Severed(String),
+    /// The request's time is over, or too short for a write. Nothing was sent.
+    OutOfTime,
     /// Every place in the lane of database users stayed taken for 250 ms.
     Busy,
     /// Lost against another transaction (40001, 40P01, 55P03), also the second time; nothing was
@@ -48,11 +50,6 @@ impl StoreError {
     pub fn is_passing(&self) -> bool {
         use StoreError::{Corrupt, Query, Refused, Taken};
         !matches!(self, Taken(_) | Refused(_) | Corrupt(_) | Query(_))
-    }
-
-    /// The request's time is over, or too short for a write. Nothing was sent.
-    pub(super) fn out_of_time() -> StoreError {
-        StoreError::Unavailable(String::from("no time is left to wait for it"))
     }
 
     /// It is committed here, and may be lost with this server.
@@ -84,6 +81,9 @@ impl fmt::Display for StoreError {
             StoreError::Unavailable(cause) => write!(formatter, "database unavailable: {cause}"),
             StoreError::Denied(cause) => write!(formatter, "denied by the database: {cause}"),
             StoreError::Severed(cause) => write!(formatter, "database connection lost: {cause}"),
+            StoreError::OutOfTime => {
+                formatter.write_str("no time is left to wait for the database")
+            }
             StoreError::Busy => formatter.write_str("every database connection is taken"),
             StoreError::Conflict(cause) => write!(formatter, "database conflict: {cause}"),
             StoreError::Taken(constraint) => write!(formatter, "already exists ({constraint})"),

@@ -338,7 +338,7 @@ impl Store {
             .as_ref()
             .map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
         if send_before.is_some_and(|time| Instant::now() >= time) {
-            return Err(StoreError::out_of_time());
+            return Err(StoreError::OutOfTime);
         }
         let left = || {
             send_before.map_or(Duration::MAX, |time| {

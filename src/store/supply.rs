@@ -159,7 +159,7 @@ impl Supply {
             let patience = deadline.saturating_duration_since(Instant::now());
             let missed = |_| {
                 if until == Some(deadline) {
-                    StoreError::out_of_time()
+                    StoreError::OutOfTime
                 } else {
                     self.missed()
                 }
