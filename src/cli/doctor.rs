@@ -38,6 +38,7 @@ macro_rules! judge {
     };
 }
 
+mod distance;
 mod outside;
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
@@ -105,10 +106,9 @@ fn installed(
     findings: &mut Vec<Finding>,
 ) -> Result<Option<Nonces>, Failure> {
     let operator = Operator::open(invocation)?;
-    findings.extend(examination::examine(
-        &operator.store,
-        operator.config.database_connections,
-    )?);
+    let examined = examination::examine(&operator.store, operator.config.database_connections)?;
+    findings.extend(examined.findings);
+    findings.push(distance::judged(examined.round_trip));
     if findings
         .iter()
         .any(|finding| finding.verdict == Verdict::Broken)

@@ -84,7 +84,7 @@ pub fn written_out(sql: &str) -> String {
 }
 
 /// How long a connection that was idle may take to prove that it lives.
-pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
+pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {

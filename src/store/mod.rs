@@ -38,6 +38,6 @@ pub mod tokens;
 pub mod upstream_sessions;
 pub mod users;
 
-pub use connection::written_out;
+pub use connection::{PROOF_OF_LIFE, written_out};
 pub use error::{AWAY_TARGET, Objection, StoreError};
-pub use pool::{DatabaseSettings, Store, WORKERS_KEPT_FREE};
+pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store, WORKERS_KEPT_FREE};

@@ -31,7 +31,7 @@ use crate::protocol::words::secret::SecretText;
 /// How long a request waits for its place in the lane.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
 /// No write is sent for a request that could not wait so long for its answer.
-const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
+pub const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 /// Of the places in the lane and of the connections, a quarter and at least so many are kept for
 /// reads: writes may all be waiting for a standby.
 const KEPT_FOR_READS: usize = 3;

@@ -22,6 +22,7 @@ use crate::support::cluster::Cluster;
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::free_port;
 use crate::support::postgres::TestDatabase;
+use crate::support::proxy::Proxy;
 use crate::support::waiting::await_that;
 
 /// One that commits honestly, and where roles of these tests can be made.
@@ -220,6 +221,12 @@ fn as_role(url: &str, role: &str) -> String {
     url.replace("postgres://postgres@", &format!("postgres://{role}@"))
 }
 
+/// Its host and port.
+fn place(url: &str) -> &str {
+    let (_, place) = url.split_once('@').unwrap();
+    place.split_once('/').unwrap().0
+}
+
 /// One request, passed on as a sound proxy does it but for its fault.
 fn pass_on(
     visitor: TcpStream,
@@ -413,6 +420,7 @@ fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
         "settings: every name is known",
         "database: Postgres ",
         "database: a commit takes ",
+        "database: a round trip takes ",
         "whether pg_dump runs cannot be seen from here",
         "database: schema and issuer fit",
         "ms off the database's",
@@ -752,8 +760,7 @@ impl Pooler {
     fn start(scene: &Scene, mode: &str) -> (Pooler, String) {
         let port = free_port();
         let url = as_role(&scene.gatepost.database.url, &scene.role);
-        let (_, place) = url.split_once('@').unwrap();
-        let (place, _) = place.split_once('/').unwrap();
+        let place = place(&url);
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = trust\nauth_file = users\npool_mode = {mode}\n\
@@ -820,6 +827,39 @@ fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
             "fails",
             "in PgBouncer set pool_mode = session",
         );
+    }
+}
+
+#[test]
+fn a_database_far_away_is_told_with_what_fits_no_more() {
+    let mut scene = Scene::start("distance");
+    let proxy = Proxy::before(&scene.gatepost.database.url);
+    let url = as_role(&scene.gatepost.database.url, &scene.role);
+    scene.gatepost.set(
+        "GATEPOST_DATABASE_URL",
+        &url.replace(place(&url), &format!("127.0.0.1:{}", proxy.port)),
+    );
+    let (code, findings) = scene.examined(&[]);
+    assert!(
+        code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"),
+        "{findings:#?}"
+    );
+    // What is told of the commit is without the way there.
+    for (each_way, verdict, words) in [
+        (60, "weak", "a password grant waits "),
+        (
+            150,
+            "weak",
+            "which from 272 ms on cannot fit into the 4.5 s of a request",
+        ),
+        (
+            260,
+            "fails",
+            "from 500 ms an idle connection counts as dead",
+        ),
+    ] {
+        proxy.set_distance(Duration::from_millis(each_way));
+        scene.assert_alone(&format!("{each_way} ms each way"), &[], verdict, words);
     }
 }
 

@@ -32,9 +32,14 @@ struct State {
 
 impl Proxy {
     pub fn start() -> Proxy {
-        let config: postgres::Config = cluster().parse().unwrap();
+        Proxy::before(&cluster())
+    }
+
+    /// A way to the cluster of a URL.
+    pub fn before(url: &str) -> Proxy {
+        let config: postgres::Config = url.parse().unwrap();
         let postgres::config::Host::Tcp(host) = config.get_hosts()[0].clone() else {
-            panic!("TEST_DATABASE_URL must use TCP")
+            panic!("the URL must use TCP")
         };
         let target = (host, config.get_ports().first().copied().unwrap_or(5432));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
