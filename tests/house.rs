@@ -84,8 +84,8 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 116_004;
-const MOST_TOKENS_OF_THE_BINARY: usize = 361_585;
+const MOST_TOKENS_OF_THE_CORE: usize = 116_009;
+const MOST_TOKENS_OF_THE_BINARY: usize = 361_949;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.
@@ -106,6 +106,7 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("dispatch/route.rs", "find"),
     ("endpoints/account.rs", "change_password"),
     ("endpoints/authorize/visit.rs", "next"),
+    ("endpoints/login.rs", "sign_in"),
     ("endpoints/login/passkey.rs", "prove"),
     ("endpoints/login/second_factor.rs", "try_code"),
     ("endpoints/login/sign_in.rs", "begin"),
