@@ -19,7 +19,9 @@
 //!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
 //! http, config, clock, permits, deadline, metrics
 //!               our Request and Response; every setting; the one clock; bounded lanes; how long a request waits; counters
-//! protocol      pure core, with the same rooms: types, parsers, decisions. No I/O, no clock, no randomness, no logging
+//! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging. Its rooms, from the
+//!               top floor down: sealed_request, upstream, registration and audit, discovery, logout, login, authorize,
+//!               device, token, keys, words
 //! ```
 //!
 //! Three walks for a first visit, each from the socket to the answer.

@@ -9,6 +9,8 @@
     reason = "a panic is how a test fails"
 )]
 
+#[path = "house/floors.rs"]
+mod floors;
 #[path = "house/rooms.rs"]
 mod rooms;
 #[path = "house/source.rs"]
@@ -84,7 +86,7 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 116_009;
+const MOST_TOKENS_OF_THE_CORE: usize = 116_756;
 const MOST_TOKENS_OF_THE_BINARY: usize = 361_949;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no

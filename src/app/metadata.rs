@@ -7,8 +7,8 @@ use super::App;
 use crate::protocol::discovery::{Provider, document};
 use crate::protocol::keys::jwt;
 use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::GrantType;
-use crate::protocol::words::scope::Catalogue;
 
 #[derive(Debug)]
 pub(super) struct Rendered {

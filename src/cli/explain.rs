@@ -23,11 +23,11 @@ use crate::protocol::discovery::AUTHORIZE_PATH;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::audience::resources_behind;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
 

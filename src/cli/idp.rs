@@ -9,13 +9,13 @@ use crate::endpoints::token::assertions::fetch_key_set;
 use crate::endpoints::upstream::fetch_metadata;
 use crate::keys::sealing::Sealer;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
-use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
-use crate::protocol::registration::provider::{self, IdentityProvider, ProviderKind};
+use crate::protocol::registration::{Kind, provider};
 use crate::protocol::upstream::external_url;
 use crate::protocol::upstream::metadata::{Asked, SecretStanding, examine};
 use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::store::catalogue::{self, CatalogueRow};
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {

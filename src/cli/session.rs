@@ -7,7 +7,7 @@ use super::arguments::Invocation;
 use super::operator::{Operator, all, audit_event};
 use super::output::{self, Failure, time};
 use super::{client, input, user};
-use crate::protocol::words::grant::Grant;
+use crate::protocol::token::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
 use crate::protocol::words::session::Session;
 use crate::store::audit_events::AuditEvent;

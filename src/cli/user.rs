@@ -12,9 +12,9 @@ use crate::keys::random;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, Kind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::Strength;
 use crate::store::users::{self, UserRow};
 use crate::store::{StoreError, catalogue, grants, linked_identities, sessions};
 

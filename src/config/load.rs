@@ -11,9 +11,9 @@ use super::{
 };
 use crate::config::reader;
 use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::AccessTokenTyp;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::Strength;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 

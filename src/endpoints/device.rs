@@ -26,10 +26,10 @@ use crate::pages::consent::UserCodeProblem;
 use crate::pages::frame::PageForm;
 use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::authorize::interaction::Step;
-use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::device::device_code::{
     DeviceAuthorizationRequest, DeviceDecision, PARAMETERS, PREFIX, SINGLE_PARAMETERS, UserCode,
 };
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};

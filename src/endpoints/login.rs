@@ -30,14 +30,14 @@ use crate::pages::frame::PageForm;
 use crate::pages::login::{AskPasskey, LoginProblem, SignInFor, SignInForm};
 use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Step;
-use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::login::second_factor::tie;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 
 /// The field, and the parameter of the address.

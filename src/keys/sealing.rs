@@ -223,7 +223,7 @@ mod tests {
     use super::super::master::MasterSecret;
     use super::*;
     use crate::protocol::authorize::authorization_code::AuthorizationCode;
-    use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
+    use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
     use crate::protocol::token::access_token::AccessToken;
     use crate::protocol::token::delegation::{Actor, Delegation, Origin};
     use crate::protocol::words::identifiers::{ClientId, Subject};

@@ -11,8 +11,8 @@ use crate::pages::texts::Texts;
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::interaction::is_required;
 use crate::protocol::token::claims::built_in_scopes;
+use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::Client;
-use crate::protocol::words::scope::{Catalogue, RegisteredScope};
 
 /// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the
 /// required ones), `remember=true` and `decision` as `allow` or `deny`; the small one `form_token`

@@ -11,8 +11,8 @@ use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::upstream::choices::Choices;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::scope::Catalogue;
 
 /// For what somebody signs in.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
 use crate::protocol::login::passkey;
-use crate::protocol::words::acr_values::{self, Strength};
+use crate::protocol::words::acr_values;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-use crate::protocol::words::scope::{Catalogue, ScopeKind};
+use crate::protocol::words::scope::ScopeKind;
+use crate::protocol::words::strength::Strength;
 
 /// Below the base URL's own path.
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";

@@ -10,6 +10,7 @@ pub mod keys;
 pub mod login;
 pub mod logout;
 pub mod registration;
+pub mod sealed_request;
 pub mod token;
 pub mod upstream;
 pub mod words;

@@ -14,7 +14,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::{Values, column};
 use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
-use crate::protocol::words::grant::Grant;
+use crate::protocol::token::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 

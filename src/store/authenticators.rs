@@ -16,11 +16,11 @@ use super::sessions::{others, with_endings};
 use super::users::UserRow;
 use super::values::{Values, column, read};
 use crate::protocol::login::second_factor::FactorKind;
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::session::Session;
+use crate::protocol::words::strength::Strength;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authenticator {

@@ -13,7 +13,7 @@ use super::error::{Objection, StoreError};
 use super::registry_writer::RegistryWriter;
 use super::values::{column, read};
 use crate::protocol::registration::Kind;
-use crate::protocol::registration::catalogue::ExtensionGrant;
+use crate::protocol::words::catalogue::ExtensionGrant;
 use crate::protocol::words::secret::SecretBytes;
 
 fn kind_of(word: &str) -> Result<Kind, StoreError> {

@@ -17,7 +17,7 @@ use super::users::{CurrentUser, current};
 use super::values::{Values, column, read, tenant_text};
 use super::{Store, sessions};
 use crate::protocol::registration::user::{Identity, Owners};
-use crate::protocol::words::grant::SessionEpochs;
+use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 

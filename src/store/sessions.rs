@@ -12,7 +12,7 @@ use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
 use super::values::{Values, column, read, tenant, tenant_text};
-use crate::protocol::words::grant::SessionEpochs;
+use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::session::Session;

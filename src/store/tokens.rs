@@ -14,10 +14,10 @@ use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{Values, column};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 use crate::protocol::words::session::User;
 
 /// The rows that a token names. An absent row is `None`, and makes the token dead. The core judges

@@ -7,9 +7,9 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::tokens::{about, assertion_key};
 use super::values::{Values, column, read};
-use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::id_token::LogoutNotice;
 use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use super::error::StoreError;
 use super::sessions::{others, with_endings};
 use super::values::{Values, column, read, tenant, tenant_text};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::grant::{Epochs, SessionEpochs};
+use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, User};
+use crate::protocol::words::strength::Strength;
 
 /// A user as stored, or to be: the epoch is drawn by the database.
 #[derive(Clone, Debug, PartialEq)]

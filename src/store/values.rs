@@ -7,12 +7,12 @@ use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use super::error::StoreError;
-use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
+use crate::protocol::words::strength::Strength;
 
 pub(super) type Fault = Box<dyn Error + Sync + Send>;
 

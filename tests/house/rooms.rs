@@ -41,12 +41,12 @@ const fn beside(name: &'static str, paths: &'static str) -> Room {
 #[rustfmt::skip]
 pub const ROOMS: &[Room] = &[
     core("protocol/words", "protocol/mod protocol/words"),
-    core("protocol/authorize", "protocol/authorize"),
+    core("protocol/keys", "protocol/keys"),
     core("protocol/token", "protocol/token"),
     core("protocol/device", "protocol/device"),
+    core("protocol/authorize", "protocol/authorize protocol/sealed_request"),
     core("protocol/login", "protocol/login"),
     core("protocol/logout", "protocol/logout"),
-    core("protocol/keys", "protocol/keys"),
     room("protocol/audit", "protocol/audit"),
     room("protocol/upstream", "protocol/upstream"),
     room("protocol/registration", "protocol/registration"),

@@ -131,6 +131,27 @@ impl SourceFile {
         paths
     }
 
+    /// Every path that it uses outside its unit tests, from the crate root on, without `crate::`.
+    /// `module` is its own: `protocol::words`.
+    pub fn paths_used(&self, module: &str) -> Vec<String> {
+        let code = blank(&self.product, true);
+        let mut paths = Vec::new();
+        for (position, start) in code.match_indices("use ") {
+            let path = code[position + start.len()..].split(';').next().unwrap();
+            let is_statement = ["crate::", "self::", "super::"]
+                .iter()
+                .any(|root| path.starts_with(root));
+            if is_statement && !is_word_byte(code[..position].bytes().next_back()) {
+                let members = spread(&path.replace(" as ", "="));
+                paths.extend(members.iter().map(|path| from_root(path, module)));
+            }
+        }
+        for (position, root) in code.match_indices("crate::") {
+            paths.extend(paths_at(&code[position + root.len()..]));
+        }
+        paths
+    }
+
     /// `use super::` lines at the file's own level that climb as far as the crate root, past every
     /// rule about it.
     pub fn escapes_through_super(&self) -> impl Iterator<Item = &str> {
@@ -205,6 +226,33 @@ fn paths_at(text: &str) -> Vec<String> {
         .into_iter()
         .filter(|member| !member.is_empty())
         .collect()
+}
+
+/// `a::b` and `a::c::d` of `a::{b, c::{d=e}}`.
+fn spread(path: &str) -> Vec<String> {
+    let Some((before, group)) = path.split_once('{') else {
+        let name = path.split('=').next().unwrap();
+        return vec![name.trim().to_owned()];
+    };
+    let members = paths_at(&format!("{{{group}"));
+    members
+        .iter()
+        .flat_map(|member| spread(&format!("{}{member}", before.trim())))
+        .collect()
+}
+
+/// A path that begins with `crate`, `self` or `super` in `module`, from the crate root on.
+fn from_root(path: &str, module: &str) -> String {
+    if let Some(path) = path.strip_prefix("crate::") {
+        return path.to_owned();
+    }
+    let mut module = module;
+    let mut path = path.strip_prefix("self::").unwrap_or(path);
+    while let Some(above) = path.strip_prefix("super::") {
+        module = module.rsplit_once("::").map_or("", |(above, _)| above);
+        path = above;
+    }
+    format!("{module}::{path}")
 }
 
 /// Replaces comments, and what stands in string and character literals if asked to, by blanks.

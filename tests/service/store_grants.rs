@@ -5,14 +5,15 @@ use std::time::Duration;
 use gatepost::keys::random;
 use gatepost::protocol::device::device_code::DeviceDecision;
 use gatepost::protocol::token::claims::ClaimNames;
+use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::refresh_token::{RefreshHandle, Within};
-use gatepost::protocol::words::acr_values::Strength;
 use gatepost::protocol::words::client::RefreshTokenUsage;
-use gatepost::protocol::words::grant::{Epochs, Grant, SessionEpochs};
+use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn};
+use gatepost::protocol::words::strength::Strength;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,

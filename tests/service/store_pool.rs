@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost::protocol::registration::catalogue::ExtensionGrant;
+use gatepost::protocol::words::catalogue::ExtensionGrant;
 use gatepost::protocol::words::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, catalogue, installation, users};
 use serde_json::{Map, json};

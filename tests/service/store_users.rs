@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use gatepost::keys::random;
 use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
-use gatepost::protocol::words::acr_values::Strength;
-use gatepost::protocol::words::grant::SessionEpochs;
+use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::protocol::words::session::{Session, SignIn};
+use gatepost::protocol::words::strength::Strength;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sign_in_failures::{self, FailureBucket};
 use gatepost::store::users::{self, UserRow};

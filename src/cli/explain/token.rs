@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{Explained, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
-use crate::endpoints::token::grants::authorization_code::PREFIX as CODE_PREFIX;
-use crate::endpoints::token::introspection::{
-    PresentedToken, open, origins_stand, refresh_handle, standing,
+use crate::endpoints::token::grants::refresh_token::refresh_handle;
+use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, standing};
+use crate::protocol::authorize::authorization_code::{
+    AuthorizationCode, PREFIX as CODE_PREFIX, Redemption, redeem,
 };
-use crate::protocol::authorize::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::names::hint;
@@ -22,7 +22,7 @@ use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
@@ -30,9 +30,8 @@ use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
-use crate::store::grants;
 use crate::store::tokens::{self, TokenStanding};
-use crate::store::users;
+use crate::store::{grants, users};
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {

@@ -19,9 +19,9 @@ use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Ver
 use crate::protocol::registration::user::{Credential, Identity, UserEntry};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{Kind, Problem};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::protocol::words::strength::Strength;
 use crate::registry::Sealers;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;

@@ -22,13 +22,12 @@ use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::{
     FactorKind, OfferedApp, Typed, recovery_code, step_of, to_base32, typed, with_factor,
 };
-use crate::protocol::upstream::account::{FRESH_SIGN_IN, may_begin};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretBytes;
-use crate::protocol::words::session::Session;
+use crate::protocol::words::session::{FRESH_SIGN_IN, Session};
+use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator, Kept};
@@ -285,7 +284,11 @@ pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authent
 
 /// Soon after a sign-in with any factor that they have.
 pub(super) fn may_change(change: Change<'_>) -> bool {
-    has_shown_one(change.present) && may_begin(&change.present.row, true, change.app.now())
+    has_shown_one(change.present)
+        && change
+            .present
+            .row
+            .may_change_ways_in(true, change.app.now())
 }
 
 /// Whether they have a factor besides their password.

@@ -17,12 +17,13 @@ use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, provider_name};
 use crate::pages::frame::PageForm;
-use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
-use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::account::{self, LinkOffer, OfferProblem};
-use crate::protocol::upstream::choices::{Choices, Place, provider_of};
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::upstream::account::{LinkOffer, OfferProblem};
+use crate::protocol::upstream::choices::{Choices, provider_of};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::place::Place;
 use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
@@ -45,11 +46,8 @@ pub(super) fn signed_in_anew(
 }
 
 fn may_begin(app: &App, present: &PresentSession) -> bool {
-    account::may_begin(
-        &present.row,
-        present.user.password_hash.is_some(),
-        app.now(),
-    )
+    let has_password = present.user.password_hash.is_some();
+    present.row.may_change_ways_in(has_password, app.now())
 }
 
 /// A person's identities elsewhere, as far as one signs in with them.

@@ -16,17 +16,19 @@ use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRequest, Ending, Refusal,
 };
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, Stronger, decide};
-use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
 use crate::protocol::login::passkey;
-use crate::protocol::upstream::choices::{Choices, Place};
-use crate::protocol::words::acr_values::{AcrValues, Strength, named_tenant};
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::upstream::choices::Choices;
+use crate::protocol::words::acr_values::{AcrValues, named_tenant};
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::place::Place;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::session::LOCAL;
+use crate::protocol::words::strength::Strength;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents::{self, ConsentRow};
 use crate::store::device_authorizations;

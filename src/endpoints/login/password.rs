@@ -11,10 +11,10 @@ use crate::endpoints::login::known_browser;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
 use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::Strength;
 use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser};
 

@@ -28,11 +28,11 @@ use crate::protocol::authorize::interaction::Stronger;
 use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
 };
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::secret::SecretBytes;
+use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};

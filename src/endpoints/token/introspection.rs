@@ -11,6 +11,7 @@ use crate::endpoints::token::client_authentication::{
     Introspector, authenticate, authenticate_introspector,
 };
 use crate::endpoints::token::grants::issue::ACCESS_TOKEN_PREFIX;
+use crate::endpoints::token::grants::refresh_token::refresh_handle;
 use crate::http::{Request, Response};
 use crate::protocol::keys::jwt::{ACCESS_TOKEN_TYP, ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::token::access_token::AccessToken;
@@ -18,9 +19,9 @@ use crate::protocol::token::delegation::Delegation;
 use crate::protocol::token::introspection::{
     Caller, access_token_response, refresh_token_response, seen_by,
 };
+use crate::protocol::token::liveness;
 use crate::protocol::token::refresh_token::{self, RefreshHandle, ends_at, stands};
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::liveness;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
@@ -217,15 +218,6 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
     // Verified just above, so the claims are what we signed.
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     AccessToken::from_verified_claims(&claims, app.issuer())
-}
-
-/// Reads a refresh token; a forged one ends here, before any query.
-pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
-    let (handle, tag) = RefreshHandle::parse(token.expose())?;
-    app.vault
-        .refresh_tokens
-        .verify(&[&handle.encode()], &tag)
-        .then_some(handle)
 }
 
 /// Whether a token and everything it stands on live, the tokens that it was exchanged from

@@ -22,17 +22,17 @@ use crate::endpoints::login::{self, LoginPage};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
-use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::account::{
     AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims,
 };
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, LinkedUser};

@@ -14,12 +14,12 @@ use crate::config::{Config, SameSite};
 use crate::endpoints::{answers, cookies};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
-use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::round_trip::{
     Ask, COOKIE, LIFETIME, PromptValues, RoundTrip, STATE,
 };
 use crate::protocol::upstream::{UpstreamProblem, external_url};
 use crate::protocol::words::identifiers;
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;

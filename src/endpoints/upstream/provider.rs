@@ -12,7 +12,6 @@ use crate::app::fetched::Provenance;
 use crate::endpoints::token::assertions::KeySource;
 use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::token::assertion::AssertionProblem;
 use crate::protocol::upstream::answers::{self, UpstreamTokens};
 use crate::protocol::upstream::claims::{are_wanting, label, mapped, merged, oauth_subject};
@@ -20,6 +19,7 @@ use crate::protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, T
 use crate::protocol::upstream::metadata::{self, SecretTransport, UpstreamMetadata};
 use crate::protocol::upstream::round_trip::RoundTrip;
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, external_url};
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::Snapshot;

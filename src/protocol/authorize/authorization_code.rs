@@ -8,14 +8,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::pkce::{self, CodeChallengeDigest};
+use crate::protocol::token::grant::Grant;
 use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::grant::Grant;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::Catalogue;
+
+/// Codes begin with this, so that secret scanners find them.
+pub const PREFIX: &str = "gpc_";
 
 /// For how long after it was issued a code is watched for replay. Within this time, an expired code
 /// that comes again revokes what its first redemption gave.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::protocol::token::grant::Grant;
 use crate::protocol::token::refresh_token;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;

@@ -13,17 +13,16 @@ use serde_json::Value;
 
 use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
 use super::consent::Consent;
-use crate::protocol::upstream::account::may_begin;
-use crate::protocol::upstream::choices::Place;
-use crate::protocol::words::acr_values::{Strength, reaches};
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::AuthorizeErrorCode;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::place::Place;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
+use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::session::{LOCAL, Session};
+use crate::protocol::words::strength::{Strength, reaches};
 
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
@@ -272,7 +271,7 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
     if situation.may_enrol < wanted {
         return unmet(Reason::FactorDeclined);
     }
-    match may_begin(session, true, situation.now) {
+    match session.may_change_ways_in(true, situation.now) {
         true => Some(Interaction::Stronger(Stronger::Enrol(wanted))),
         false => Some(Interaction::Login {
             cause: LoginCause::OtherAcr,

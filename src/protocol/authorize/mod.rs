@@ -7,4 +7,3 @@ pub mod consent;
 pub mod interaction;
 pub mod pkce;
 pub mod requested_claims;
-pub mod sealed_request;

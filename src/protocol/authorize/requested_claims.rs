@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::words::acr_values::{Strength, reaches};
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::{Catalogue, ScopeKind};
+use crate::protocol::words::scope::ScopeKind;
+use crate::protocol::words::strength::{Strength, reaches};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedClaims {

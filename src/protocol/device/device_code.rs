@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::token::audience::narrow;
+use crate::protocol::token::audience::{narrow, requested_scope};
 use crate::protocol::token::token_request::{resources, scope};
 use crate::protocol::words::acr_values::AcrValues;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, ScopeSet, requested_scope};
+use crate::protocol::words::scope::ScopeSet;
 
 /// Secret scanners find device codes by it.
 pub const PREFIX: &str = "gpd_";

@@ -7,13 +7,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::client::{AccessTokenTyp, SigningAlgorithm};
 
 /// Of an id_token. Access tokens of clients registered so have it, too: `client_id` is in every
 /// access token and in no id_token, and tells them apart.
-pub const ID_TOKEN_TYP: &str = "JWT";
-/// RFC 9068 §2.1
-pub const ACCESS_TOKEN_TYP: &str = "at+jwt";
+pub const ID_TOKEN_TYP: &str = AccessTokenTyp::Jwt.as_str();
+pub const ACCESS_TOKEN_TYP: &str = AccessTokenTyp::AtJwt.as_str();
 /// OpenID Connect Back-Channel Logout §2.4
 pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
 

@@ -11,11 +11,13 @@ use crate::protocol::registration::names::{
 };
 use crate::protocol::registration::provider::{issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, expected};
+use crate::protocol::words::catalogue::{
+    AssertionIssuer, AssertionSubject, ExtensionGrant, RegisteredResource, RegisteredScope,
+    RegisteredTenant,
+};
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::scope::{
-    RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet,
-};
+use crate::protocol::words::scope::{ScopeKind, ScopeSet};
 
 /// One of `tenants`, as every reading here stored or of a document.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
@@ -111,14 +113,6 @@ fn description(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// A grant type answered by a SQL function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtensionGrant {
-    pub name: String,
-    pub schema: String,
-    pub function: String,
-}
-
 pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
@@ -163,27 +157,6 @@ fn qualified_function(text: &str) -> Result<(), &'static str> {
     } else {
         Err("must be a schema and a function, as legacy.redeem_key")
     }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct AssertionIssuer {
-    pub issuer: String,
-    pub jwks: Option<Value>,
-    pub jwks_uri: Option<String>,
-    pub algs: BTreeSet<SigningAlgorithm>,
-    pub clients: BTreeSet<String>,
-    /// `scope`: the most such a grant can carry; absent means all of the client's.
-    pub scope: Option<ScopeSet>,
-    pub tenant: Option<TenantName>,
-    /// `subject`: how `sub` finds a user.
-    pub subject: AssertionSubject,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssertionSubject {
-    /// `link`: among the identities linked to that issuer.
-    Link,
-    Username,
 }
 
 pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {

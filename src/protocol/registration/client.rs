@@ -12,7 +12,6 @@ use super::provider::protected_url;
 use super::walker::{Check, Walker};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
     ClientLinks, GrantType, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
@@ -21,6 +20,7 @@ use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::redirect_uri;
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::strength::Strength;
 use crate::protocol::words::web_url::WebUrl;
 
 /// Ten years: nothing that ends lives longer.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::protocol::authorize::interaction::always_asks;
 use crate::protocol::registration::problem::Finding;
-use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
 };
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::session::LOCAL;

@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::Problem;
 use crate::protocol::registration::walker::Walker;
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
+use crate::protocol::words::strength::Strength;
 
 /// Notes every contradiction, with the key to mend; looks for none where a value could not be read.
 #[rustfmt::skip]

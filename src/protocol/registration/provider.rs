@@ -10,54 +10,10 @@ use super::walker::{Walker, expected};
 use crate::protocol::discovery::CONFIGURATION_PATH;
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::LOCAL;
 use crate::protocol::words::web_url::WebUrl;
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct IdentityProvider {
-    /// `name`, as in `idp:<name>`.
-    pub name: String,
-    /// `display_name`; the name where none was registered.
-    pub display_name: String,
-    pub enabled: bool,
-    pub kind: ProviderKind,
-    pub client_id: String,
-    pub scope: ScopeSet,
-    /// `claims`: from the name there to the name here.
-    pub claims: BTreeMap<String, String>,
-    /// `role_map`: from a value there to roles here.
-    pub role_map: BTreeMap<String, BTreeSet<String>>,
-    /// `acr_map`: from an `acr` there to one here.
-    pub acr_map: BTreeMap<String, String>,
-    /// `prompt_values_supported`: the values of `prompt` that it takes; `None` leaves that to its
-    /// metadata.
-    pub prompt_values: Option<BTreeSet<String>>,
-    /// `provision`: whether new people get an account.
-    pub provision: bool,
-    /// `account_page`: whether the account page, which is everybody's, offers it for signing in and
-    /// for linking.
-    pub account_page: bool,
-    pub tenant: Option<TenantName>,
-    /// `sign_out`: whether signing out here signs out there.
-    pub sign_out: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// OpenID Connect: everything else comes from its discovery document.
-    OpenId { issuer: String },
-    /// OAuth 2.0 alone.
-    OAuth {
-        authorization_endpoint: String,
-        token_endpoint: String,
-        userinfo_endpoint: String,
-        /// `emails_endpoint`: where addresses are that the userinfo answer leaves out.
-        emails_endpoint: Option<String>,
-        /// `subject_claim`: the member of the answer that names the account and never changes.
-        subject_claim: String,
-    },
-}
 
 const MOST_CLAIMS: usize = 64;
 const OAUTH_KEYS: [&str; 5] = [
@@ -67,19 +23,6 @@ const OAUTH_KEYS: [&str; 5] = [
     "emails_endpoint",
     "subject_claim",
 ];
-
-impl IdentityProvider {
-    /// The issuer half of the key of its people's accounts: the issuer; without one, the
-    /// `userinfo_endpoint`, as it is the authority on who somebody is there.
-    pub fn authority(&self) -> &str {
-        match &self.kind {
-            ProviderKind::OpenId { issuer } => issuer,
-            ProviderKind::OAuth {
-                userinfo_endpoint, ..
-            } => userinfo_endpoint,
-        }
-    }
-}
 
 pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<Problem>> {
     super::stored(document, path, read)

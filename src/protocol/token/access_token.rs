@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;

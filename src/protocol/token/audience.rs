@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::words::client::Client;
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeKind, ScopeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
@@ -177,6 +178,36 @@ fn objection(name: &str, client: &Client, catalogue: &Catalogue) -> Option<Reaso
 
 fn invalid_scope(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
+/// The scope that a request gets: all that it asks for, or `invalid_scope`. A request without
+/// `scope` gets all registered scopes of the client. `offline_access` is only for clients with the
+/// refresh grant.
+pub fn requested_scope(
+    requested: Option<&ScopeSet>,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<ScopeSet, TokenError> {
+    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
+    let allowed = |name: &str| {
+        client.scope.contains(name)
+            && catalogue.kind(name).is_some()
+            && (may_refresh || name != OFFLINE_ACCESS)
+    };
+    match requested {
+        Some(scope) => match scope.iter().find(|name| !allowed(name)) {
+            Some(refused) => Err(TokenError::about_scope(Reason::UnknownScope, refused)),
+            None => Ok(scope.clone()),
+        },
+        None => {
+            let scope = client.scope.retain(allowed);
+            if scope.is_empty() {
+                Err(invalid_scope(Reason::NoScopeLeft))
+            } else {
+                Ok(scope)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::claim_shape::{self, PROFILE};
 use crate::protocol::words::client::Client;
-use crate::protocol::words::scope::{
-    Catalogue, LocalizedText, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet,
-};
+use crate::protocol::words::scope::{LocalizedText, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use crate::protocol::words::session::User;
 
 /// Claims that the `claims` parameter asked for (OpenID Connect Core §5.5) and that the

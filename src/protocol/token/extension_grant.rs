@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::claims::is_reserved;
 use super::delegation::Exchanged;
-use crate::protocol::upstream::choices::Place;
-use crate::protocol::words::acr_values::Strength;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::claim_shape;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::place::Place;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
+use crate::protocol::words::scope::{ScopeKind, ScopeSet};
 use crate::protocol::words::session::{LOCAL, User};
+use crate::protocol::words::strength::Strength;
 
 /// The most bytes of claims and further members together, as compact JSON.
 pub const LONGEST_ADDITIONS: usize = 2_048;
@@ -144,7 +145,7 @@ pub struct Circumstances<'a> {
     pub catalogue: &'a Catalogue,
     /// The scopes that the request names, if any.
     pub requested: Option<&'a ScopeSet>,
-    /// What [`requested_scope`](crate::protocol::words::scope::requested_scope) made of these.
+    /// What [`requested_scope`](crate::protocol::token::audience::requested_scope) made of these.
     pub asked: &'a ScopeSet,
     /// The tenant of the request, or of the client's registration.
     pub tenant: Option<&'a TenantName>,
@@ -288,9 +289,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::protocol::token::audience::requested_scope;
     use crate::protocol::words::client::GrantType;
     use crate::protocol::words::samples::{self, alice, catalogue, scope};
-    use crate::protocol::words::scope::requested_scope;
 
     fn client() -> Client {
         let mut client = samples::client();

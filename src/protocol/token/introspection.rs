@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::access_token::{AccessToken, JwtForm, ScopeClaim};
 use super::claims;
+use crate::protocol::token::grant::Grant;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

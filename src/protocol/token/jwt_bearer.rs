@@ -4,12 +4,12 @@
 use super::assertion::{AssertionProblem, is_grant_assertion_typ};
 use super::token_request::ExtensionRequest;
 use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::registration::catalogue::AssertionIssuer;
+use crate::protocol::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
 /// Reads the assertion and finds its registered issuer, if this client may use assertions of that
 /// issuer. Nothing is verified yet.
@@ -87,7 +87,7 @@ mod tests {
     use super::super::token_request::TokenRequest;
     use super::*;
     use crate::protocol::keys::jwt::{assemble, signing_input};
-    use crate::protocol::registration::catalogue::AssertionSubject;
+    use crate::protocol::words::catalogue::AssertionSubject;
     use crate::protocol::words::client::{GrantType, SigningAlgorithm};
     use crate::protocol::words::parameters::Parameters;
     use crate::protocol::words::samples::{client, scope};

@@ -13,14 +13,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::audience::{Narrowed, narrow_granted};
 use super::token_request::RefreshTokenRequest;
-use crate::protocol::words::acr_values::{Strength, tenant_stands};
+use crate::protocol::token::grant::Grant;
+use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{GrantId, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::Strength;
 
 /// Secret scanners find refresh tokens by it.
 pub const PREFIX: &str = "gpr_";

@@ -10,9 +10,10 @@ use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, Origin};
 use super::extension_grant::MAY_ACT;
 use super::token_request::ExtensionRequest;
 use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::protocol::words::secret::SecretText;
 
 /// RFC 8693 §3

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::claims;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
+use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::registration::names::is_invisible;
-use super::super::registration::provider::IdentityProvider;
 use super::super::registration::user::is_possible_claim;
 use crate::protocol::words::identifiers::{Sid, TenantName};
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::{LOCAL, Session, User};
+use crate::protocol::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -133,19 +133,8 @@ impl ClaimsChange {
     }
 }
 
-/// How long after a sign-in linking may begin: a stranger at an unattended browser must not add a
-/// way in.
-pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
 /// How long the question whether to link waits for its answer.
 pub const OFFER_LIFETIME: Duration = Duration::from_secs(300);
-
-/// Whether linking may begin in that session. A user who has a password must have typed it: a
-/// provider may send back a stranger at an unattended browser without a question, and not say when
-/// it last asked one.
-pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
-    let is_by_password = session.identity_provider() == LOCAL;
-    (is_by_password || !has_password) && now < session.auth_time.plus(FRESH_SIGN_IN)
-}
 
 /// An identity that was proven upstream and waits, sealed in a form, for the person to say that it
 /// shall be theirs.

@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::registration::provider::IdentityProvider;
 use super::{UpstreamProblem, shown};
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::secret::SecretText;
 

@@ -6,70 +6,13 @@
 //! an answer to the client, or a page that says no. Words of the provider's own go nowhere but into
 //! the log.
 
-use super::super::registration::provider::IdentityProvider;
 use super::UpstreamProblem;
 use crate::protocol::authorize::authorize_request::Refusal;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::identity_provider::IdentityProvider;
+use crate::protocol::words::place::Place;
 use crate::protocol::words::reason::AuthorizeErrorCode;
-use crate::protocol::words::scope::Catalogue;
-use crate::protocol::words::session::{LOCAL, Session};
-
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// For whom; `None` where the person came for their own account.
-    pub client: Option<&'a Client>,
-    pub tenant: Option<&'a TenantName>,
-    pub catalogue: &'a Catalogue,
-}
-
-impl Place<'_> {
-    /// Whether a sign-in by that provider counts here: registered, enabled, allowed to the client,
-    /// and of this tenant or of none. `local` is the password login, which is always registered.
-    pub fn allows(&self, provider: &str) -> bool {
-        let registered = self.catalogue.identity_providers.get(provider);
-        let fits = registered.is_some_and(|known| {
-            known.enabled
-                && known
-                    .tenant
-                    .as_ref()
-                    .is_none_or(|own| self.tenant == Some(own))
-        });
-        let allowed = self
-            .client
-            .is_none_or(|client| client.allows_identity_provider(provider));
-        allowed && (provider == LOCAL || fits)
-    }
-
-    /// Whether the user of that session counts as signed in here: its provider is allowed, and its
-    /// name still stands for the same issuer. A provider that took over the name of another has
-    /// vouched for none of its users.
-    pub fn accepts(&self, session: &Session) -> bool {
-        let provider = session.identity_provider();
-        let registered = self
-            .catalogue
-            .identity_providers
-            .get(provider)
-            .map(IdentityProvider::authority);
-        let is_same = |then: &str| registered.is_none_or(|now| now == then);
-        self.allows(provider) && session.upstream_issuer.as_deref().is_none_or(is_same)
-    }
-
-    /// Whether people are told of that provider here: it counts, and the account page may name it
-    /// where this is for no client.
-    fn offers(&self, provider: &str) -> bool {
-        let may_be_named = || match self.catalogue.identity_providers.get(provider) {
-            Some(known) => known.account_page && self.is_way_in(provider),
-            None => provider == LOCAL,
-        };
-        self.allows(provider) && (self.client.is_some() || may_be_named())
-    }
-
-    /// Whether a sign-in by that provider counts here, and some client allows it.
-    pub fn is_way_in(&self, provider: &str) -> bool {
-        self.allows(provider) && !self.catalogue.idle_identity_providers.contains(provider)
-    }
-}
+use crate::protocol::words::session::LOCAL;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
@@ -165,7 +108,10 @@ mod tests {
     use crate::protocol::authorize::authorize_request::fixtures::{
         catalogue_with_tenants, client, identity_provider,
     };
+    use crate::protocol::words::client::Client;
+    use crate::protocol::words::identifiers::TenantName;
     use crate::protocol::words::samples::session;
+    use crate::protocol::words::session::Session;
 
     /// Five providers: two for everybody, one switched off, one each of two tenants.
     fn catalogue() -> Catalogue {

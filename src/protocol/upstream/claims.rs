@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::super::registration::names::display_text;
-use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use super::is_identifier;
 use crate::protocol::token::claims::is_reserved;
-use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::claim_shape::{PROFILE, shaped};
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::protocol::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
 const LONGEST_VALUE: usize = 8_192;

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
-use super::super::registration::provider::IdentityProvider;
 use super::round_trip::PromptValues;
 use super::shown;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::authorize_response::with_query;
-use crate::protocol::words::acr_values::reaches;
 use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::reaches;
 
 /// How long somebody may be away.
 pub const LIFETIME: Duration = Duration::from_secs(600);

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::acr_values::Strength;
 use super::identifiers::{ClientId, TenantName};
 use super::named::named;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
-use crate::protocol::keys::jwt;
 use crate::protocol::words::response_type::ResponseMode;
 use crate::protocol::words::scope::LocalizedText;
+use crate::protocol::words::strength::Strength;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
@@ -223,27 +222,23 @@ pub enum AccessTokenType {
     Reference,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessTokenTyp {
-    AtJwt,
-    /// For resources whose libraries take no other. Its `client_id` still tells it from an ID
-    /// token.
-    Jwt,
+named! {
+    /// `typ` of access tokens.
+    pub enum AccessTokenTyp {
+        /// RFC 9068 §2.1
+        AtJwt = "at+jwt",
+        /// For resources whose libraries take no other. `client_id` still tells the token from an
+        /// ID token.
+        Jwt = "JWT",
+    }
 }
 
 impl AccessTokenTyp {
-    /// With their names in registrations and headers.
+    /// With their names in registrations and settings.
     pub const NAMED: [(&str, AccessTokenTyp); 2] = [
-        (jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt),
-        (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt),
+        (AccessTokenTyp::AtJwt.as_str(), AccessTokenTyp::AtJwt),
+        (AccessTokenTyp::Jwt.as_str(), AccessTokenTyp::Jwt),
     ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AccessTokenTyp::AtJwt => jwt::ACCESS_TOKEN_TYP,
-            AccessTokenTyp::Jwt => jwt::ID_TOKEN_TYP,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

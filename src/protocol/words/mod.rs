@@ -1,15 +1,17 @@
 //! The vocabulary that every room of the core speaks.
 
 pub mod acr_values;
+pub mod catalogue;
 pub mod claim_shape;
 pub mod client;
+pub mod epochs;
 pub mod forwarded;
-pub mod grant;
 pub mod identifiers;
+pub mod identity_provider;
 pub mod instant;
-pub mod liveness;
 pub(crate) mod named;
 pub mod parameters;
+pub mod place;
 pub mod reason;
 pub mod redirect_uri;
 pub mod response_type;
@@ -18,4 +20,5 @@ pub(crate) mod samples;
 pub mod scope;
 pub mod secret;
 pub mod session;
+pub mod strength;
 pub mod web_url;

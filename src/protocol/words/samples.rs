@@ -6,7 +6,6 @@ use std::time::Duration;
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use serde_json::{Value, json};
 
-use super::acr_values::Strength;
 use super::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
     ClientLinks, GrantType, Lifetimes, RefreshTokenUsage, SigningAlgorithm,
@@ -14,9 +13,7 @@ use super::client::{
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
-use super::scope::{
-    Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet,
-};
+use super::scope::{ScopeKind, ScopeSet};
 use super::secret::SecretText;
 use super::session::{Session, SignIn};
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
@@ -24,9 +21,14 @@ use crate::protocol::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
 use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn};
 use crate::protocol::token::claims::{ClaimNames, built_in_scopes};
+use crate::protocol::token::grant::Grant;
 use crate::protocol::upstream::round_trip::RoundTrip;
-use crate::protocol::words::grant::{Epochs, Grant, SessionEpochs};
+use crate::protocol::words::catalogue::{
+    Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant,
+};
+use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::session::User;
+use crate::protocol::words::strength::Strength;
 
 /// 2026-11-20T00:00:00Z
 pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);

@@ -1,14 +1,9 @@
-//! Scopes: names, sets of names, and the catalogue of what is registered under each.
+//! Scopes: names, and sets of names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::protocol::registration::catalogue::{AssertionIssuer, ExtensionGrant};
-use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
@@ -79,64 +74,6 @@ pub enum ScopeKind {
     Resource,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegisteredScope {
-    pub name: String,
-    pub kind: ScopeKind,
-    /// The registered `display_name`, or the name where there is none.
-    pub display_name: LocalizedText,
-    pub description: LocalizedText,
-    /// Names of the user claims that it releases, as clients receive them.
-    pub claims: Vec<String>,
-    /// Claims that are stored under another name: from the name in tokens to the stored name.
-    pub renamed: BTreeMap<String, String>,
-    /// Cannot be unticked on the consent page.
-    pub required: bool,
-    /// Shown as sensitive on the consent page.
-    pub emphasize: bool,
-    pub show_in_discovery: bool,
-    /// The APIs behind a resource scope: audiences of its tokens.
-    pub resources: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegisteredResource {
-    /// Its audience value, and its name at introspection.
-    pub name: String,
-    pub display_name: String,
-    /// Names of the user claims in access tokens for it, as APIs receive them.
-    pub claims: Vec<String>,
-    pub renamed: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegisteredTenant {
-    pub name: String,
-    pub display_name: String,
-}
-
-/// Everything registered that is not a client or a user.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Catalogue {
-    pub scopes: BTreeMap<String, RegisteredScope>,
-    pub resources: BTreeMap<String, RegisteredResource>,
-    pub tenants: BTreeMap<String, RegisteredTenant>,
-    /// Identity providers by name, without `local`.
-    pub identity_providers: BTreeMap<String, IdentityProvider>,
-    /// Providers that no enabled client allows. Nobody can sign in with one of these.
-    pub idle_identity_providers: BTreeSet<String>,
-    pub extension_grants: BTreeMap<String, ExtensionGrant>,
-    pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
-    /// Whether any client may use the PKCE method `plain`. Discovery lists the method then.
-    pub plain_pkce: bool,
-}
-
-impl Catalogue {
-    pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
-        self.scopes.get(scope).map(|registered| registered.kind)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalizedText {
     /// The text for every language that is not in `by_language`.
@@ -164,40 +101,6 @@ pub fn is_language_tag(tag: &str) -> bool {
         (1..=8).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphanumeric())
     };
     tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
-}
-
-/// The scope that a request gets: all that it asks for, or `invalid_scope`. A request without
-/// `scope` gets all registered scopes of the client. `offline_access` is only for clients with the
-/// refresh grant.
-pub fn requested_scope(
-    requested: Option<&ScopeSet>,
-    client: &Client,
-    catalogue: &Catalogue,
-) -> Result<ScopeSet, TokenError> {
-    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
-    let allowed = |name: &str| {
-        client.scope.contains(name)
-            && catalogue.kind(name).is_some()
-            && (may_refresh || name != OFFLINE_ACCESS)
-    };
-    match requested {
-        Some(scope) => match scope.iter().find(|name| !allowed(name)) {
-            Some(refused) => Err(TokenError::about_scope(Reason::UnknownScope, refused)),
-            None => Ok(scope.clone()),
-        },
-        None => {
-            let scope = client.scope.retain(allowed);
-            if scope.is_empty() {
-                Err(invalid_scope(Reason::NoScopeLeft))
-            } else {
-                Ok(scope)
-            }
-        }
-    }
-}
-
-fn invalid_scope(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidScope, reason)
 }
 
 #[cfg(test)]

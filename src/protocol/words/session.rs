@@ -7,15 +7,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::grant::SessionEpochs;
+use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::strength::Strength;
 
 /// The identity provider's name of the password login.
 pub const LOCAL: &str = "local";
 /// `amr` of a password (RFC 8176 §2).
 pub const PASSWORD: &str = "pwd";
+
+/// How long after a sign-in a user may change how they sign in. A stranger at an unattended browser
+/// must not add a way in.
+pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
 
 /// A signed-in user, and how they signed in: what a code remembers and every token of a grant
 /// repeats.
@@ -96,6 +100,14 @@ impl Session {
             expires_at,
             ..self
         }
+    }
+
+    /// Whether the user may add or remove ways to sign in now. A user who has a password must have
+    /// typed it: a provider may send back a stranger at an unattended browser without a question,
+    /// and not say when it last asked one.
+    pub fn may_change_ways_in(&self, has_password: bool, now: Instant) -> bool {
+        let is_by_password = self.identity_provider() == LOCAL;
+        (is_by_password || !has_password) && now < self.auth_time.plus(FRESH_SIGN_IN)
     }
 
     /// Whether somebody is signed in by it: not ended, not run out, and nothing revoked that it

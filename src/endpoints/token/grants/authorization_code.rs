@@ -5,16 +5,15 @@
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::keys::random;
-use crate::protocol::authorize::authorization_code::{AuthorizationCode, Redemption, redeem};
+use crate::protocol::authorize::authorization_code::{
+    AuthorizationCode, PREFIX, Redemption, redeem,
+};
 use crate::protocol::token::audience::narrow_granted;
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::AuthorizationCodeRequest;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants;
-
-/// Handles start with this, so that secret scanners find them.
-pub const PREFIX: &str = "gpc_";
 
 /// Redeems a code.
 pub fn handle(

@@ -13,19 +13,19 @@ use crate::endpoints::token::grants::issue::{self, Additions, Issue, IssueUser};
 use crate::endpoints::token::grants::{GrantContext, invalid_grant, jwt_bearer, token_exchange};
 use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
-use crate::protocol::token::audience::{Narrowed, narrow};
+use crate::protocol::token::audience::{Narrowed, narrow, requested_scope};
 use crate::protocol::token::extension_grant::{
     Answer, Circumstances, Granted, Refusal, Verdict, judge,
 };
 use crate::protocol::token::function_answer::{client_metadata, read};
+use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::refresh_token;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::acr_values::settle_tenant;
-use crate::protocol::words::grant::{Epochs, Grant};
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::requested_scope;
 use crate::protocol::words::session::{SignIn, User};
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;

@@ -6,12 +6,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::authorization_code::PREFIX as CODE_PREFIX;
 use super::{GrantContext, invalid_grant};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::keys::random;
 use crate::protocol::authorize::authorization_code::AuthorizationCode;
+use crate::protocol::authorize::authorization_code::PREFIX as CODE_PREFIX;
 use crate::protocol::authorize::authorize_response::{FrontChannelAccessToken, Issued};
 use crate::protocol::keys::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
 use crate::protocol::logout::end_session;
@@ -19,10 +19,10 @@ use crate::protocol::token::access_token::{AccessToken, Jti, JwtForm, StandsOn, 
 use crate::protocol::token::audience::Narrowed;
 use crate::protocol::token::claims::{self, ClaimNames};
 use crate::protocol::token::delegation::Delegation;
+use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_token::{IdToken, TokenResponse};
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
-use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters;

@@ -5,13 +5,13 @@
 use super::GrantContext;
 use crate::app::failure::Failure;
 use crate::endpoints::token::assertions::KeySource;
-use crate::protocol::registration::catalogue::{AssertionIssuer, AssertionSubject};
 use crate::protocol::token::assertion::{AssertionProblem, Expected};
 use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};
 use crate::protocol::token::jwt_bearer::{
     invalid_grant, is_possible_subject, reach, read, refused,
 };
 use crate::protocol::token::token_request::ExtensionRequest;
+use crate::protocol::words::catalogue::{AssertionIssuer, AssertionSubject};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::reason::Reason;
 use crate::store::linked_identities;

@@ -4,12 +4,13 @@
 use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
 use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
+use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::is_absolute_uri;
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
+use crate::protocol::words::scope::{OPENID, ScopeSet};
 
 /// Reads `response_type`. It must be known and registered for the client. An access token through
 /// the browser needs `allow_access_tokens_via_browser`, too.

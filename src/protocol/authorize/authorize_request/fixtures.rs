@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{AuthorizeError, AuthorizeRequest, validate};
-use crate::protocol::registration::provider::{self, IdentityProvider};
+use crate::protocol::registration::provider;
+use crate::protocol::words::catalogue::{Catalogue, RegisteredTenant};
 use crate::protocol::words::client::*;
 use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::response_type::ResponseType;

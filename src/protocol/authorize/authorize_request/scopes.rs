@@ -2,9 +2,10 @@
 //! the response type takes.
 
 use super::{Refusal, Registered};
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 /// Reads `scope`. A request that sends `resource` and no `scope` gets all scopes of the client that
 /// lead to these resources (RFC 6749 §3.3). `offline_access` is dropped where no code is asked for.

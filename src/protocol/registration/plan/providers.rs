@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::super::problem::Problem;
-use super::super::provider::{self, IdentityProvider, ProviderKind};
+use super::super::provider;
 use super::{Comparison, RegisteredObject};
 use crate::protocol::registration::document::Kind;
 use crate::protocol::registration::walker::parse_own;
+use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 
 pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
     let Comparison {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn, json_text};
-use crate::protocol::token::claims::ClaimNames;
+use super::access_token::{AccessToken, Jti, StandsOn, json_text};
+use super::claims::ClaimNames;
 use crate::protocol::words::client::Client;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, GrantId};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
@@ -102,37 +103,6 @@ impl Grant {
             delegation: None,
             issued_at: self.issued_at,
             expires_at: self.expires_at,
-        }
-    }
-}
-
-/// The epochs that a code, a grant or a token of a user carries. It stands while each equals
-/// today's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Epochs {
-    pub installation: i64,
-    pub client: i64,
-    pub user: i64,
-    /// The epoch of the user's consent to the client: 0 until the consent is withdrawn or lapses
-    /// for the first time.
-    pub consent: i64,
-}
-
-/// The epochs that a browser session carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionEpochs {
-    pub installation: i64,
-    pub user: i64,
-}
-
-impl SessionEpochs {
-    /// These epochs, with the epochs of the client and of the user's consent to it.
-    pub fn at_client(self, client: i64, consent: i64) -> Epochs {
-        Epochs {
-            installation: self.installation,
-            client,
-            user: self.user,
-            consent,
         }
     }
 }

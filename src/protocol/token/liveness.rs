@@ -1,10 +1,10 @@
 //! Whether a token is still alive: the one rule for UserInfo, introspection and every later use of
 //! a token. A token that names a row that is gone is dead.
 
-use super::instant::Instant;
-use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use super::access_token::{AccessToken, StandsOn};
 use crate::protocol::words::client::Client;
-use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::session::{SignIn, User};
 
 /// What the database says about everything a token stands on; one read.
@@ -39,7 +39,7 @@ pub struct SessionFacts {
 /// `user` the row of its subject. Of an exchanged token this is said of itself alone: the tokens it
 /// was made from must stand as well ([`Delegation::origins_of`]).
 ///
-/// [`Delegation::origins_of`]: crate::protocol::token::delegation::Delegation::origins_of
+/// [`Delegation::origins_of`]: super::delegation::Delegation::origins_of
 pub fn stands(
     token: &AccessToken,
     client: Option<&Client>,
@@ -92,11 +92,11 @@ fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::super::acr_values::Strength;
-    use super::super::identifiers::Subject;
-    use super::super::samples::{self, EPOCHS, NOW};
     use super::*;
     use crate::protocol::token::access_token::Jti;
+    use crate::protocol::words::identifiers::Subject;
+    use crate::protocol::words::samples::{self, EPOCHS, NOW};
+    use crate::protocol::words::strength::Strength;
 
     const LATER: Instant = Instant::from_seconds(NOW.seconds() + 60);
 

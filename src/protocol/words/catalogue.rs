@@ -1,0 +1,96 @@
+//! The catalogue: everything that is registered and is neither a client nor a user.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::client::SigningAlgorithm;
+use super::identifiers::TenantName;
+use super::identity_provider::IdentityProvider;
+use super::scope::{LocalizedText, ScopeKind, ScopeSet};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredScope {
+    pub name: String,
+    pub kind: ScopeKind,
+    /// The registered `display_name`, or the name where there is none.
+    pub display_name: LocalizedText,
+    pub description: LocalizedText,
+    /// Names of the user claims that it releases, as clients receive them.
+    pub claims: Vec<String>,
+    /// Claims that are stored under another name: from the name in tokens to the stored name.
+    pub renamed: BTreeMap<String, String>,
+    /// Cannot be unticked on the consent page.
+    pub required: bool,
+    /// Shown as sensitive on the consent page.
+    pub emphasize: bool,
+    pub show_in_discovery: bool,
+    /// The APIs behind a resource scope: audiences of its tokens.
+    pub resources: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredResource {
+    /// Its audience value, and its name at introspection.
+    pub name: String,
+    pub display_name: String,
+    /// Names of the user claims in access tokens for it, as APIs receive them.
+    pub claims: Vec<String>,
+    pub renamed: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredTenant {
+    pub name: String,
+    pub display_name: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    pub scopes: BTreeMap<String, RegisteredScope>,
+    pub resources: BTreeMap<String, RegisteredResource>,
+    pub tenants: BTreeMap<String, RegisteredTenant>,
+    /// Identity providers by name, without `local`.
+    pub identity_providers: BTreeMap<String, IdentityProvider>,
+    /// Providers that no enabled client allows. Nobody can sign in with one of these.
+    pub idle_identity_providers: BTreeSet<String>,
+    pub extension_grants: BTreeMap<String, ExtensionGrant>,
+    pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
+    /// Whether any client may use the PKCE method `plain`. Discovery lists the method then.
+    pub plain_pkce: bool,
+}
+
+impl Catalogue {
+    pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
+        self.scopes.get(scope).map(|registered| registered.kind)
+    }
+}
+
+/// A grant type answered by a SQL function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionGrant {
+    pub name: String,
+    pub schema: String,
+    pub function: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssertionIssuer {
+    pub issuer: String,
+    pub jwks: Option<Value>,
+    pub jwks_uri: Option<String>,
+    pub algs: BTreeSet<SigningAlgorithm>,
+    pub clients: BTreeSet<String>,
+    /// `scope`: the most such a grant can carry; absent means all of the client's.
+    pub scope: Option<ScopeSet>,
+    pub tenant: Option<TenantName>,
+    /// `subject`: how `sub` finds a user.
+    pub subject: AssertionSubject,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssertionSubject {
+    /// `link`: among the identities linked to that issuer.
+    Link,
+    Username,
+}

@@ -1,0 +1,210 @@
+//! The floors inside a room: which of its parts may use which, and that no more than a few files
+//! use each other in a circle. Unit tests may use whatever they need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::{SourceFile, sources};
+
+struct Floors {
+    room: &'static str,
+    /// From the top floor down. A part uses its own files and those of later rows. Read from the
+    /// last row up, each file builds only on what was read before.
+    rows: &'static [&'static [&'static str]],
+}
+
+const FLOORS: &[Floors] = &[Floors {
+    room: "protocol",
+    rows: &[
+        &["sealed_request"],
+        &["upstream"],
+        &["audit", "registration"],
+        &["discovery"],
+        &["logout"],
+        &["login"],
+        &["authorize"],
+        &["device"],
+        &["token"],
+        &["keys"],
+        &["words"],
+    ],
+}];
+
+/// Files that use each other have to be read together.
+const MOST_FILES_IN_A_CIRCLE: usize = 4;
+
+/// Which files each file uses, by path.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// The module of a file: `protocol::words` for `protocol/words/mod.rs`.
+fn module(path: &str) -> String {
+    let path = path.strip_suffix(".rs").unwrap();
+    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
+}
+
+fn uses(files: &[SourceFile]) -> Uses {
+    let modules: BTreeMap<String, &str> = files
+        .iter()
+        .map(|file| (module(&file.path), file.path.as_str()))
+        .collect();
+    let mut uses = Uses::new();
+    for file in files {
+        let paths = file.paths_used(&module(&file.path));
+        let used = paths.iter().filter_map(|path| file_of(path, &modules));
+        let others = used.filter(|used| *used != file.path);
+        uses.insert(file.path.clone(), others.map(str::to_owned).collect());
+    }
+    uses
+}
+
+/// The file with what a path names: that of the longest module which the path begins with.
+fn file_of<'a>(path: &str, modules: &BTreeMap<String, &'a str>) -> Option<&'a str> {
+    let mut rest = Some(path);
+    while let Some(path) = rest {
+        if let Some(file) = modules.get(path) {
+            return Some(file);
+        }
+        rest = path.rsplit_once("::").map(|(before, _)| before);
+    }
+    None
+}
+
+/// The part of `room` that a file lies in; none for files elsewhere and for the room's own file.
+fn part<'a>(path: &'a str, room: &str) -> Option<&'a str> {
+    let inside = path.strip_prefix(room)?.strip_prefix('/')?;
+    let name = inside.split('/').next()?;
+    let name = name.strip_suffix(".rs").unwrap_or(name);
+    (name != "mod").then_some(name)
+}
+
+fn breaches(floors: &Floors, uses: &Uses) -> Vec<String> {
+    let row = |part: &str| floors.rows.iter().position(|row| row.contains(&part));
+    let mut found = Vec::new();
+    for (file, used) in uses {
+        let Some(from) = part(file, floors.room) else {
+            continue;
+        };
+        if row(from).is_none() {
+            found.push(format!("{file} has no floor in {}", floors.room));
+        }
+        for other in used {
+            let Some(to) = part(other, floors.room) else {
+                continue;
+            };
+            if from != to && row(from) >= row(to) {
+                found.push(format!("{file} uses {other}"));
+            }
+        }
+    }
+    found
+}
+
+fn circles(uses: &Uses) -> BTreeSet<BTreeSet<&str>> {
+    let reached: BTreeMap<&str, BTreeSet<&str>> = uses
+        .keys()
+        .map(|file| (file.as_str(), reached_from(file, uses)))
+        .collect();
+    let circle_of = |file: &&'_ str| -> BTreeSet<&str> {
+        let reaches_back = |other: &&&str| reached[**other].contains(file);
+        reached[*file]
+            .iter()
+            .filter(reaches_back)
+            .copied()
+            .collect()
+    };
+    let circles = reached.keys().map(circle_of);
+    circles.filter(|circle| !circle.is_empty()).collect()
+}
+
+/// All files that `file` uses, and those that these use, and so on.
+fn reached_from<'a>(file: &'a str, uses: &'a Uses) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![file];
+    while let Some(next) = open.pop() {
+        for used in &uses[next] {
+            if reached.insert(used.as_str()) {
+                open.push(used);
+            }
+        }
+    }
+    reached
+}
+
+fn large_circles<'a>(room: &str, uses: &'a Uses) -> Vec<BTreeSet<&'a str>> {
+    let mut circles = circles(uses);
+    circles.retain(|circle| circle.len() > MOST_FILES_IN_A_CIRCLE);
+    let touches = |circle: &BTreeSet<&str>| circle.iter().any(|file| part(file, room).is_some());
+    circles.into_iter().filter(touches).collect()
+}
+
+#[test]
+fn parts_of_a_room_use_only_the_floors_below() {
+    let uses = uses(sources());
+    for floors in FLOORS {
+        let found = breaches(floors, &uses);
+        assert!(found.is_empty(), "\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn no_more_than_four_files_use_each_other_in_a_circle() {
+    let uses = uses(sources());
+    for floors in FLOORS {
+        let found = large_circles(floors.room, &uses);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}
+
+#[test]
+fn the_rules_about_floors_catch_what_they_should() {
+    let floors = Floors {
+        room: "hall",
+        rows: &[&["top"], &["left", "right"], &["cellar"]],
+    };
+    let file = |path: &str, text: &str| SourceFile::new(path, text);
+    let found = |files: &[SourceFile]| breaches(&floors, &uses(files));
+    let caught = [
+        file("hall/cellar.rs", "use crate::hall::top::door::Door;"),
+        file(
+            "hall/cellar.rs",
+            "use super::{\n    left::Lamp,\n    top::door,\n};",
+        ),
+        file("hall/left.rs", "use super::right;"),
+        file("hall/left.rs", "fn f() -> crate::hall::top::Door {}"),
+        file("hall/attic.rs", "use std::fmt;"),
+    ];
+    for case in caught {
+        let files = [
+            case,
+            file("hall/top/mod.rs", ""),
+            file("hall/top/door.rs", ""),
+            file("hall/right.rs", ""),
+        ];
+        assert_eq!(found(&files).len(), 1, "{files:?}");
+    }
+    let fine = [
+        file("hall/mod.rs", "use self::top::door;"),
+        file(
+            "hall/top/mod.rs",
+            "use self::door::Door;\nuse super::left;\nuse crate::hall::{self, cellar::{a, b}};",
+        ),
+        file("hall/top/door.rs", "use super::Door; // use crate::attic;"),
+        file(
+            "hall/left.rs",
+            "use super::cellar;\n#[cfg(test)]\nmod tests {\n    use crate::hall::top;\n}",
+        ),
+        file("hall/cellar.rs", "use std::fmt::{self, Debug};"),
+    ];
+    assert_eq!(found(&fine), Vec::<String>::new());
+
+    let ring = |length: usize| -> Vec<SourceFile> {
+        let next = |at: usize| format!("use super::f{}::F;", (at + 1) % length);
+        (0..length)
+            .map(|at| file(&format!("hall/f{at}.rs"), &next(at)))
+            .collect()
+    };
+    let four = uses(&ring(4));
+    let five = uses(&ring(5));
+    assert_eq!(circles(&four).len(), 1);
+    assert!(large_circles("hall", &four).is_empty());
+    assert_eq!(large_circles("hall", &five).len(), 1);
+}
