@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use postgres::config::Host;
 use postgres::{Client, Config};
+use r2d2::ManageConnection;
+use r2d2_postgres::PostgresConnectionManager;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -39,15 +41,21 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// Set when the server gave up waiting for a standby: such a commit looks like success otherwise.
 pub(super) type Unacknowledged = Arc<AtomicBool>;
 
-/// Connects to the first host that answers and fits, by `begin`, which lives until that is over,
-/// however long this waits. A host that hesitates does not delay the next; hosts where starts hang
-/// come last.
+/// Connects to the first host that answers and fits, and has `check` look at the connection. A host
+/// that hesitates does not delay the next; hosts where starts hang come last. A start that hangs
+/// keeps its thread, and this stops waiting for it.
 pub(super) fn connect(
     config: Config,
-    begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static,
+    tls: MakeRustlsConnect,
+    check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,
 ) -> Result<(Client, Unacknowledged), StoreError> {
-    let (begin, deadline, everywhere) =
-        (Arc::new(begin), Instant::now() + START_UP, place(&config));
+    let deadline = Instant::now() + START_UP;
+    let everywhere = place(&config);
+    // The notice callback belongs to one connection, so each has a manager of its own.
+    let begin = Arc::new(move |config: Config| {
+        let mut client = PostgresConnectionManager::new(config, tls.clone()).connect()?;
+        check(&mut client).map(|()| client)
+    });
     let mut hosts: Vec<_> = answering(config)
         .into_iter()
         .map(|config| (stuck(&name(&config)), config))
@@ -59,7 +67,8 @@ pub(super) fn connect(
         "it takes connections and does not answer"
     };
     let mut answer = Err(StoreError::Unavailable(format!("{everywhere}: {silence}")));
-    let ((tell, told), mut started) = (mpsc::channel(), Vec::new());
+    let (tell, told) = mpsc::channel();
+    let mut started = Vec::new();
     for (_, mut config) in hosts
         .into_iter()
         .filter(|(stuck, _)| *stuck < STUCK_AT_ONCE)
@@ -72,7 +81,9 @@ pub(super) fn connect(
         config.notice_callback(move |notice| {
             flag.fetch_or(notice.routine() == Some(WAIT_FOR_STANDBY), Ordering::SeqCst);
         });
-        let (start, tell, begin) = (Arc::new(()), tell.clone(), Arc::clone(&begin));
+        let start = Arc::new(());
+        let tell = tell.clone();
+        let begin = Arc::clone(&begin);
         started.push((name(&config), Arc::downgrade(&start)));
         // One that cannot be started has ended.
         let _starting = thread::Builder::new()
@@ -143,7 +154,8 @@ fn answering(config: Config) -> Vec<Config> {
     }
     let (tell, told) = mpsc::channel();
     for (index, host) in config.get_hosts().iter().cloned().enumerate() {
-        let (tell, port) = (tell.clone(), port(&config, index));
+        let tell = tell.clone();
+        let port = port(&config, index);
         let address = config
             .get_hostaddrs()
             .get(index)
@@ -301,10 +313,8 @@ mod tests {
                 "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found: start Postgres on this machine",
             ),
         ] {
-            let failed = connect(text.parse().unwrap(), |config| {
-                config.connect(postgres::NoTls)
-            })
-            .map(drop);
+            let tls = tls(None).unwrap();
+            let failed = connect(text.parse().unwrap(), tls, |_| Ok(())).map(drop);
             let failed = failed.unwrap_err().to_string();
             assert!(
                 failed.starts_with(&format!("database unavailable: {told}"))

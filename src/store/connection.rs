@@ -262,13 +262,14 @@ fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres
         let SimpleQueryMessage::Row(row) = message else {
             continue;
         };
-        let (setting, source) = (row.get(0).unwrap_or_default(), row.get(1));
-        if source != Some("client")
+        let setting = row.get(0).unwrap_or_default();
+        if row.get(1) != Some("client")
             && !asked_for.contains(&format!("-c statement_timeout={setting} "))
         {
             log::warn!(
-                "statement_timeout is {setting} ms, not what Gatepost asks for: a pooler in between drops such settings. Set \
-                 them for the role by ALTER ROLE ... SET; docs/operate/several-machines.md has them"
+                "statement_timeout is {setting} ms, not what Gatepost asks for: \
+                 a pooler in between drops such settings. Set them for the role by ALTER ROLE ... SET; \
+                 docs/operate/several-machines.md has them"
             );
         }
     }
@@ -286,14 +287,15 @@ impl ManageConnection for Connections {
             )));
         }
         let generation = self.generation.load(Ordering::SeqCst);
-        let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
-        let connected = connect(self.config.clone(), move |config| {
-            let mut client = config.connect(tls.clone())?;
-            if !compared.swap(true, Ordering::SeqCst) {
-                compare_settings(config.get_options().unwrap_or_default(), &mut client)?;
+        let compared = Arc::clone(&self.compared);
+        let asked_for = self.config.get_options().unwrap_or_default().to_owned();
+        let check = move |client: &mut Client| {
+            if compared.swap(true, Ordering::SeqCst) {
+                return Ok(());
             }
-            Ok(client)
-        });
+            compare_settings(&asked_for, client)
+        };
+        let connected = connect(self.config.clone(), self.tls.clone(), check);
         self.tell(connected.as_ref().err());
         let (client, unacknowledged) = connected?;
         Ok(Connection {

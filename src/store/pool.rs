@@ -76,20 +76,29 @@ struct Inner {
     denied: Mutex<BTreeMap<String, Instant>>,
 }
 
+/// How many requests may do what at once.
+struct Places {
+    /// Use the database.
+    lane: usize,
+    /// Write, or wait for a connection to write on.
+    writers: usize,
+    /// Write on a connection.
+    writing: usize,
+}
+
 impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without
     /// its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
         let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
-        let writers = (for_writes(lane), for_writes(settings.connections as usize));
-        Store::open_with(
-            settings,
-            &SERVING_OPTIONS,
-            settings.connections.min(2),
+        let places = Places {
             lane,
-            writers,
-        )
+            writers: for_writes(lane),
+            writing: for_writes(settings.connections as usize),
+        };
+        let idle = settings.connections.min(2);
+        Store::open_with(settings, &SERVING_OPTIONS, idle, places)
     }
 
     /// The same for functions that operators write: each call has one second, a quarter of the
@@ -101,15 +110,19 @@ impl Store {
             connections,
             ..settings.clone()
         };
-        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, lane, (lane, lane))
+        let places = Places {
+            lane,
+            writers: lane,
+            writing: lane,
+        };
+        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, places)
     }
 
     fn open_with(
         settings: &DatabaseSettings,
         options: &[(&str, &str)],
         idle: u32,
-        lane: usize,
-        (writers, writing): (usize, usize),
+        places: Places,
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = connecting::tls(url.root_certificates.as_deref())?;
@@ -141,9 +154,9 @@ impl Store {
         })?;
         Ok(Store(Arc::new(Inner {
             supplies: Supplies::new(connections, size, idle),
-            lane: Permits::among_bounded(lane),
-            writers: Permits::among_bounded(writers),
-            writing: Permits::among_bounded(writing),
+            lane: Permits::among_bounded(places.lane),
+            writers: Permits::among_bounded(places.writers),
+            writing: Permits::among_bounded(places.writing),
             generation,
             watchdog,
             url,
@@ -373,10 +386,8 @@ impl Store {
     }
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
-        let tls = self.0.tls.clone();
-        connect(self.0.url.config(options), move |config| {
-            config.connect(tls.clone())
-        })
+        let config = self.0.url.config(options);
+        connect(config, self.0.tls.clone(), |_| Ok(()))
     }
 }
 
