@@ -55,7 +55,8 @@ pub fn refusal(
     metrics: &Metrics,
     Refused { status, request }: &Refused,
 ) -> Response {
-    let (status, started) = (*status, Instant::now());
+    let status = *status;
+    let started = Instant::now();
     let (error, description) = refused_early(status);
     let route = Route::find(config.base_url.path(), &request.path);
     let response = match route
@@ -124,7 +125,8 @@ fn answer(
     let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
         arrived
     } else if !route.allows(request.method) {
-        let (problem, reason) = (Problem::MethodNotAllowed, Reason::MethodNotAllowed);
+        let problem = Problem::MethodNotAllowed;
+        let reason = Reason::MethodNotAllowed;
         told(
             &presentation,
             route.audience,
@@ -275,7 +277,8 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
 }
 
 fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    let (problem, reason) = (Problem::Unavailable, Reason::Unavailable);
+    let problem = Problem::Unavailable;
+    let reason = Reason::Unavailable;
     told(
         presentation,
         audience,
@@ -327,7 +330,8 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         refused_origin,
     } = &response.note;
     let why = reason.map(|reason| format!("{} {}", reason.description(), reason.remedy()));
-    let (method, source) = (request.method.as_str(), request.source);
+    let method = request.method.as_str();
+    let source = request.source;
     let path = escaped(&request.path, 200);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let named = [

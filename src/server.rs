@@ -137,7 +137,8 @@ fn start(
         .map_err(failed(EXIT_CONFIGURATION, KEPT_OUT))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
-    let (doubtful, draining) = (AtomicBool::new(false), AtomicBool::new(false));
+    let doubtful = AtomicBool::new(false);
+    let draining = AtomicBool::new(false);
     let successor_not_before = Mutex::new(Instant::now() + LEAST_LIFE);
     let state = State {
         settings,
@@ -175,7 +176,8 @@ fn start(
         Some(workers / 2),
         state.settings.waiting,
     )?;
-    let (knocked, probed) = (address.clone(), address.clone());
+    let knocked = address.clone();
+    let probed = address.clone();
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
     start_thread("probe", move || probe::beat(state, &probed))?;
     obey(state, &address, orders, last_words)
@@ -188,10 +190,8 @@ fn note_panics(state: &'static State) {
     panic::set_hook(Box::new(|panic| {
         // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the
         // thread that reads it alone.
-        let (text, file) = (
-            panic.payload().downcast_ref::<String>(),
-            panic.location().map(Location::file),
-        );
+        let text = panic.payload().downcast_ref::<String>();
+        let file = panic.location().map(Location::file);
         if text.is_some_and(|text| text.contains("NotConnected"))
             && file.is_some_and(|file| file.contains("tiny_http"))
         {

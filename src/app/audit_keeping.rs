@@ -76,7 +76,8 @@ impl App {
         event: &'static str,
         request: &Request,
         client_id: Option<&ClientId>,
-        (provider, reason): (&str, Reason),
+        provider: &str,
+        reason: Reason,
     ) {
         let detail = json!({"identity_provider": provider, "reason": reason.code()});
         self.note_attempt(event, request, client_id, None, detail);
@@ -96,18 +97,18 @@ impl App {
         sub: Option<&Subject>,
         detail: Value,
     ) {
-        let (client_id, sub, source) = (client_id.cloned(), sub.cloned(), request.source);
         let attempt = FailedAttempt {
             event,
-            client_id,
-            sub,
-            source,
+            client_id: client_id.cloned(),
+            sub: sub.cloned(),
+            source: request.source,
             request_id: request.id.clone(),
             detail,
         };
+        let address = Source::of(request.source).address();
         self.audit_failures
             .lock()
-            .note(attempt, Source::of(source).address(), self.now());
+            .note(attempt, address, self.now());
         self.audit_failures.noted.notify_one();
     }
 

@@ -68,12 +68,11 @@ enum Step<T> {
 
 impl<T> Default for Held<T> {
     fn default() -> Held<T> {
-        let (document, fetched_at, tried_at, problem) = (None, None, None, None);
         Held {
-            document,
-            fetched_at,
-            tried_at,
-            problem,
+            document: None,
+            fetched_at: None,
+            tried_at: None,
+            problem: None,
             searched_at: HashMap::new(),
             is_fetching: false,
         }
@@ -159,7 +158,8 @@ impl<T> Fetched<T> {
         asker: Asker<'_>,
         url: &str,
         deadline: Deadline,
-        (seen, provenance): (&Arc<T>, Provenance),
+        seen: &Arc<T>,
+        provenance: Provenance,
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
         let searched = |held: &mut Held<T>| {
@@ -372,7 +372,8 @@ mod tests {
                 Asker::Worker(&outbound),
                 url,
                 deadline,
-                (seen, provenance),
+                seen,
+                provenance,
                 |_| Ok(fetched),
             )
         };

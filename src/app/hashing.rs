@@ -168,7 +168,8 @@ impl App {
             .await_turn(account, origin)
             .ok_or(Failure::Busy)?;
         deadline::spend(begun.elapsed());
-        let (hashing, imported) = (&self.hashing, self.registry.snapshot().usual_pbkdf2.clone());
+        let hashing = &self.hashing;
+        let imported = self.registry.snapshot().usual_pbkdf2.clone();
         let mut turn = HashingTurn {
             hashing,
             number,

@@ -182,7 +182,8 @@ impl App {
         installation::check_issuer(&installation, config.base_url.as_str())?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
         let clock = Arc::clone(store.clock());
-        let (defaults, sealers) = (config.client_defaults.clone(), Sealers::new(&derived));
+        let defaults = config.client_defaults.clone();
+        let sealers = Sealers::new(&derived);
         let cache_bytes = config.client_cache_mib as usize * 1_024 * 1_024;
         let registry = Registry::load(
             store.clone(),
@@ -192,7 +193,8 @@ impl App {
             cache_bytes,
         )?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
-        let (limits, tracked) = (config.limits, config.limits.tracked as usize);
+        let tracked = config.limits.tracked as usize;
+        let limits = config.limits;
         Ok(App {
             vault: Vault::new(&derived),
             audit_failures: AuditFailures::default(),

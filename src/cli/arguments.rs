@@ -34,12 +34,12 @@ pub(super) enum Wanted {
 
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     let mut parser = lexopt::Parser::from_args(arguments.clone());
-    let (mut words, mut options, mut settings) = (
-        Vec::new(),
-        BTreeMap::<String, Vec<String>>::new(),
-        Vec::new(),
-    );
-    let (mut env_file, mut help, mut version) = (None, false, false);
+    let mut words = Vec::new();
+    let mut options = BTreeMap::<String, Vec<String>>::new();
+    let mut settings = Vec::new();
+    let mut env_file = None;
+    let mut help = false;
+    let mut version = false;
     loop {
         if let Some(word) = dashed_kid(&words, &mut parser) {
             words.push(text(word)?);

@@ -45,7 +45,8 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         .as_deref()
         .filter(|event| !EVENTS.contains(event))
     {
-        let (shown, hint) = (event.escape_debug(), hint(event, EVENTS));
+        let shown = event.escape_debug();
+        let hint = hint(event, EVENTS);
         let rule = format!(
             "--event \"{shown}\" is no name of an event{hint}; there are {}",
             EVENTS.join(", ")

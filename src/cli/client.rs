@@ -223,7 +223,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         row.client_id.as_str(),
         &findings,
         &text,
-        ("try", json!(tries)),
+        "try",
+        json!(tries),
     )
 }
 
@@ -268,10 +269,8 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
     ];
     let judged = named.into_iter().filter_map(|(key, url)| {
         let url = WebUrl::parse(url?).ok()?;
-        let (host, port) = (
-            url.host.trim_matches(['[', ']']),
-            url.port.unwrap_or(if url.https { 443 } else { 80 }),
-        );
+        let host = url.host.trim_matches(['[', ']']);
+        let port = url.port.unwrap_or(if url.https { 443 } else { 80 });
         let Ok(found) = (host, port).to_socket_addrs() else {
             return Some(Finding::weak(format!(
                 "{key}: no address is found here for {host}"
@@ -294,10 +293,8 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.
 fn tries(issuer: &str, client: &Client) -> Vec<String> {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let (client_id, scope) = (
-        encode(client.client_id.as_str()),
-        encode(&client.scope.to_string()),
-    );
+    let client_id = encode(client.client_id.as_str());
+    let scope = encode(&client.scope.to_string());
     let mut tries = Vec::new();
     if let Some(uri) = client
         .redirect_uris

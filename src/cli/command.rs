@@ -55,7 +55,9 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 th
 impl Command {
     fn read(entry: &'static str) -> Option<Command> {
         let mut lines = entry.lines().map(str::trim);
-        let (usage, summary, example) = (lines.next()?, lines.next()?, lines.next()?);
+        let usage = lines.next()?;
+        let summary = lines.next()?;
+        let example = lines.next()?;
         let end = usage
             .find(|character: char| character.is_uppercase() || matches!(character, '-' | '['))
             .unwrap_or(usage.len());
@@ -210,7 +212,8 @@ pub(super) fn fill<'a>(
     words: impl IntoIterator<Item = &'a str>,
     indent: usize,
 ) -> String {
-    let (mut text, mut column) = (first.to_owned(), first.chars().count());
+    let mut text = first.to_owned();
+    let mut column = first.chars().count();
     for (index, word) in words.into_iter().enumerate() {
         let width = word.chars().count();
         if index > 0 && column + 1 + width > 80 {

@@ -171,10 +171,8 @@ fn fish(settings: &[String]) -> [String; 4] {
     });
     let options = COMMANDS.iter().flat_map(|command| {
         command.shown_options().map(|option| {
-            let (name, takes) = (
-                option.name.trim_start_matches('-'),
-                option.value.map(|of| value(option.name, of)),
-            );
+            let takes = option.value.map(|of| value(option.name, of));
+            let name = option.name.trim_start_matches('-');
             let rest = format!(
                 " -l {name}{} -d {}",
                 takes.unwrap_or_default(),

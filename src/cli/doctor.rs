@@ -52,12 +52,14 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         "this installation",
         &findings,
         "",
-        ("version", version),
+        "version",
+        version,
     )
 }
 
 fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let (source, config) = (invocation.source()?, invocation.config()?);
+    let source = invocation.source()?;
+    let config = invocation.config()?;
     // Reading the master secret checks the mode of its file.
     let holds_it =
         |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="));
@@ -117,13 +119,15 @@ fn installed(
     }
     examination::keeps_statements(&operator.store)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
-    let (store, now) = (&operator.store, operator.now()?);
+    let store = &operator.store;
+    let now = operator.now()?;
     let horizons = operator.horizons(clients::longest_lifetimes(store)?);
     judge!(findings, "database", {
         !partitions::are_ahead(store, &horizons, now.day())? => broken "partitions run out: the log of `gatepost serve` says why",
     } else "schema and issuer fit, partitions are ahead");
     let skew = store.clock().skew_micros().abs();
-    let (far, off) = (MOST_SKEW_MICROS, skew / 1_000);
+    let far = MOST_SKEW_MICROS;
+    let off = skew / 1_000;
     judge!(findings, "clock", {
         skew > far => broken "{off} ms off the database's, and above 30 s Gatepost is not ready: have both follow NTP",
         (2_000_000..=far).contains(&skew) => weak "{off} ms off the database's: have both follow NTP",
@@ -138,7 +142,8 @@ fn installed(
     } else "it opens every key and secret");
     let keys = key_keeping::scheduled(&signing_keys::load(store)?.value);
     for algorithm in SigningAlgorithm::ALL {
-        let (name, key) = (algorithm.as_str(), current(&keys, algorithm, now));
+        let name = algorithm.as_str();
+        let key = current(&keys, algorithm, now);
         let since = key
             .map(|key| time(key.times.activates_at))
             .unwrap_or_default();
@@ -171,14 +176,13 @@ fn some(names: &[String]) -> String {
 /// Sums up what `client test` and `idp test` say: which of them find something broken, and which
 /// something weak.
 fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
-    let (config, signing, providers) = (
-        &operator.config,
-        client::signing(operator, now)?,
-        idp::known(operator)?,
-    );
+    let config = &operator.config;
+    let signing = client::signing(operator, now)?;
+    let providers = idp::known(operator)?;
     let outbound = Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), 1)
         .map_err(Failure::Configuration)?;
-    let (mut all, unread) = (Vec::new(), || vec![Finding::broken("it is not served")]);
+    let mut all = Vec::new();
+    let unread = || vec![Finding::broken("it is not served")];
     for row in clients::list(&operator.store)?
         .iter()
         .filter(|row| row.enabled)

@@ -59,7 +59,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
                     "standard input must hold a token or a token request, of 128 KiB at most";
                 return Err(Failure::Refused(String::from(rule)));
             }
-            let (text, app) = (SecretText::new(text.trim()), app(invocation)?);
+            let text = SecretText::new(text.trim());
+            let app = app(invocation)?;
             match text.expose().contains("grant_type=") {
                 true => (token::request(&app, text.expose())?, "the request"),
                 false => (token::token(&app, &text)?, "the token"),
@@ -83,7 +84,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             return Err(Failure::Usage(String::from(rule)));
         }
     };
-    let (is_empty, about) = (about.is_empty(), Value::Object(about));
+    let is_empty = about.is_empty();
+    let about = Value::Object(about);
     let text = if is_empty {
         String::new()
     } else {
@@ -94,7 +96,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         name,
         &findings,
         &text,
-        ("about", about),
+        "about",
+        about,
     )
 }
 
@@ -234,7 +237,8 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
             Some(&format!("{named}{near}")),
         ));
     };
-    let (client, sent) = (&registered.client, parameters.clone());
+    let client = &registered.client;
+    let sent = parameters.clone();
     let mut findings = Vec::new();
     loop {
         let (reason, detail, answer) =

@@ -73,7 +73,8 @@ pub(super) fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
 pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
-    let (name, all) = (invocation.value(0), registered(&operator)?);
+    let name = invocation.value(0);
+    let all = registered(&operator)?;
     let row = all.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
         Failure::Refused(format!(
@@ -83,10 +84,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     })?;
     let provider = read(row)?;
     let sealers = operator.unchecked_sealers(&installation)?;
-    let (allow, ca_file) = (
-        &operator.config.outbound_allow,
-        operator.config.ca_file.as_deref(),
-    );
+    let allow = &operator.config.outbound_allow;
+    let ca_file = operator.config.ca_file.as_deref();
     let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
     let findings = tried(&outbound, &sealers.client_secrets, row, &provider);
     // Our addresses that the provider must know, each with what the pages of providers call it.
@@ -102,7 +101,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         let words = "back-channel logout URI, where it has such a field";
         addresses.push(("backchannel_logout_uri", words, "logout"));
     }
-    let (mut text, mut register) = (String::from("\n\nRegister there:"), Map::new());
+    let mut text = String::from("\n\nRegister there:");
+    let mut register = Map::new();
     for (member, words, end) in addresses {
         let url = external_url(operator.config.base_url.as_str(), name, end);
         text.push_str(&format!("\n  {words}: {url}"));
@@ -113,7 +113,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         name,
         &findings,
         &text,
-        ("register_there", Value::Object(register)),
+        "register_there",
+        Value::Object(register),
     )
 }
 

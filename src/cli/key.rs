@@ -27,7 +27,8 @@ use crate::store::signing_keys::{self, SigningKeyRow};
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let (now, json) = (operator.now()?, invocation.has("--json"));
+    let now = operator.now()?;
+    let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
     let scheduled = key_keeping::scheduled(&keys);
     let object = |key: &SigningKeyRow| {
@@ -38,8 +39,10 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
             KeyState::Published => ("published", "is published for what it signed"),
             KeyState::Retired => ("retired", "checks id_token_hint only"),
         };
-        let (since, until) = (time(standing.since), standing.until.map(time));
-        let (kid, alg) = (&key.kid, key.algorithm.as_str());
+        let since = time(standing.since);
+        let until = standing.until.map(time);
+        let kid = &key.kid;
+        let alg = key.algorithm.as_str();
         if !json {
             let until = until.unwrap_or_else(|| String::from("another follows"));
             return json!({"kid": kid, "alg": alg, "state": state, "does": does, "since": since, "until": until});
@@ -110,7 +113,8 @@ impl Rotation {
     fn open(invocation: &Invocation) -> Result<(Operator, Rotation), Failure> {
         let (operator, installation) = Operator::open_installed(invocation)?;
         let sealer = operator.sealers(&installation)?.signing_keys;
-        let (seasons, now) = (key_keeping::seasons(&operator.config), operator.now()?);
+        let seasons = key_keeping::seasons(&operator.config);
+        let now = operator.now()?;
         Ok((
             operator,
             Rotation {
@@ -146,7 +150,8 @@ impl Rotation {
         let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
         let successor = match waiting {
             Some(key) if !self.at_once => {
-                let (kid, from) = (&key.kid, time(key.times.activates_at));
+                let kid = &key.kid;
+                let from = time(key.times.activates_at);
                 return Ok(format!(
                     "{}: {kid} is announced already and signs from {from}",
                     algorithm.as_str()
@@ -217,7 +222,8 @@ impl Rotation {
         if self.at_once {
             writer.rewrap_signing_key(&old.kid, None)?;
         }
-        let (before, after) = (times_of(old), told_times(&times));
+        let before = times_of(old);
+        let after = told_times(&times);
         Ok(Some(
             json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once}),
         ))

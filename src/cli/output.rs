@@ -261,7 +261,8 @@ pub(super) fn findings(
     name: &str,
     findings: &[Finding],
     text: &str,
-    (member, value): (&str, Value),
+    member: &str,
+    value: Value,
 ) -> Result<(), Failure> {
     if json {
         let told =

@@ -52,7 +52,8 @@ impl Topic {
     /// Reads an entry of `reference.txt`.
     fn read(entry: &'static str) -> Option<Topic> {
         let (head, rest) = entry.strip_prefix("= ")?.split_once('\n')?;
-        let ((name, head), (intro, table)) = (head.split_once(", ")?, rest.split_once("\n| ")?);
+        let (name, head) = head.split_once(", ")?;
+        let (intro, table) = rest.split_once("\n| ")?;
         let (page, heading) = head.split_once(": ")?;
         let mut lines = table
             .lines()
@@ -176,7 +177,8 @@ fn plain(markdown: &str) -> String {
         .split_once("](")
         .filter(|(before, _)| before.contains('['))
     {
-        let (words, after) = (before.rsplit_once('['), rest.split_once(')'));
+        let words = before.rsplit_once('[');
+        let after = rest.split_once(')');
         let (Some((before, word)), Some((_, after))) = (words, after) else {
             break;
         };

@@ -243,7 +243,8 @@ fn listing(
 
 /// For people: a block for each object, removals first.
 fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
-    let (mut lines, colours) = (Vec::new(), output::wants_colours());
+    let mut lines = Vec::new();
+    let colours = output::wants_colours();
     let removed = plan.count(Verb::Remove);
     if removed > 0 {
         lines.push(format!(
@@ -255,7 +256,8 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     lines.push(if plan.changes.is_empty() {
         format!("Nothing would change; {unchanged} unchanged.")
     } else {
-        let (added, changed) = (plan.count(Verb::Add), plan.count(Verb::Change));
+        let added = plan.count(Verb::Add);
+        let changed = plan.count(Verb::Change);
         format!("\nWould add {added}, change {changed}, remove {removed}; {unchanged} unchanged.")
     });
     lines.join("\n")

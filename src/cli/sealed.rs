@@ -176,7 +176,8 @@ pub(super) fn reseal(
             lost.join("\n")
         )));
     }
-    let (mut moved, mut current) = (0, 0);
+    let mut moved = 0;
+    let mut current = 0;
     for one in all {
         if one.sealer(to).seals_alike(one.sealed()) {
             current += 1;
@@ -241,7 +242,8 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
             lost.join("\n")
         ),
     )?;
-    let (now, seasons) = (operator.now()?, key_keeping::seasons(&operator.config));
+    let now = operator.now()?;
+    let seasons = key_keeping::seasons(&operator.config);
     // What is dropped is named nowhere else for people.
     operator.store.change_registry(|writer| {
         let lines = drop_lost(writer, &sealers, &seasons, now)?;

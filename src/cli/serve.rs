@@ -70,7 +70,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
         ));
     }
     logging::start(&config);
-    let (mut arguments, mut environment) = (invocation.arguments.clone(), Vec::new());
+    let mut arguments = invocation.arguments.clone();
+    let mut environment = Vec::new();
     // A file is read anew by each server process. A pipe can be read once: its settings come as
     // their environment.
     if invocation
@@ -292,7 +293,9 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
-    let (mut judged, mut told, mut told_denials) = (0, None, [BTreeSet::new(), BTreeSet::new()]);
+    let mut judged = 0;
+    let mut told = None;
+    let mut told_denials = [BTreeSet::new(), BTreeSet::new()];
     loop {
         let in_frames = app.config.cookie_same_site == SameSite::None;
         let version = app.registry.snapshot().version;

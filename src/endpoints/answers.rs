@@ -217,7 +217,8 @@ pub fn error_page_with(
     let markup = error::page(
         presentation.chrome(ui_locales),
         problem,
-        (Some(reason.code()), &sentence),
+        Some(reason.code()),
+        &sentence,
         sign_in,
         home,
     );
@@ -242,7 +243,7 @@ pub fn refusal_page(
     let chrome = presentation.chrome("");
     plain_page(
         status,
-        error::page(chrome, problem_of(status), (None, description), None, None),
+        error::page(chrome, problem_of(status), None, description, None, None),
     )
 }
 

@@ -361,7 +361,7 @@ impl<'a> LoginPage<'a> {
         } = self;
         let (reason, detail) = (problem.reason(), Some(problem.detail(provider)));
         let client_id = visit.client_id();
-        app.note_upstream_failure(upstream::FAILED, request, client_id, (provider, reason));
+        app.note_upstream_failure(upstream::FAILED, request, client_id, provider, reason);
         let has_client = matches!(visit.request.ending, Ending::Client(_));
         let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
             WayOut::TellClient(refusal) => return Err(visit.refuse(Refusal { detail, ..refusal })),

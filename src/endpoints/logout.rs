@@ -76,13 +76,11 @@ fn draw(
         request,
     };
     let action = presentation.in_its_language(sign_out.page(app));
-    let (chrome, form) = (
-        presentation.chrome(sign_out.ui_locales()),
-        PageForm {
-            action: &action,
-            token: &token,
-        },
-    );
+    let chrome = presentation.chrome(sign_out.ui_locales());
+    let form = PageForm {
+        action: &action,
+        token: &token,
+    };
     let page = pages::logout::page(
         chrome,
         form,

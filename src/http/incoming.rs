@@ -43,7 +43,9 @@ pub fn read_head(
     if !is_token(request.method().as_str()) {
         return Err(400);
     }
-    let (id, method, body) = (id.to_owned(), method(request), Vec::new());
+    let id = id.to_owned();
+    let method = method(request);
+    let body = Vec::new();
     Ok((
         Request {
             id,

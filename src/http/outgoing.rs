@@ -135,7 +135,8 @@ fn imf_fixdate(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0));
-    let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+    let days = seconds / 86_400;
+    let second_of_day = seconds % 86_400;
     let (year, month, day) = timestamp::civil(days);
     let name_at = |names: &'static str, index: i64| {
         let start = usize::try_from(index).unwrap_or(0) * 3;
@@ -144,11 +145,9 @@ fn imf_fixdate(now: SystemTime) -> String {
     // 1970-01-01 was a Thursday.
     let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);
     let month = name_at("JanFebMarAprMayJunJulAugSepOctNovDec", month - 1);
-    let (hour, minute, second) = (
-        second_of_day / 3_600,
-        second_of_day / 60 % 60,
-        second_of_day % 60,
-    );
+    let hour = second_of_day / 3_600;
+    let minute = second_of_day / 60 % 60;
+    let second = second_of_day % 60;
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 

@@ -288,7 +288,8 @@ fn of_pkcs8(der: &SecretBytes) -> Result<ImportedKey, String> {
 fn of_rsa(key: RsaPrivateKey) -> Result<ImportedKey, String> {
     let bits = usize::try_from(key.n().bits()).unwrap_or(usize::MAX);
     if !RSA_BITS.contains(&bits) {
-        let (least, most) = (RSA_BITS.start(), RSA_BITS.end());
+        let least = RSA_BITS.start();
+        let most = RSA_BITS.end();
         return Err(format!(
             "an RSA key must have {least} to {most} bits; this one has {bits}"
         ));

@@ -99,7 +99,8 @@ impl<'a> OutboundRequest<'a> {
     }
 
     fn new(url: &'a str, method: Method, body: String) -> OutboundRequest<'a> {
-        let (headers, body) = (Vec::new(), SecretText::new(body));
+        let headers = Vec::new();
+        let body = SecretText::new(body);
         OutboundRequest {
             url,
             method,

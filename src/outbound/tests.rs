@@ -97,7 +97,8 @@ fn addresses_that_are_not_allowed_are_never_dialled() {
 
 #[test]
 fn an_authority_that_the_operator_names_is_trusted_and_no_other() {
-    let (ours, foreign) = (Authority::new(), Authority::new());
+    let ours = Authority::new();
+    let foreign = Authority::new();
     let server = Server::tls(&ours.certificate("DNS:localhost,IP:127.0.0.1"));
     for host in ["localhost", "127.0.0.1"] {
         let url = server.url("https", host);

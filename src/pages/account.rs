@@ -145,16 +145,14 @@ pub fn page(
     holdings: &Holdings<'_>,
     outcome: Option<Outcome<'_>>,
 ) -> Markup {
-    let (
-        texts,
-        Holdings {
-            catalogue,
-            account,
-            has_password,
-            present,
-            ..
-        },
-    ) = (chrome.texts, *holdings);
+    let texts = chrome.texts;
+    let Holdings {
+        catalogue,
+        account,
+        has_password,
+        present,
+        ..
+    } = *holdings;
     let problem = if let Some(Outcome::Problem(problem)) = outcome {
         Some(problem)
     } else {
@@ -269,7 +267,8 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
 
 /// Without scopes that are no longer registered: an application cannot use them.
 fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let (texts, scopes) = (chrome.texts, &holdings.catalogue.scopes);
+    let texts = chrome.texts;
+    let scopes = &holdings.catalogue.scopes;
     html! {
         section aria-labelledby="applications" {
             h2 #applications { (texts.applications_heading) }
@@ -428,7 +427,8 @@ pub fn link_page(
     form: PageForm<'_>,
     account: Account<'_>,
     provider: &IdentityProvider,
-    (subject, label): (&str, Option<&str>),
+    subject: &str,
+    label: Option<&str>,
     offer: &str,
 ) -> Markup {
     let texts = chrome.texts;

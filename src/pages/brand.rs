@@ -54,7 +54,8 @@ impl Color {
 
     /// Contrast ratio (WCAG 2.2), 1 to 21.
     fn contrast(self, other: Color) -> f64 {
-        let (one, two) = (self.luminance(), other.luminance());
+        let one = self.luminance();
+        let two = other.luminance();
         (one.max(two) + 0.05) / (one.min(two) + 0.05)
     }
 

@@ -14,19 +14,32 @@ use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::Client;
 
+/// What is asked of the person: the request, who made it, and the scopes that there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub request: &'a AuthorizeRequest,
+    pub client: &'a Client,
+    pub catalogue: &'a Catalogue,
+}
+
 /// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the
 /// required ones), `remember=true` and `decision` as `allow` or `deny`; the small one `form_token`
 /// and `decision=another`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
-    (request, catalogue): (&AuthorizeRequest, &Catalogue),
-    client: &Client,
+    asked: Asked<'_>,
     account: Account<'_>,
     may_remember: bool,
     drawn_again: bool,
 ) -> Markup {
-    let (texts, name) = (chrome.texts, chrome.name_of(client));
+    let Asked {
+        request,
+        client,
+        catalogue,
+    } = asked;
+    let texts = chrome.texts;
+    let name = chrome.name_of(client);
     let user_code = match &request.ending {
         Ending::Device(user_code) => Some(user_code.to_string()),
         Ending::Client(_) | Ending::Account { .. } => None,
@@ -133,10 +146,8 @@ pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a 
     if built_in_scopes().contains(scope) {
         return own;
     }
-    let (name, description) = (
-        texts.language.of(&scope.display_name),
-        texts.language.of(&scope.description),
-    );
+    let name = texts.language.of(&scope.display_name);
+    let description = texts.language.of(&scope.description);
     (
         if name.is_empty() { own.0 } else { name },
         if description.is_empty() {

@@ -85,7 +85,8 @@ impl Problem {
 pub fn page(
     chrome: Chrome<'_>,
     problem: Problem,
-    (code, description): (Option<&str>, &str),
+    code: Option<&str>,
+    description: &str,
     sign_in: Option<&str>,
     home: Option<&str>,
 ) -> Markup {

@@ -189,7 +189,8 @@ pub(crate) fn client_logo(chrome: Chrome<'_>, client: &Client) -> Markup {
 }
 
 pub(crate) fn client_links(chrome: Chrome<'_>, client: &Client) -> Markup {
-    let (texts, links) = (chrome.texts, &client.links);
+    let texts = chrome.texts;
+    let links = &client.links;
     let links = [
         (&links.client_uri, texts.website),
         (&links.policy_uri, texts.privacy_policy),

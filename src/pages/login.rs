@@ -180,14 +180,12 @@ pub(super) fn card(
     is_error: bool,
     ways: &Markup,
 ) -> Markup {
-    let (
-        texts,
-        SignInFor {
-            request,
-            client,
-            catalogue,
-        },
-    ) = (chrome.texts, purpose);
+    let texts = chrome.texts;
+    let SignInFor {
+        request,
+        client,
+        catalogue,
+    } = purpose;
     let tenant = request
         .acr_values
         .tenant

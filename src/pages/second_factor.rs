@@ -50,7 +50,8 @@ pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
-    (takes_codes, passkey): (bool, Option<&str>),
+    takes_codes: bool,
+    passkey: Option<&str>,
     may_skip: bool,
     problem: Option<FactorProblem>,
 ) -> Markup {

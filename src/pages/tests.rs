@@ -68,10 +68,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         green: 0x44,
         blue: 0,
     });
-    let (privacy_url, terms_url) = (
-        some("https://brand.example/privacy"),
-        some("https://brand.example/terms"),
-    );
+    let privacy_url = some("https://brand.example/privacy");
+    let terms_url = some("https://brand.example/terms");
     let brand = Brand {
         name: name.to_owned(),
         logo: None,
@@ -94,7 +92,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         assets_version: name,
         request_id: name,
     };
-    let (client, catalogue) = (client(name), catalogue(name));
+    let client = client(name);
+    let catalogue = catalogue(name);
     let account = Account {
         name,
         username: name,
@@ -147,15 +146,12 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             username: "alice",
         };
         let consent = |request: &AuthorizeRequest, may_remember, drawn_again| {
-            consent::page(
-                chrome,
-                FORM,
-                (request, &catalogue),
-                &client,
-                named,
-                may_remember,
-                drawn_again,
-            )
+            let asked = consent::Asked {
+                request,
+                client: &client,
+                catalogue: &catalogue,
+            };
+            consent::page(chrome, FORM, asked, named, may_remember, drawn_again)
         };
         let code = UserCode::parse("BCDF-GHJK").unwrap();
         let device = AuthorizeRequest {
@@ -205,14 +201,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         factor_pages(chrome, purpose, &mut add);
         add(
             "link",
-            account::link_page(
-                chrome,
-                FORM,
-                account,
-                corp,
-                ("subject", Some(name)),
-                "OFFER",
-            ),
+            account::link_page(chrome, FORM, account, corp, "subject", Some(name), "OFFER"),
         );
 
         add(
@@ -257,13 +246,15 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             logout::signed_out_page(chrome, &upstream, back, false),
         );
 
-        let (sign_in, home) = (Some("/auth/login?r=x"), Some("/auth/"));
+        let sign_in = Some("/auth/login?r=x");
+        let home = Some("/auth/");
         add(
             "error",
             error::page(
                 chrome,
                 Problem::BadRequest,
-                (Some("GP1207"), name),
+                Some("GP1207"),
+                name,
                 sign_in,
                 home,
             ),
@@ -281,10 +272,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
 
 fn client(name: &str) -> Client {
     let some = |text: &str| Some(text.to_owned());
-    let (client_uri, policy_uri) = (
-        some("https://client.example/"),
-        some("https://client.example/policy?a&b"),
-    );
+    let client_uri = some("https://client.example/");
+    let policy_uri = some("https://client.example/policy?a&b");
     let links = ClientLinks {
         client_uri,
         logo_uri: some(name),
@@ -448,7 +437,7 @@ fn factor_pages(
     let wrong = Some(FactorProblem::CodeWrong);
     add(
         "second factor",
-        second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong),
+        second_factor::page(chrome, FORM, purpose, true, Some("{}"), true, wrong),
     );
     add(
         "new app",
@@ -633,7 +622,8 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
         "https://x.example/?",
     ] {
         let html = form_post_page(chrome, action, &fields).into_string();
-        let ([action, _], [state, _]) = (escaped(action), escaped(state));
+        let [action, _] = escaped(action);
+        let [state, _] = escaped(state);
         let form = format!(
             r#"<form method="post" action="{action}"><input type="hidden" name="code" value="C">"#
         );

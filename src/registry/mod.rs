@@ -311,7 +311,8 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
     let clients = clients::names_and_origins(store)?;
-    let ([client_ids, origins], origin_key) = (clients.value, random::bytes());
+    let [client_ids, origins] = clients.value;
+    let origin_key = random::bytes();
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
     let ring = ring.map_err(|error| Unread {
         trouble: Trouble::with_keys(&error),

@@ -118,8 +118,10 @@ fn is_unanswered(mut socket: &Socket) -> bool {
 /// panic in one of tiny_http's threads, it asks at once and takes no for an answer.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
-    let (mut bodies, mut bodies_moved_at) = (0, Instant::now());
-    let (mut is_ready, mut is_open) = (false, false);
+    let mut bodies = 0;
+    let mut bodies_moved_at = Instant::now();
+    let mut is_ready = false;
+    let mut is_open = false;
     let mut silent_since: Option<Instant> = None;
     let mut departures_told: Option<Instant> = None;
     while !state.is_draining() {

@@ -196,10 +196,8 @@ impl<H: Handler> Service<H> {
             return false;
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
-        let (id, arrived) = (
-            request_id(&request, &self.state.settings.trusted_proxies),
-            Instant::now(),
-        );
+        let id = request_id(&request, &self.state.settings.trusted_proxies);
+        let arrived = Instant::now();
         match read_head(&request, &id, &self.state.settings.trusted_proxies) {
             Ok((read, body_length)) => self.admit(Waiting {
                 request,
@@ -297,7 +295,8 @@ impl<H: Handler> Service<H> {
         // It is in flight until it is answered, however long the worker hangs: a drain does not
         // wait for that.
         let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
-        let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
+        let given_up = Arc::clone(&unanswered);
+        let id = read.id.clone();
         let give_up = move || {
             let Some((request, _in_flight)) = take(&given_up) else {
                 return;
@@ -351,10 +350,8 @@ impl<H: Handler> Service<H> {
             .take(200)
             .flat_map(char::escape_default)
             .collect();
-        let (method, ms) = (
-            remains.method.as_str(),
-            u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
-        );
+        let method = remains.method.as_str();
+        let ms = u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
         log::info!(
             target: "gatepost::request",
             id, method, path = shown.as_str(), status, ms, source = source.to_string().as_str(), refused = "server";
@@ -415,7 +412,8 @@ impl<H: Handler> Service<H> {
         response: &Response,
         persistence: Persistence,
     ) -> Vec<u8> {
-        let (method, now) = (method(request), SystemTime::now());
+        let method = method(request);
+        let now = SystemTime::now();
         let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
             let id = request_id(request, &self.state.settings.trusted_proxies);
             log::error!("request {id}: the answer's header {name} cannot be sent; answered 500");

@@ -55,7 +55,9 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         Ok(presented) => presented,
         Err(failure) => return Ok(refused(failure.error.reason, None)),
     };
-    let (raw, mut reason, mut proven) = (presented.retry(), Reason::UnknownClientAtToken, None);
+    let raw = presented.retry();
+    let mut reason = Reason::UnknownClientAtToken;
+    let mut proven = None;
     let mut registered = Map::new();
     for reading in raw.iter().chain([&presented]) {
         let found = app.registry.client(&reading.client_id)?;
@@ -116,9 +118,8 @@ fn about_client(client: &Client) -> [(String, Value); 3] {
 
 /// What it asks for, as far as that can be judged without doing it.
 fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explained, Failure> {
-    let (snapshot, of_error) = (app.registry.snapshot(), |error: TokenError| {
-        refused(error.reason, error.detail.as_deref())
-    });
+    let snapshot = app.registry.snapshot();
+    let of_error = |error: TokenError| refused(error.reason, error.detail.as_deref());
     let left_out = |what: &str| {
         Ok((
             vec![Finding::weak(format!(
@@ -220,11 +221,14 @@ fn code(
     let Some(code) = opened else {
         return Ok(refused(Reason::UnknownCode, None));
     };
-    let (grant, snapshot, mut findings) = (&code.grant, app.registry.snapshot(), Vec::new());
+    let grant = &code.grant;
+    let snapshot = app.registry.snapshot();
+    let mut findings = Vec::new();
     findings.extend(request.map(|(client, request)| {
         match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
             Redemption::Redeem => {
-                let (asked, authorized) = (&request.resources, &grant.resources);
+                let asked = &request.resources;
+                let authorized = &grant.resources;
                 match narrow_granted(
                     &grant.scope,
                     asked,
@@ -281,7 +285,8 @@ fn refresh(
     if sender.is_some_and(|sender| sender.client_id != grant.client_id) {
         return unknown(&format!("it is one of {}", grant.client_id));
     }
-    let (snapshot, client) = (app.registry.snapshot(), &client.client);
+    let snapshot = app.registry.snapshot();
+    let client = &client.client;
     let judged = match judge(
         &grant,
         handle,
@@ -297,10 +302,8 @@ fn refresh(
             Finding::broken(told(error.reason, error.detail.as_deref()))
         }
         RefreshVerdict::OldToken(_) => {
-            let (last, window) = (
-                time(grant.last_used_at),
-                client.lifetimes.refresh_token_retry_window.as_secs(),
-            );
+            let last = time(grant.last_used_at);
+            let window = client.lifetimes.refresh_token_retry_window.as_secs();
             let rule =
                 "a lost answer is given once more for so many seconds, then it ends the grant";
             Finding::broken(format!(
@@ -323,10 +326,8 @@ fn refresh(
 
 /// Tokens are for those to whom the client is open now.
 fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, Failure> {
-    let (client, user) = (
-        app.registry.client(client_id)?,
-        users::find(&app.store, sub)?,
-    );
+    let client = app.registry.client(client_id)?;
+    let user = users::find(&app.store, sub)?;
     let both = client
         .zip(user)
         .filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
@@ -364,7 +365,8 @@ fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Fail
 /// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its
 /// epochs are its own.
 fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Explained, Failure> {
-    let (found, now) = (tokens::find(&app.store, token)?, app.now());
+    let found = tokens::find(&app.store, token)?;
+    let now = app.now();
     let away = |_| Failure::Refused(String::from("the database does not answer"));
     let origins = origins_stand(app, token).map_err(away)?;
     let mut findings = Vec::new();
@@ -431,7 +433,9 @@ fn stands_on(
     of_code: Option<Epochs>,
     now: Instant,
 ) -> Vec<Part> {
-    let (facts, present, user) = (&found.facts, found.facts.epochs, token.user.as_ref());
+    let present = found.facts.epochs;
+    let facts = &found.facts;
+    let user = token.user.as_ref();
     let (own, grant) = match token.jti.stands_on {
         StandsOn::Grant(id) => (
             of_code
@@ -457,19 +461,16 @@ fn stands_on(
     let sid = user
         .and_then(|user| user.sid.as_ref())
         .filter(|_| !offline && token.delegation.is_none());
-    let (sid, sub) = (
-        sid.map_or("", Sid::as_str),
-        user.map_or("", |user| user.subject.as_str()),
-    );
+    let sid = sid.map_or("", Sid::as_str);
+    let sub = user.map_or("", |user| user.subject.as_str());
     let expiry = format!("its lifetime, until {}", time(token.expires_at));
-    let (has_grant, has_user) = (!grant.is_empty() && of_code.is_none(), !sub.is_empty());
+    let has_grant = !grant.is_empty() && of_code.is_none();
+    let has_user = !sub.is_empty();
     let granted = facts
         .grant
         .is_some_and(|grant| !grant.revoked && now < grant.expires_at);
-    let (enabled, open) = (
-        found.user.as_ref().is_some_and(|user| user.enabled),
-        facts.session.is_some_and(|session| !session.ended),
-    );
+    let enabled = found.user.as_ref().is_some_and(|user| user.enabled);
+    let open = facts.session.is_some_and(|session| !session.ended);
     let none = EventFilter::default();
     let client = EventFilter {
         client_id: Some(token.client_id.to_string()),

@@ -247,7 +247,8 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
 /// Fetches and hashes the secrets of each object of a document; the error holds every one that
 /// cannot be had.
 fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
-    let (mut problems, mut all) = (Vec::new(), Vec::new());
+    let mut problems = Vec::new();
+    let mut all = Vec::new();
     for Entry {
         place,
         secrets,

@@ -39,7 +39,8 @@ pub(super) fn perform(
     sealers: &Sealers,
     hashing: &PasswordHashing,
 ) -> Result<Vec<(Subject, Identity)>, Failure> {
-    let (sealer, mut unlinked) = (&sealers.client_secrets, Vec::new());
+    let sealer = &sealers.client_secrets;
+    let mut unlinked = Vec::new();
     let mut progress = Progress::of(plan.changes.len());
     let batches = plan
         .changes
@@ -133,8 +134,10 @@ fn put_clients(
     if clients.is_empty() {
         return Ok(());
     }
-    let (mut rows, mut gone, mut new, mut events) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut gone = Vec::new();
+    let mut events = Vec::new();
+    let mut new = Vec::new();
     for (client_id, document, removed, added, detail) in &mut clients {
         let enabled = document.get("enabled") != Some(&Value::Bool(false));
         rows.push((&*client_id, &*document, enabled));

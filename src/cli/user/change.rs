@@ -111,7 +111,8 @@ pub(super) fn print_link(
         .derive(&installation.id, &installation.issuer);
     let expires_at = operator.now()?.plus(lifetime);
     let installation_epoch = installation::epoch(&operator.store)?;
-    let (subject, enrols) = (user.sub.clone(), invocation.has("--enrol"));
+    let subject = user.sub.clone();
+    let enrols = invocation.has("--enrol");
     let link = PasswordLink {
         subject,
         epoch: user.epoch,
@@ -224,7 +225,8 @@ pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
-    let (name, sub) = (user.designation(), &user.sub);
+    let name = user.designation();
+    let sub = &user.sub;
     input::confirm(
         invocation,
         &format!("This removes {name} for good; sub {sub} is never given again."),
@@ -298,7 +300,8 @@ fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure
 }
 
 pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
-    let (added, removed) = (invocation.every("--add"), invocation.every("--remove"));
+    let added = invocation.every("--add");
+    let removed = invocation.every("--remove");
     if let Some(role) = added
         .iter()
         .find(|role| role.trim().is_empty() || role.chars().any(char::is_control))

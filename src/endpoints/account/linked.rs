@@ -143,7 +143,8 @@ pub fn not_arrived(
         "identity_link_failed",
         request,
         None,
-        (provider, problem.reason()),
+        provider,
+        problem.reason(),
     );
     let sentence = match problem {
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
@@ -179,8 +180,13 @@ pub fn arrived(
             return show(Outcome::IdentityLinkedAlready(&provider.display_name));
         }
         Some(_) => {
-            let concerned = (provider.name.as_str(), Reason::IdentityLinkedElsewhere);
-            app.note_upstream_failure("identity_link_refused", request, None, concerned);
+            app.note_upstream_failure(
+                "identity_link_refused",
+                request,
+                None,
+                provider.name.as_str(),
+                Reason::IdentityLinkedElsewhere,
+            );
             let response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
             return Ok(answers::noted(response, Reason::IdentityLinkedElsewhere));
         }
@@ -206,11 +212,20 @@ pub fn arrived(
             token: &token,
         },
     );
-    let known_as = (identity.facts.subject.as_str(), identity.label.as_deref());
+    let subject = identity.facts.subject.as_str();
+    let label = identity.label.as_deref();
     let chrome = presentation.chrome("");
     Ok(answers::form_page(
         200,
-        pages::account::link_page(chrome, form, present.account(), provider, known_as, &sealed),
+        pages::account::link_page(
+            chrome,
+            form,
+            present.account(),
+            provider,
+            subject,
+            label,
+            &sealed,
+        ),
     ))
 }
 

@@ -238,19 +238,20 @@ pub fn draw(
         visit::page_address(app, page, &visit.sealed),
         visit.ui_locales(),
     );
-    let (asked, form) = (
-        (&visit.request, &visit.snapshot.catalogue),
-        PageForm {
-            action: &action,
-            token: &form_token,
-        },
-    );
+    let asked = pages::consent::Asked {
+        request: &visit.request,
+        client,
+        catalogue: &visit.snapshot.catalogue,
+    };
+    let form = PageForm {
+        action: &action,
+        token: &form_token,
+    };
     let chrome = presentation.chrome(visit.ui_locales());
     let page = pages::consent::page(
         chrome,
         form,
         asked,
-        client,
         present.account(),
         may_remember,
         drawn_again,

@@ -157,7 +157,8 @@ impl Granted<'_> {
             &visit.snapshot,
             &issue,
             request.response_type,
-            (code, narrowed),
+            code,
+            narrowed,
         )
     }
 

@@ -173,7 +173,8 @@ pub(super) fn ask(
         chrome,
         form,
         purpose,
-        (takes_codes, options.as_deref()),
+        takes_codes,
+        options.as_deref(),
         ticket.may_skip,
         problem,
     );

@@ -59,7 +59,8 @@ fn make(app: &App, call: &DueCall) {
     let DueCall {
         client_id, tries, ..
     } = call;
-    let (counts, told) = (&app.logout_calls, tell(app, call));
+    let counts = &app.logout_calls;
+    let told = tell(app, call);
     let counted = match &told {
         Ok(CallOutcome::Told) => Some(&counts.told),
         Ok(CallOutcome::Failed | CallOutcome::Moot) => None,
@@ -98,7 +99,8 @@ fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
         app,
         &app.registry.snapshot(),
         &client.client,
-        (&call.sub, &call.sid),
+        &call.sub,
+        &call.sid,
     );
     let token = token.map_err(|failure| {
         if let Failure::Internal(cause) = failure {

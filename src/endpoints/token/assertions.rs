@@ -59,7 +59,8 @@ impl App {
     ) -> Judged<Assertion> {
         let claims = match self.verified_claims(
             Asker::Worker(&self.outbound),
-            (jws, Provenance::Presented),
+            jws,
+            Provenance::Presented,
             keys,
             algs,
             Deadline::usual(),
@@ -90,7 +91,8 @@ impl App {
     pub fn verified_claims(
         &self,
         asker: Asker<'_>,
-        (jws, provenance): (&UnverifiedJws, Provenance),
+        jws: &UnverifiedJws,
+        provenance: Provenance,
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
         deadline: Deadline,
@@ -112,7 +114,7 @@ impl App {
         }
         let newer = had(self
             .key_sets
-            .find_newer(asker, url, deadline, (&set, provenance), fetch))?;
+            .find_newer(asker, url, deadline, &set, provenance, fetch))?;
         Ok(newer.map_or(verified, |newer| verify_by(jws, &newer, algs)))
     }
 }

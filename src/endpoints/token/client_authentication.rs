@@ -156,8 +156,10 @@ fn judge_readings<T>(
             retry_after,
         }
     };
-    let (source, raw) = (Source::of(request.source), presented.retry());
-    let (mut refused, mut tried) = (None, Vec::new());
+    let source = Source::of(request.source);
+    let raw = presented.retry();
+    let mut refused = None;
+    let mut tried = Vec::new();
     for reading in iter::once(presented).chain(&raw) {
         let guesser = Guesser::of(app, reading, source);
         let guesses = if tried.contains(&guesser) { 2 } else { 1 };

@@ -82,7 +82,8 @@ fn of_refresh_token(
     client: &RegisteredClient,
     handle: RefreshHandle,
 ) -> Result<Option<Value>, Failure> {
-    let (client, now) = (&client.client, app.now());
+    let client = &client.client;
+    let now = app.now();
     let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
         return Ok(None);
     };

@@ -24,7 +24,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let (stands, user) = introspection::standing(app, &token)?;
     let mut answer = match judge(&token, stands, user.as_ref()) {
         UserInfoVerdict::Answer(user) => {
-            let (client, none) = (app.registry.client(&token.client_id)?, ScopeSet::default());
+            let client = app.registry.client(&token.client_id)?;
+            let none = ScopeSet::default();
             let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
             answers::json(
                 200,

@@ -196,7 +196,9 @@ impl Entry<'_> {
             identity,
         } = self;
         if !identity.left_out.is_empty() {
-            let (id, name, left_out) = (&request.id, &provider.name, identity.left_out.join(", "));
+            let id = &request.id;
+            let name = &provider.name;
+            let left_out = identity.left_out.join(", ");
             log::warn!(
                 "request {id}: identity provider {name} says too much of somebody, left out: {left_out}"
             );
@@ -220,11 +222,9 @@ impl Entry<'_> {
             Ok(user) => user,
             Err(refusal) => return Ok(self.refuse(refusal)),
         };
-        let (facts, ask, asked_at) = (
-            &identity.facts,
-            Ask::of(&visit.request),
-            visit.request.received_at,
-        );
+        let facts = &identity.facts;
+        let ask = Ask::of(&visit.request);
+        let asked_at = visit.request.received_at;
         // By the database's clock the request may lie a moment ahead of this process.
         let now = app.now().max(asked_at);
         // Kept only where signing out here signs out there, and if it fits into an address.
@@ -267,14 +267,10 @@ impl Entry<'_> {
         &self,
         said: &Map<String, Value>,
     ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
-        let (store, tenant) = (
-            &self.app.store,
-            self.visit.request.acr_values.tenant.as_ref(),
-        );
-        let (issuer, upstream_subject) = (
-            self.provider.authority(),
-            self.identity.facts.subject.as_str(),
-        );
+        let store = &self.app.store;
+        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let issuer = self.provider.authority();
+        let upstream_subject = self.identity.facts.subject.as_str();
         let link = |sub| Link {
             issuer,
             upstream_subject,
@@ -365,7 +361,7 @@ impl Entry<'_> {
             provider,
             ..
         } = self;
-        app.note_upstream_failure(FAILED, request, visit.client_id(), (&provider.name, reason));
+        app.note_upstream_failure(FAILED, request, visit.client_id(), &provider.name, reason);
         let presentation = Presentation {
             config: &app.config,
             request,

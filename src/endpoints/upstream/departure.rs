@@ -188,7 +188,8 @@ fn begin(
     let response = outlived
         .into_iter()
         .fold(response, |response, flow| end(config, response, flow));
-    let (name, seconds) = (flow.cookie_name(config), LIFETIME.as_secs());
+    let name = flow.cookie_name(config);
+    let seconds = LIFETIME.as_secs();
     let attributes = cookies::attributes(config, SameSite::Lax);
     response.header(
         "Set-Cookie",

@@ -124,8 +124,8 @@ fn read(
         ));
     }
     let connection = Connection::open(app, provider)?;
-    let jws = (&jws, Provenance::Presented);
-    let claims = connection.verified_claims(Asker::Worker(&app.outbound), LOGOUT_TOKEN, jws)?;
+    let asker = Asker::Worker(&app.outbound);
+    let claims = connection.verified_claims(asker, LOGOUT_TOKEN, &jws, Provenance::Presented)?;
     judged(&claims).map_err(refused)
 }
 
@@ -143,9 +143,10 @@ fn refused(
     cause: &str,
 ) -> Failure {
     count(app, request);
-    let (event, reason) = ("upstream_logout_refused", Reason::LogoutTokenRefused);
+    let event = "upstream_logout_refused";
+    let reason = Reason::LogoutTokenRefused;
     match provider {
-        Some(provider) => app.note_upstream_failure(event, request, None, (&provider.name, reason)),
+        Some(provider) => app.note_upstream_failure(event, request, None, &provider.name, reason),
         None => app.note_failure(event, request, None, reason),
     }
     Failure::Refused(Refusal {

@@ -80,7 +80,8 @@ pub(crate) fn identity(
     let ask = |endpoint: &str| -> Result<Map<String, Value>, UpstreamProblem> {
         connection.ask(
             &place,
-            (USERINFO_ENDPOINT, "object"),
+            USERINFO_ENDPOINT,
+            "object",
             endpoint,
             &tokens.access_token,
         )
@@ -94,8 +95,8 @@ pub(crate) fn identity(
             let jws = UnverifiedJws::parse(token.expose())
                 .ok_or_else(|| refused(TokenProblem::Malformed))?;
             id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
-            let presented = (&jws, Provenance::Answered);
-            let claims = connection.verified_claims(Asker::Seated(&place), ID_TOKEN, presented)?;
+            let asker = Asker::Seated(&place);
+            let claims = connection.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
             let expected = ExpectedIdToken {
                 issuer: provider.authority(),
                 client_id: &provider.client_id,
@@ -146,9 +147,14 @@ pub(crate) fn identity(
                 .filter(|_| answers::wants_emails(provider, &user_info))
             {
                 Some(endpoint) => {
-                    let called = ("the emails endpoint", "array of objects");
-                    let addresses: Vec<_> =
-                        connection.ask(&place, called, endpoint, &tokens.access_token)?;
+                    let kind = "array of objects";
+                    let addresses: Vec<_> = connection.ask(
+                        &place,
+                        "the emails endpoint",
+                        kind,
+                        endpoint,
+                        &tokens.access_token,
+                    )?;
                     answers::with_primary_email(user_info, &addresses)
                 }
                 None => user_info,
@@ -259,7 +265,8 @@ impl<'a> Connection<'a> {
     fn ask<T: DeserializeOwned>(
         &self,
         place: &Place<'_>,
-        (what, kind): (&str, &str),
+        what: &str,
+        kind: &str,
         endpoint: &str,
         access_token: &SecretText,
     ) -> Result<T, UpstreamProblem> {
@@ -289,7 +296,8 @@ impl<'a> Connection<'a> {
         &self,
         asker: Asker<'_>,
         what: &str,
-        jws: (&UnverifiedJws, Provenance),
+        jws: &UnverifiedJws,
+        provenance: Provenance,
     ) -> Result<Map<String, Value>, UpstreamProblem> {
         let UpstreamMetadata {
             jwks_uri,
@@ -299,6 +307,7 @@ impl<'a> Connection<'a> {
         match self.app.verified_claims(
             asker,
             jws,
+            provenance,
             KeySource::Uri(jwks_uri),
             algorithms,
             self.deadline,

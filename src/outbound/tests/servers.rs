@@ -54,10 +54,8 @@ impl Server {
 
     fn start(serve: impl Fn(TcpStream) + Send + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, connections) = (
-            listener.local_addr().unwrap().port(),
-            Arc::new(AtomicU32::new(0)),
-        );
+        let port = listener.local_addr().unwrap().port();
+        let connections = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&connections);
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {

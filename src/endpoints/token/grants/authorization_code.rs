@@ -28,7 +28,8 @@ pub fn handle(
         .authorization_codes
         .open_text(PREFIX, request.code.expose());
     let code = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
-    let (grant, attempt) = (&code.grant, random::bytes());
+    let grant = &code.grant;
+    let attempt = random::bytes();
     // Its name is the statement's to say: redeemed, refused or replayed.
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
     let snapshot = app.registry.snapshot();
@@ -64,8 +65,16 @@ pub fn handle(
     };
     match grants::redeem(&app.store, grant, attempt, &event)? {
         grants::Redemption::Issued(user) => {
-            let answered = (&grant.scope, code.nonce.as_deref());
-            issue::of_grant(context, &snapshot, narrowed, grant, *user, answered)
+            let nonce = code.nonce.as_deref();
+            issue::of_grant(
+                context,
+                &snapshot,
+                narrowed,
+                grant,
+                *user,
+                &grant.scope,
+                nonce,
+            )
         }
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
         grants::Redemption::ReplayedAgain => {

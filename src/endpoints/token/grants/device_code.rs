@@ -32,7 +32,8 @@ pub fn handle(
         .and_then(|polled| polled.granted)
         .ok_or_else(|| invalid_grant(Reason::UnknownDeviceCode))?;
     let snapshot = app.registry.snapshot();
-    let (catalogue, tenant) = (&snapshot.catalogue, granted.user.tenant.as_ref());
+    let catalogue = &snapshot.catalogue;
+    let tenant = granted.user.tenant.as_ref();
     if !is_still_allowed(&granted.scope, &client.client, catalogue)
         || !tenant_stands(tenant, &client.client, catalogue)
     {
@@ -47,7 +48,8 @@ pub fn handle(
         catalogue,
         app.issuer(),
     )?;
-    let (scope, user) = (granted.scope.clone(), granted.user.clone());
+    let scope = granted.scope.clone();
+    let user = granted.user.clone();
     let grant = Grant::given(
         random::bytes(),
         &client.client,
@@ -66,7 +68,8 @@ pub fn handle(
             narrowed,
             &grant,
             *user,
-            (&grant.scope, None),
+            &grant.scope,
+            None,
         ),
         DeviceRedemption::Spent => Err(invalid_grant(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),

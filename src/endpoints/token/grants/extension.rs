@@ -110,7 +110,8 @@ pub fn handle(
     issue_granted(
         context,
         &snapshot,
-        (granted, narrowed),
+        granted,
+        narrowed,
         request,
         user,
         proposal.amr,
@@ -145,7 +146,8 @@ fn throttled(retry_after: Duration) -> Failure {
 /// `invalid_grant` may have been a guess, and counts; not where we could not tell. Beyond the limit
 /// it is not told.
 fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
-    let (code, reason) = (refusal.error.code, refusal.error.reason);
+    let code = refusal.error.code;
+    let reason = refusal.error.reason;
     if code == TokenErrorCode::InvalidGrant
         && reason != Reason::AssertionKeysUnavailable
         && let Err(wait) = context
@@ -170,7 +172,8 @@ fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
 fn issue_granted(
     context: GrantContext<'_>,
     snapshot: &Snapshot,
-    (granted, narrowed): (Granted, Narrowed),
+    granted: Granted,
+    narrowed: Narrowed,
     request: &ExtensionRequest,
     user: Option<(&User, Epochs)>,
     amr: Vec<String>,

@@ -79,7 +79,8 @@ pub fn of_grant(
     narrowed: Narrowed,
     grant: &Grant,
     user: UserRow,
-    (scope, nonce): (&ScopeSet, Option<&str>),
+    scope: &ScopeSet,
+    nonce: Option<&str>,
 ) -> Result<TokenResponse, Failure> {
     let user = &user.into_core();
     let user = IssueUser {
@@ -89,7 +90,8 @@ pub fn of_grant(
         claims: &grant.claims,
         nonce,
     };
-    let (client, stands_on) = (&context.client.client, StandsOn::Grant(grant.id));
+    let client = &context.client.client;
+    let stands_on = StandsOn::Grant(grant.id);
     let issue = Issue {
         client,
         scope,
@@ -165,7 +167,8 @@ pub fn through_browser(
     snapshot: &Snapshot,
     issue: &Issue<'_>,
     response_type: ResponseType,
-    (code, narrowed): (Option<SecretText>, Option<Narrowed>),
+    code: Option<SecretText>,
+    narrowed: Option<Narrowed>,
 ) -> Result<Issued, Failure> {
     let access_token = match narrowed {
         Some(narrowed) => {
@@ -270,11 +273,9 @@ fn access_token(
                     &snapshot.catalogue,
                 ),
             });
-            let (alg, typ) = (
-                issue.client.access_token_signed_response_alg,
-                issue.client.access_token_typ.as_str(),
-            );
-            sign(snapshot, issue.now, (alg, typ), &claims)
+            let alg = issue.client.access_token_signed_response_alg;
+            let typ = issue.client.access_token_typ.as_str();
+            sign(snapshot, issue.now, alg, typ, &claims)
         }
     }
 }
@@ -312,18 +313,15 @@ fn id_token(
         issued_at: issue.now,
         lifetime: issue.client.lifetimes.id_token,
     };
-    sign(
-        snapshot,
-        issue.now,
-        (alg, ID_TOKEN_TYP),
-        &claims.claims(alg),
-    )
+    let claims = claims.claims(alg);
+    sign(snapshot, issue.now, alg, ID_TOKEN_TYP, &claims)
 }
 
 fn sign(
     snapshot: &Snapshot,
     now: Instant,
-    (alg, typ): (SigningAlgorithm, &str),
+    alg: SigningAlgorithm,
+    typ: &str,
     claims: &impl Serialize,
 ) -> Result<SecretText, Failure> {
     let key = snapshot.keys.signing_key(alg, now);
@@ -340,16 +338,14 @@ pub fn logout_token(
     app: &App,
     snapshot: &Snapshot,
     client: &Client,
-    signed_in: (&Subject, &Sid),
+    sub: &Subject,
+    sid: &Sid,
 ) -> Result<SecretText, Failure> {
-    let (jti, now) = (URL_SAFE_NO_PAD.encode(random::bytes::<16>()), app.now());
-    let claims = end_session::claims(app.issuer(), &client.client_id, signed_in, &jti, now);
-    sign(
-        snapshot,
-        now,
-        (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP),
-        &claims,
-    )
+    let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    let now = app.now();
+    let claims = end_session::claims(app.issuer(), &client.client_id, (sub, sid), &jti, now);
+    let alg = client.id_token_signed_response_alg;
+    sign(snapshot, now, alg, LOGOUT_TOKEN_TYP, &claims)
 }
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.

@@ -44,17 +44,13 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
         Err(problem) => return Ok(Answer::Refuse(Refusal::of(refused(problem)))),
     };
     Ok(match user(context, issuer, &assertion.subject)? {
-        Some((found, identity_provider)) => {
-            let epochs = Some(found.epochs(client.epoch));
-            let (subject, scope) = (Some(found.user.sub), Some(reach));
-            Answer::Propose(Box::new(Proposal {
-                subject,
-                scope,
-                identity_provider,
-                epochs,
-                ..Proposal::default()
-            }))
-        }
+        Some((found, identity_provider)) => Answer::Propose(Box::new(Proposal {
+            epochs: Some(found.epochs(client.epoch)),
+            subject: Some(found.user.sub),
+            scope: Some(reach),
+            identity_provider,
+            ..Proposal::default()
+        })),
         None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
     })
 }
@@ -69,7 +65,8 @@ fn user(
     if !is_possible_subject(subject) {
         return Ok(None);
     }
-    let (store, client_id) = (&context.app.store, Some(&context.client.client.client_id));
+    let store = &context.app.store;
+    let client_id = Some(&context.client.client.client_id);
     let found = match issuer.subject {
         AssertionSubject::Link => {
             linked_identities::find_user(store, &issuer.issuer, subject, client_id)?

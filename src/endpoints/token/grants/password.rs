@@ -61,7 +61,8 @@ pub fn handle(
         vec![String::from(PASSWORD)],
         context.now,
     );
-    let (client, epochs) = (&client.client, found.epochs(client.epoch));
+    let epochs = found.epochs(client.epoch);
+    let client = &client.client;
     let grant = Grant::given(
         random::bytes(),
         client,
@@ -88,7 +89,8 @@ pub fn handle(
         narrowed,
         &grant,
         *user,
-        (&grant.scope, None),
+        &grant.scope,
+        None,
     )
 }
 

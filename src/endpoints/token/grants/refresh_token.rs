@@ -76,7 +76,7 @@ pub fn handle(
     let scope = narrowed.scope.clone();
     // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core
     // §12.2).
-    issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&scope, None))
+    issue::of_grant(context, &snapshot, narrowed, &grant, *user, &scope, None)
 }
 
 /// Reads a refresh token. A forged one ends here, before any query.

@@ -80,7 +80,8 @@ pub(crate) fn issue(
     )?;
     let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
     let found = found.filter(is_open_to).ok_or_else(gone)?;
-    let (user, claims) = (found.user.clone().into_core(), ClaimNames::default());
+    let user = found.user.clone().into_core();
+    let claims = ClaimNames::default();
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser {
         sign_in: &exchanged.user,
