@@ -118,26 +118,9 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
             ScopeClaim::Text,
         ),
         audit_days: reader.number(&AUDIT_DAYS),
-        brand: Brand {
-            name: reader
-                .parsed(&BRAND_NAME, reader::brand_name)
-                .unwrap_or_default(),
-            logo: reader.parsed(&BRAND_LOGO, reader::image_path),
-            color: reader.parsed(&BRAND_COLOR, reader::color),
-            privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
-            terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
-        },
-        key_days: KeyDays {
-            announce: reader.number(&KEY_ANNOUNCE_DAYS),
-            sign: reader.number(&KEY_USE_DAYS),
-            publish: reader.number(&KEY_PUBLISH_DAYS),
-            hint: reader.number(&KEY_HINT_DAYS),
-        },
-        argon2: Argon2Parameters {
-            memory_kib: reader.number(&ARGON2_MEMORY_KIB),
-            passes: reader.number(&ARGON2_PASSES),
-            lanes: reader.number(&ARGON2_LANES),
-        },
+        brand: brand(reader),
+        key_days: key_days(reader),
+        argon2: argon2(reader),
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
@@ -156,6 +139,35 @@ fn listeners(reader: &mut Reader<'_>) -> Listeners {
         admin: reader
             .parsed(&ADMIN_LISTEN, reader::socket_address_or_off)
             .flatten(),
+    }
+}
+
+fn brand(reader: &mut Reader<'_>) -> Brand {
+    Brand {
+        name: reader
+            .parsed(&BRAND_NAME, reader::brand_name)
+            .unwrap_or_default(),
+        logo: reader.parsed(&BRAND_LOGO, reader::image_path),
+        color: reader.parsed(&BRAND_COLOR, reader::color),
+        privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
+        terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
+    }
+}
+
+fn key_days(reader: &mut Reader<'_>) -> KeyDays {
+    KeyDays {
+        announce: reader.number(&KEY_ANNOUNCE_DAYS),
+        sign: reader.number(&KEY_USE_DAYS),
+        publish: reader.number(&KEY_PUBLISH_DAYS),
+        hint: reader.number(&KEY_HINT_DAYS),
+    }
+}
+
+fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
+    Argon2Parameters {
+        memory_kib: reader.number(&ARGON2_MEMORY_KIB),
+        passes: reader.number(&ARGON2_PASSES),
+        lanes: reader.number(&ARGON2_LANES),
     }
 }
 

@@ -1,12 +1,13 @@
-//! What a token stands on, and which rule of the token endpoint a request breaks.
+//! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
 use serde_json::{Map, Value, json};
 
+use super::standing::{by_word, ended_by, life};
 use super::{Explained, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
 use crate::endpoints::token::grants::refresh_token::refresh_handle;
-use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, standing};
+use crate::endpoints::token::introspection::{PresentedToken, open};
 use crate::protocol::authorize::authorization_code::{
     AuthorizationCode, PREFIX as CODE_PREFIX, Redemption, redeem,
 };
@@ -14,7 +15,7 @@ use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
-use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::audience::{granted_scope, narrow, narrow_granted};
 use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
 use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
@@ -22,16 +23,12 @@ use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
-use crate::protocol::words::instant::Instant;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
-use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::secret::SecretText;
-use crate::store::audit_events::{self, EventFilter};
-use crate::store::tokens::{self, TokenStanding};
-use crate::store::{grants, users};
+use crate::store::grants;
+use crate::store::users;
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
@@ -332,235 +329,4 @@ fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Findi
         .zip(user)
         .filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
     Ok(both.map(|_| Finding::broken(told(Reason::NotOpenToUser, None))))
-}
-
-fn by_word(text: &str) -> EventFilter {
-    EventFilter {
-        word: Some(text.to_lowercase()),
-        ..EventFilter::default()
-    }
-}
-
-/// The latest event of one of these names that the filter lets through.
-fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Failure> {
-    let mut found = Vec::new();
-    for name in names.split_whitespace() {
-        let filter = EventFilter {
-            event: Some(name.to_owned()),
-            ..filter.clone()
-        };
-        found.extend(audit_events::list(&app.store, &filter, 1)?);
-    }
-    let latest = found.into_iter().max_by_key(|event| event.at);
-    Ok(latest.map_or_else(String::new, |event| {
-        format!(
-            "{} at {}, request {}",
-            event.event,
-            time(event.at),
-            event.request_id.unwrap_or_default()
-        )
-    }))
-}
-
-/// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its
-/// epochs are its own.
-fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Explained, Failure> {
-    let found = tokens::find(&app.store, token)?;
-    let now = app.now();
-    let away = |_| Failure::Refused(String::from("the database does not answer"));
-    let origins = origins_stand(app, token).map_err(away)?;
-    let mut findings = Vec::new();
-    if of_code.is_none() {
-        let (stands, _) = standing(app, token).map_err(away)?;
-        findings.push(if stands {
-            Finding::fine("it is alive")
-        } else {
-            Finding::broken("it is over")
-        });
-    }
-    let parts = stands_on(token, &found, of_code, now);
-    let exchanged = (
-        token.delegation.is_some(),
-        origins,
-        String::from("the tokens that it was exchanged from"),
-        "",
-        by_word(""),
-    );
-    for (_, lives, what, names, filter) in parts
-        .into_iter()
-        .chain([exchanged])
-        .filter(|(is_there, ..)| *is_there)
-    {
-        findings.push(match lives {
-            true => Finding::fine(format!("alive: {what}")),
-            false => Finding::broken(format!("ended: {what} {}", ended_by(app, names, &filter)?)),
-        });
-    }
-    let user = token.user.as_ref();
-    let about = [
-        ("kind", json!("access token")),
-        ("client_id", json!(token.client_id.as_str())),
-        ("sub", json!(user.map(|user| user.subject.as_str()))),
-        (
-            "tenant",
-            json!(
-                user.and_then(|user| user.tenant.as_ref())
-                    .map(TenantName::as_str)
-            ),
-        ),
-        ("acr", json!(user.map(|user| user.acr.as_str()))),
-        ("scope", json!(token.scope.to_string())),
-        ("aud", json!(token.audience.join(" "))),
-        ("issued_at", json!(time(token.issued_at))),
-        ("expires_at", json!(time(token.expires_at))),
-    ];
-    Ok((
-        findings,
-        about
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect::<Map<String, Value>>(),
-    ))
-}
-
-/// Whether there is such a thing, whether it lives, what it is, which events may have ended it, and
-/// how they are found.
-type Part = (bool, bool, String, &'static str, EventFilter);
-
-fn stands_on(
-    token: &AccessToken,
-    found: &TokenStanding,
-    of_code: Option<Epochs>,
-    now: Instant,
-) -> Vec<Part> {
-    let present = found.facts.epochs;
-    let facts = &found.facts;
-    let user = token.user.as_ref();
-    let (own, grant) = match token.jti.stands_on {
-        StandsOn::Grant(id) => (
-            of_code
-                .or(facts.grant.map(|grant| grant.epochs))
-                .unwrap_or(present),
-            id.to_text(),
-        ),
-        StandsOn::User(epochs) => (epochs, String::new()),
-        StandsOn::Client {
-            installation,
-            client,
-        } => (
-            Epochs {
-                installation,
-                client,
-                ..present
-            },
-            String::new(),
-        ),
-    };
-    let offline =
-        token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
-    let sid = user
-        .and_then(|user| user.sid.as_ref())
-        .filter(|_| !offline && token.delegation.is_none());
-    let sid = sid.map_or("", Sid::as_str);
-    let sub = user.map_or("", |user| user.subject.as_str());
-    let expiry = format!("its lifetime, until {}", time(token.expires_at));
-    let has_grant = !grant.is_empty() && of_code.is_none();
-    let has_user = !sub.is_empty();
-    let granted = facts
-        .grant
-        .is_some_and(|grant| !grant.revoked && now < grant.expires_at);
-    let enabled = found.user.as_ref().is_some_and(|user| user.enabled);
-    let open = facts.session.is_some_and(|session| !session.ended);
-    let none = EventFilter::default();
-    let client = EventFilter {
-        client_id: Some(token.client_id.to_string()),
-        ..none.clone()
-    };
-    let of_user = EventFilter {
-        sub: Some(sub.to_owned()),
-        ..none.clone()
-    };
-    let both = if has_user {
-        EventFilter {
-            sub: of_user.sub.clone(),
-            ..client.clone()
-        }
-    } else {
-        client.clone()
-    };
-    let thing = |what: &str, name: &str| format!("{what} {name}");
-    let [everything, of_client, signed_in, consent] = [
-        "all that this installation gave",
-        "all that this client was given",
-        "all that this user signed in to",
-        "the user's consent",
-    ]
-    .map(String::from);
-    let relogin = "user_revoked user_changed password_changed password_set_by_link factor_added factor_removed";
-    vec![
-        (true, !token.is_expired(now), expiry, "", none.clone()),
-        (
-            true,
-            !facts.token_revoked,
-            String::from("the token itself"),
-            "access_token_revoked",
-            both.clone(),
-        ),
-        (
-            has_grant,
-            granted,
-            thing("its grant", &grant),
-            "grant_revoked code_replayed refresh_token_replayed",
-            by_word(&grant),
-        ),
-        (
-            true,
-            facts.client_enabled,
-            thing("the client", token.client_id.as_str()),
-            "client_changed client_removed",
-            client.clone(),
-        ),
-        (
-            has_user,
-            enabled,
-            thing("the user", sub),
-            "user_changed user_removed",
-            of_user.clone(),
-        ),
-        (
-            !sid.is_empty(),
-            open,
-            thing("the session", sid),
-            "session_ended signed_out",
-            by_word(sid),
-        ),
-        (
-            true,
-            own.installation == present.installation,
-            everything,
-            "everything_revoked issuer_renamed",
-            none,
-        ),
-        (
-            true,
-            own.client == present.client,
-            of_client,
-            "client_revoked client_changed",
-            client,
-        ),
-        (
-            has_user,
-            own.user == present.user,
-            signed_in,
-            relogin,
-            of_user,
-        ),
-        (
-            has_user,
-            own.consent == present.consent,
-            consent,
-            "consent_withdrawn",
-            both,
-        ),
-    ]
 }

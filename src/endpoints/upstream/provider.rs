@@ -77,106 +77,33 @@ pub(crate) fn identity(
         .take_place(&metadata.token_endpoint)
         .map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
     let tokens = connection.exchange(&place, &code, trip, secret)?;
-    let ask = |endpoint: &str| -> Result<Map<String, Value>, UpstreamProblem> {
-        connection.ask(
-            &place,
-            USERINFO_ENDPOINT,
-            "object",
-            endpoint,
-            &tokens.access_token,
-        )
-    };
-    let (facts, said, id_token) = match &provider.kind {
-        ProviderKind::OpenId { .. } => {
-            let missing =
-                || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
-            let token = tokens.id_token.as_ref().ok_or_else(missing)?;
-            let refused = |problem| not_believed(ID_TOKEN, problem);
-            let jws = UnverifiedJws::parse(token.expose())
-                .ok_or_else(|| refused(TokenProblem::Malformed))?;
-            id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
-            let asker = Asker::Seated(&place);
-            let claims = connection.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
-            let expected = ExpectedIdToken {
-                issuer: provider.authority(),
-                client_id: &provider.client_id,
-                nonce: &trip.nonce,
-                access_token: &tokens.access_token,
-                alg: jws.alg,
-                needs_auth_time: trip.max_age.is_some(),
-            };
-            let facts = id_token::judge(&claims, &expected, app.now()).map_err(|problem| {
-                if problem == TokenProblem::NoAuthTime {
-                    UpstreamProblem::LoginRequired
-                } else {
-                    refused(problem)
-                }
-            })?;
-            let endpoint = metadata
-                .userinfo_endpoint
-                .as_deref()
-                .filter(|_| are_wanting(provider, &claims));
-            let user_info = endpoint.map(ask).transpose()?;
-            // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
-            let is_about = |said: &Map<String, Value>| {
-                said.get("sub").and_then(Value::as_str) == Some(&facts.subject)
-            };
-            if !user_info.as_ref().is_none_or(is_about) {
-                let cause = "the userinfo endpoint's answer is about another sub than the ID token";
-                return Err(UpstreamProblem::not_believed(cause));
-            }
-            (
-                facts,
-                merged(&claims, user_info.as_ref()),
-                Some(token.clone()),
-            )
-        }
+    let told = match &provider.kind {
+        ProviderKind::OpenId { .. } => connection.by_id_token(&place, &tokens, trip)?,
         ProviderKind::OAuth {
             userinfo_endpoint,
             emails_endpoint,
             subject_claim,
             ..
         } => {
-            let user_info = ask(userinfo_endpoint)?;
-            let unusable = "the userinfo endpoint's answer has no usable subject: the member that subject_claim names must be \
-                            a text or a whole number";
-            let subject = oauth_subject(&user_info, subject_claim);
-            let subject = subject.ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
-            let said = match emails_endpoint
-                .as_deref()
-                .filter(|_| answers::wants_emails(provider, &user_info))
-            {
-                Some(endpoint) => {
-                    let kind = "array of objects";
-                    let addresses: Vec<_> = connection.ask(
-                        &place,
-                        "the emails endpoint",
-                        kind,
-                        endpoint,
-                        &tokens.access_token,
-                    )?;
-                    answers::with_primary_email(user_info, &addresses)
-                }
-                None => user_info,
-            };
-            (
-                IdTokenFacts {
-                    subject,
-                    ..IdTokenFacts::default()
-                },
-                said,
-                None,
-            )
+            let emails = emails_endpoint.as_deref();
+            connection.by_userinfo(&place, &tokens, userinfo_endpoint, emails, subject_claim)?
         }
     };
-    let (claims, left_out) = mapped(provider, &said);
+    let (claims, left_out) = mapped(provider, &told.claims);
     Ok(UpstreamIdentity {
-        facts,
+        facts: told.facts,
         claims,
         left_out,
-        label: label(&said),
-        id_token,
+        label: label(&told.claims),
+        id_token: told.id_token,
     })
+}
+
+/// What a provider told of the user, verified.
+struct Told {
+    facts: IdTokenFacts,
+    claims: Map<String, Value>,
+    id_token: Option<SecretText>,
 }
 
 impl<'a> Connection<'a> {
@@ -261,7 +188,116 @@ impl<'a> Connection<'a> {
         )
     }
 
-    /// What an endpoint answers to that token; it and its answer as they are called in a cause.
+    /// Asks a provider with an issuer: the ID token says who the user is.
+    fn by_id_token(
+        &self,
+        place: &Place<'_>,
+        tokens: &UpstreamTokens,
+        trip: &RoundTrip,
+    ) -> Result<Told, UpstreamProblem> {
+        let missing =
+            || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
+        let token = tokens.id_token.as_ref().ok_or_else(missing)?;
+        let refused = |problem| not_believed(ID_TOKEN, problem);
+        let jws =
+            UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
+        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
+        let asker = Asker::Seated(place);
+        let claims = self.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
+        let expected = ExpectedIdToken {
+            issuer: self.provider.authority(),
+            client_id: &self.provider.client_id,
+            nonce: &trip.nonce,
+            access_token: &tokens.access_token,
+            alg: jws.alg,
+            needs_auth_time: trip.max_age.is_some(),
+        };
+        let judged = id_token::judge(&claims, &expected, self.app.now());
+        let facts = judged.map_err(|problem| match problem == TokenProblem::NoAuthTime {
+            true => UpstreamProblem::LoginRequired,
+            false => refused(problem),
+        })?;
+        let further = self.further_claims(place, tokens, &claims, &facts.subject)?;
+        Ok(Told {
+            facts,
+            claims: merged(&claims, further.as_ref()),
+            id_token: Some(token.clone()),
+        })
+    }
+
+    /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is mapped.
+    fn further_claims(
+        &self,
+        place: &Place<'_>,
+        tokens: &UpstreamTokens,
+        claims: &Map<String, Value>,
+        subject: &str,
+    ) -> Result<Option<Map<String, Value>>, UpstreamProblem> {
+        let endpoint = self.metadata.userinfo_endpoint.as_deref();
+        let Some(endpoint) = endpoint.filter(|_| are_wanting(self.provider, claims)) else {
+            return Ok(None);
+        };
+        let said = self.user_info(place, endpoint, tokens)?;
+        // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
+        if said.get("sub").and_then(Value::as_str) != Some(subject) {
+            let cause = "the userinfo endpoint's answer is about another sub than the ID token";
+            return Err(UpstreamProblem::not_believed(cause));
+        }
+        Ok(Some(said))
+    }
+
+    /// Asks a provider without an issuer: its userinfo endpoint says who the user is.
+    fn by_userinfo(
+        &self,
+        place: &Place<'_>,
+        tokens: &UpstreamTokens,
+        endpoint: &str,
+        emails_endpoint: Option<&str>,
+        subject_claim: &str,
+    ) -> Result<Told, UpstreamProblem> {
+        let user_info = self.user_info(place, endpoint, tokens)?;
+        let unusable = "the userinfo endpoint's answer has no usable subject: \
+                        the member that subject_claim names must be a text or a whole number";
+        let subject = oauth_subject(&user_info, subject_claim)
+            .ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
+        let wanted = emails_endpoint.filter(|_| answers::wants_emails(self.provider, &user_info));
+        let claims = match wanted {
+            Some(endpoint) => {
+                let what = "the emails endpoint";
+                let kind = "array of objects";
+                let addresses: Vec<_> =
+                    self.ask(place, what, kind, endpoint, &tokens.access_token)?;
+                answers::with_primary_email(user_info, &addresses)
+            }
+            None => user_info,
+        };
+        Ok(Told {
+            facts: IdTokenFacts {
+                subject,
+                ..IdTokenFacts::default()
+            },
+            claims,
+            id_token: None,
+        })
+    }
+
+    fn user_info(
+        &self,
+        place: &Place<'_>,
+        endpoint: &str,
+        tokens: &UpstreamTokens,
+    ) -> Result<Map<String, Value>, UpstreamProblem> {
+        self.ask(
+            place,
+            USERINFO_ENDPOINT,
+            "object",
+            endpoint,
+            &tokens.access_token,
+        )
+    }
+
+    /// The answer of an endpoint to an access token. `what` names the endpoint in the cause of a
+    /// failure, `kind` the answer that was expected.
     fn ask<T: DeserializeOwned>(
         &self,
         place: &Place<'_>,
@@ -291,7 +327,7 @@ impl<'a> Connection<'a> {
     }
 
     /// The claims of a JWT, if the provider's keys signed it with an algorithm that its metadata
-    /// names. `what` it is called in the cause.
+    /// names. `what` names the JWT in the cause of a failure.
     pub(crate) fn verified_claims(
         &self,
         asker: Asker<'_>,
