@@ -1,5 +1,5 @@
-//! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of
-//! them starves the rest. A permit goes back when its holder drops it, or when somebody sees that
+//! Bounded lanes: how many requests at once may hold a scarce thing, so that none of them starves
+//! the rest. A permit goes back when its holder drops it, or when somebody sees that
 //! the holder's thread hangs for ever.
 
 use std::cell::RefCell;
@@ -8,24 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A counting semaphore with a bounded wait and a bounded number of waiters: a waiter keeps a
-/// worker from other requests, just as a holder does.
+/// A counting semaphore with a bounded wait. Who may wait for it is bounded elsewhere, by the
+/// number of threads.
 #[derive(Debug)]
 pub struct Permits {
-    most_waiting: usize,
     lane: Arc<Lane>,
 }
 
 #[derive(Debug)]
 struct Lane {
-    crowd: Mutex<Crowd>,
+    free: Mutex<usize>,
     returned: Condvar,
-}
-
-#[derive(Debug)]
-struct Crowd {
-    free: usize,
-    waiting: usize,
 }
 
 /// One permit; goes back when dropped, also when the holder panics.
@@ -68,66 +61,42 @@ impl HeldPermits {
 impl Hold {
     fn give_back(&self) {
         if !self.is_back.swap(true, Ordering::SeqCst) {
-            self.lane.crowd().free += 1;
+            *self.lane.free() += 1;
             self.lane.returned.notify_one();
         }
     }
 }
 
 impl Permits {
-    /// A lane for `count` holders at once, and twice as many who wait: where `count` is a quarter
-    /// of the workers, a quarter stays free for everything else.
+    /// A lane for `count` holders at once.
     pub fn new(count: usize) -> Permits {
-        Permits::with_waiting(count, count.saturating_mul(2))
-    }
-
-    /// The same for those whose number is bounded elsewhere, so that all others may wait.
-    pub fn among_bounded(count: usize) -> Permits {
-        Permits::with_waiting(count, usize::MAX)
-    }
-
-    fn with_waiting(count: usize, most_waiting: usize) -> Permits {
-        let crowd = Mutex::new(Crowd {
-            free: count,
-            waiting: 0,
-        });
         Permits {
-            most_waiting,
             lane: Arc::new(Lane {
-                crowd,
+                free: Mutex::new(count),
                 returned: Condvar::new(),
             }),
         }
     }
 
     pub fn free(&self) -> usize {
-        self.lane.crowd().free
+        *self.lane.free()
     }
 
-    /// Takes a permit, waiting at most `patience`; `None` when there was none by then, or when too
-    /// many wait already.
+    /// Takes a permit, waiting at most `patience`; `None` when there was none by then.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
-        let mut crowd = self.lane.crowd();
-        if crowd.free == 0 && crowd.waiting >= self.most_waiting {
-            return None;
-        }
-        crowd.waiting += 1;
-        while crowd.free == 0 {
-            let Some(remaining) = deadline.checked_duration_since(Instant::now()) else {
-                crowd.waiting -= 1;
-                return None;
-            };
-            crowd = self
+        let mut free = self.lane.free();
+        while *free == 0 {
+            let remaining = deadline.checked_duration_since(Instant::now())?;
+            free = self
                 .lane
                 .returned
-                .wait_timeout(crowd, remaining)
+                .wait_timeout(free, remaining)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        crowd.waiting -= 1;
-        crowd.free -= 1;
-        drop(crowd);
+        *free -= 1;
+        drop(free);
         let hold = Arc::new(Hold {
             lane: Arc::clone(&self.lane),
             is_back: AtomicBool::new(false),
@@ -141,8 +110,8 @@ impl Permits {
 }
 
 impl Lane {
-    fn crowd(&self) -> MutexGuard<'_, Crowd> {
-        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    fn free(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,23 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn no_more_wait_than_may() {
-        let permits = Permits::with_waiting(1, 1);
-        std::thread::scope(|scope| {
-            let held = permits.take(Duration::ZERO);
-            let waiter = scope.spawn(|| permits.take(Duration::from_secs(10)).is_some());
-            while permits.lane.crowd().waiting == 0 {
-                std::thread::yield_now();
-            }
-            // Waiting itself would outlast the test.
-            assert!(permits.take(Duration::from_secs(3_600)).is_none());
-            drop(held);
-            assert!(waiter.join().unwrap());
-        });
-        assert_eq!((permits.free(), permits.lane.crowd().waiting), (1, 0));
-    }
-
-    #[test]
     fn what_a_thread_holds_can_be_given_back_in_its_place_and_goes_back_once() {
         let (permits, others) = (Permits::new(2), Permits::new(1));
         std::thread::scope(|scope| {
@@ -252,7 +204,7 @@ mod tests {
 
     #[test]
     fn who_stands_up_lets_another_thread_serve_and_waits_for_a_seat_again() {
-        let permits: &'static Permits = Box::leak(Box::new(Permits::among_bounded(1)));
+        let permits: &'static Permits = Box::leak(Box::new(Permits::new(1)));
         permits.sit_down();
         permits.sit_down();
         assert_eq!(permits.free(), 0);

@@ -108,8 +108,9 @@ pub fn run(
     process::exit(code)
 }
 
-const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give it the socket's group \
-                        (SupplementaryGroups= in gatepost.service, as SocketGroup= in gatepost.socket)";
+const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give \
+                        it the socket's group (SupplementaryGroups= in gatepost.service, as \
+                        SocketGroup= in gatepost.socket)";
 
 type StartFailure = (i32, String);
 
@@ -241,8 +242,8 @@ fn serve<H: Handler>(
         revived: Mutex::default(),
         entrance: Mutex::new(()),
         lane: readers.map(Lane::new),
-        workers: Permits::among_bounded(workers),
-        readers: Permits::among_bounded(readers.unwrap_or_default()),
+        workers: Permits::new(workers),
+        readers: Permits::new(readers.unwrap_or_default()),
         is_one_shot: is_admin,
         failure: if is_admin {
             Report::Recycle

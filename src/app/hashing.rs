@@ -63,7 +63,7 @@ impl Hashing {
             passwords: PasswordHashing::new(cost(config))?,
             line: Mutex::new(Line::new(limits)),
             moved: Condvar::new(),
-            beside_tokens: Permits::among_bounded((cores - 1).max(1)),
+            beside_tokens: Permits::new((cores - 1).max(1)),
             tokens_ahead: AtomicU64::new(0),
         })
     }

@@ -154,9 +154,9 @@ impl Store {
         })?;
         Ok(Store(Arc::new(Inner {
             supplies: Supplies::new(connections, size, idle),
-            lane: Permits::among_bounded(places.lane),
-            writers: Permits::among_bounded(places.writers),
-            writing: Permits::among_bounded(places.writing),
+            lane: Permits::new(places.lane),
+            writers: Permits::new(places.writers),
+            writing: Permits::new(places.writing),
             generation,
             watchdog,
             url,
