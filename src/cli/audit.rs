@@ -283,7 +283,8 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
     let empty = if is_held {
         "the audit log is empty, and the heads name no row that should be there"
     } else {
-        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; --heads tells which"
+        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; \
+         --heads tells which"
     };
     output::line(&match rows {
         0 => empty.to_owned(),
@@ -304,7 +305,8 @@ fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
     let heads = read.map_err(|error| unread(&name, &error))?;
     if heads.is_empty() {
         return Err(Failure::Refused(format!(
-            "no line of {name} tells audit heads: give --heads the log of `gatepost serve`, which tells them each minute"
+            "no line of {name} tells audit heads: give --heads the log of `gatepost serve`, which \
+             tells them each minute"
         )));
     }
     Ok(heads)

@@ -82,7 +82,10 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 fn shown(row: &ClientRow) -> Value {
     let secrets: Vec<Value> = row.secrets.iter().map(told_secret).collect();
     json!({
-        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": parse_own(&row.metadata),
+        "client_id": row.client_id.as_str(),
+        "enabled": row.enabled,
+        "secrets": secrets,
+        "metadata": parse_own(&row.metadata),
     })
 }
 
@@ -176,7 +179,8 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failu
         | ClientAuthenticationMethod::ClientSecretBasic
         | ClientAuthenticationMethod::ClientSecretPost => Ok(()),
         ClientAuthenticationMethod::None => Err(Failure::Refused(String::from(
-            "this client is public: register token_endpoint_auth_method client_secret_basic or client_secret_post first",
+            "this client is public: register token_endpoint_auth_method client_secret_basic or \
+             client_secret_post first",
         ))),
         ClientAuthenticationMethod::PrivateKeyJwt => Err(Failure::Refused(String::from(
             "this client authenticates with its own key (private_key_jwt)",
@@ -303,8 +307,10 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
     {
         // The challenge of RFC 7636 appendix B.
         tries.push(format!(
-            "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}&redirect_uri={}\
-             &state=try&nonce=try&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256",
+            "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}\
+             &redirect_uri={}&state=try&nonce=try\
+             &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
+             &code_challenge_method=S256",
             encode(uri)
         ));
     }

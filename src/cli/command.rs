@@ -50,7 +50,8 @@ the same names, as --base-url; `gatepost --help` lists them. Where there is no
 such variable and no such file, /etc/gatepost/env is read. What counts seconds
 takes 90s, 15m, 12h and 30d, too.";
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes \
+                          (plan), 78 configuration.";
 
 impl Command {
     fn read(entry: &'static str) -> Option<Command> {
@@ -170,7 +171,8 @@ fn overview() -> String {
     );
     text.extend(COMMANDS.iter().map(listed));
     text.push_str(
-        "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
+        "\nExample:\n  gatepost apply registration.json\n\n\
+         `gatepost COMMAND --help` says more about each.\n",
     );
     text.push_str(&fill("", EXIT_CODES.split(' '), 0));
     text.push_str("\n\nSettings:\n");
@@ -192,8 +194,8 @@ fn group(word: &str, commands: &[&Command]) -> String {
     let list: String = commands.iter().copied().map(listed).collect();
     let example = commands.first().map_or("", |command| command.example);
     format!(
-        "Usage: gatepost {word} COMMAND\n\nCommands:\n{list}\nExample:\n  {example}\n\n`gatepost {word} COMMAND --help` says \
-         more about each.\n{SETTINGS_HINT}"
+        "Usage: gatepost {word} COMMAND\n\nCommands:\n{list}\nExample:\n  {example}\n\n\
+         `gatepost {word} COMMAND --help` says more about each.\n{SETTINGS_HINT}"
     )
 }
 
@@ -232,9 +234,13 @@ pub(super) fn fill<'a>(
 /// `gatepost man`: the manual page, in roff.
 pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
     let mut page = format!(
-        ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n.SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\
-         .SH SYNOPSIS\n.B gatepost\n.I COMMAND\n[\\-\\-env\\-file\n.IR FILE ]\n[\\-\\-SETTING\n.IR VALUE ]...\n\
-         .SH DESCRIPTION\nPeople sign in once, applications learn who they are, and services get tokens. One binary, one\n\
+        ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n\
+         .SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\
+         .SH SYNOPSIS\n.B gatepost\n.I COMMAND\n\
+         [\\-\\-env\\-file\n.IR FILE ]\n[\\-\\-SETTING\n.IR VALUE ]...\n\
+         .SH DESCRIPTION\n\
+         People sign in once, applications learn who they are, and services get tokens. \
+         One binary, one\n\
          Postgres database.\n.SH COMMANDS\n",
         env!("CARGO_PKG_VERSION")
     );
@@ -257,8 +263,8 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
         ));
     }
     page.push_str(
-        ".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from flags.\nWhere there is \
-         no variable and no such file, /etc/gatepost/env is read.\n",
+        ".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from \
+         flags.\nWhere there is no variable and no such file, /etc/gatepost/env is read.\n",
     );
     for setting in SETTINGS {
         let flag = setting

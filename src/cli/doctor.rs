@@ -31,10 +31,16 @@ use crate::store::{clients, examination, partitions, signing_keys};
 /// The faults of a part: those whose condition holds. Without any, one line says that the part is
 /// sound.
 macro_rules! judge {
-    ($findings:expr, $part:literal, { $($is_so:expr => $verdict:ident $fault:literal,)+ } else $sound:literal) => {
+    ($findings:expr, $part:literal, {
+        $($is_so:expr => $verdict:ident $fault:literal,)+
+    } else $sound:literal) => {
         let before = $findings.len();
-        $(if $is_so { $findings.push(Finding::$verdict(format!("{}: {}", $part, format_args!($fault)))); })+
-        if $findings.len() == before { $findings.push(Finding::fine(format!("{}: {}", $part, format_args!($sound)))); }
+        $(if $is_so {
+            $findings.push(Finding::$verdict(format!("{}: {}", $part, format_args!($fault))));
+        })+
+        if $findings.len() == before {
+            $findings.push(Finding::fine(format!("{}: {}", $part, format_args!($sound))));
+        }
     };
 }
 
@@ -78,7 +84,8 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
     let logo = static_files::logo_fault(&config.brand);
     let no_logo = logo.as_deref().unwrap_or_default();
     judge!(findings, "settings", {
-        open.is_some() => weak "other users can read the database password in {place}: chmod 0640 it",
+        open.is_some()
+            => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
     } else "every name is known, every value fits");
     let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
@@ -123,14 +130,18 @@ fn installed(
     let now = operator.now()?;
     let horizons = operator.horizons(clients::longest_lifetimes(store)?);
     judge!(findings, "database", {
-        !partitions::are_ahead(store, &horizons, now.day())? => broken "partitions run out: the log of `gatepost serve` says why",
+        !partitions::are_ahead(store, &horizons, now.day())?
+            => broken "partitions run out: the log of `gatepost serve` says why",
     } else "schema and issuer fit, partitions are ahead");
     let skew = store.clock().skew_micros().abs();
     let far = MOST_SKEW_MICROS;
     let off = skew / 1_000;
     judge!(findings, "clock", {
-        skew > far => broken "{off} ms off the database's, and above 30 s Gatepost is not ready: have both follow NTP",
-        (2_000_000..=far).contains(&skew) => weak "{off} ms off the database's: have both follow NTP",
+        skew > far
+            => broken "{off} ms off the database's, and above 30 s Gatepost is not ready: have \
+                       both follow NTP",
+        (2_000_000..=far).contains(&skew)
+            => weak "{off} ms off the database's: have both follow NTP",
     } else "{off} ms off the database's");
     let derived = operator
         .master_secret()?
@@ -149,7 +160,8 @@ fn installed(
             .unwrap_or_default();
         judge!(findings, "keys", {
             key.is_none() => broken "none signs with {name}: `gatepost key rotate` makes one",
-            key.is_some_and(|key| key.times.retires_at <= now) && announced(&keys, algorithm, now).is_none()
+            key.is_some_and(|key| key.times.retires_at <= now)
+                && announced(&keys, algorithm, now).is_none()
                 => weak "{name} signs since {since}, which is too long: does `gatepost serve` run?",
         } else "{name} signs since {since}");
     }

@@ -72,7 +72,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             .any(|prefix| what.starts_with(prefix)) =>
         {
             return Err(Failure::Usage(String::from(
-                "write it to standard input, as `gatepost explain - < FILE`: others may read a command line",
+                "write it to standard input, as `gatepost explain - < FILE`: others may read a \
+                 command line",
             )));
         }
         _ if what.contains('=') => (
@@ -202,8 +203,8 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
         }
     };
     let silently = if request.prompt.none {
-        "; by prompt=none only who is signed in and need not be asked, and for all others an error is sent there, mostly \
-         login_required"
+        "; by prompt=none only who is signed in and need not be asked, and for all others an error \
+         is sent there, mostly login_required"
     } else {
         ""
     };

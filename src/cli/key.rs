@@ -45,11 +45,15 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         let alg = key.algorithm.as_str();
         if !json {
             let until = until.unwrap_or_else(|| String::from("another follows"));
-            return json!({"kid": kid, "alg": alg, "state": state, "does": does, "since": since, "until": until});
+            return json!({
+                "kid": kid, "alg": alg, "state": state, "does": does,
+                "since": since, "until": until,
+            });
         }
         let has_private_part = key.wrapped_private.is_some();
         let mut value = json!({
-            "kid": kid, "alg": alg, "state": state, "since": since, "until": until, "has_private_part": has_private_part,
+            "kid": kid, "alg": alg, "state": state, "since": since, "until": until,
+            "has_private_part": has_private_part,
         });
         if let (Some(members), Value::Object(times)) = (value.as_object_mut(), times_of(key)) {
             members.extend(times);
@@ -178,7 +182,11 @@ impl Rotation {
             .find(|row| row.kid == successor.kid)
             .map(times_of);
         let detail = json!({
-            "kid": successor.kid, "alg": algorithm.as_str(), "old": old, "new": times_of(&successor), "replaced": replaced,
+            "kid": successor.kid,
+            "alg": algorithm.as_str(),
+            "old": old,
+            "new": times_of(&successor),
+            "replaced": replaced,
         });
         writer.audit(&audit_event("signing_key_rotated", detail))?;
         Ok(format!(
@@ -256,7 +264,8 @@ pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
         .store
         .change_registry(|writer| remove(writer, &rotation, kid, signs))?;
     let mut text = String::from(
-        "it is out of the key set, and what it signed is refused here; others refuse it once they read the key set anew",
+        "it is out of the key set, and what it signed is refused here; others refuse it once they \
+         read the key set anew",
     );
     if let Some(kid) = successor {
         text.push_str(&format!("\n{kid} signs from now on"));
@@ -308,7 +317,12 @@ fn remove(
     let leaked = find(&rows, kid)?;
     writer.remove_signing_key(kid)?;
     let successor = signer(&rows, leaked.algorithm, rotation).filter(|_| signed);
-    let detail = json!({"kid": kid, "alg": leaked.algorithm.as_str(), "old": times_of(leaked), "successor": successor});
+    let detail = json!({
+        "kid": kid,
+        "alg": leaked.algorithm.as_str(),
+        "old": times_of(leaked),
+        "successor": successor,
+    });
     writer.audit(&audit_event("signing_key_retired", detail))?;
     Ok(successor)
 }

@@ -112,7 +112,8 @@ fn make_missing_keys(operator: &Operator, sealer: &Sealer) -> Result<Vec<String>
             }
             let key = new_key(algorithm, times, sealer)?;
             writer.insert_signing_key(&key)?;
-            let detail = json!({"kid": key.kid, "alg": algorithm.as_str(), "new": key_keeping::times_of(&key)});
+            let times = key_keeping::times_of(&key);
+            let detail = json!({"kid": key.kid, "alg": algorithm.as_str(), "new": times});
             writer.audit(&audit_event("signing_key_made", detail))?;
             made.push(format!("{} ({})", key.kid, algorithm.as_str()));
         }

@@ -87,15 +87,17 @@ impl Operator {
         match keys.iter().find(foreign) {
             None => Ok(sealers),
             Some(key) => Err(Failure::Configuration(format!(
-                "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of it is missing: signing key {} does \
-                 not open under it (when it is lost for good: `gatepost key reset`)",
+                "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of it \
+                 is missing: signing key {} does not open under it (when it is lost for good: \
+                 `gatepost key reset`)",
                 key.kid
             ))),
         }
     }
 
     pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {
-        let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, readable by its owner only";
+        let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, \
+                       readable by its owner only";
         let path = self
             .config
             .secret_file

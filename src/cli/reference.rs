@@ -96,16 +96,17 @@ impl Topic {
         let made = [
             Topic::new(
                 "settings",
-                "From the environment, or from a file by `--env-file FILE`. A flag of the same name (`--listen` for \
-                 `GATEPOST_LISTEN`) overrides both. A command that gets neither a `GATEPOST_` variable nor that file reads \
-                 `/etc/gatepost/env`.",
+                "From the environment, or from a file by `--env-file FILE`. A flag of the same \
+                 name (`--listen` for `GATEPOST_LISTEN`) overrides both. A command that gets \
+                 neither a `GATEPOST_` variable nor that file reads `/etc/gatepost/env`.",
                 ["variable", "meaning", "default"],
                 settings.collect(),
             ),
             Topic::new(
                 "codes",
-                "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON answers and redirects carry \
-                 the sentence alone, unless `GATEPOST_ERROR_DETAILS` is `on`.",
+                "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON \
+                 answers and redirects carry the sentence alone, unless `GATEPOST_ERROR_DETAILS` \
+                 is `on`.",
                 ["code", "what it says", "what to do"],
                 codes.collect(),
             ),
@@ -271,8 +272,9 @@ pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
         })
     };
     let mut index = String::from(
-        "# Reference\n\nMade by `gatepost reference docs/reference`. The binary prints the same.\n\n\
-                                  | page | or type |\n|---|---|\n",
+        "# Reference\n\n\
+         Made by `gatepost reference docs/reference`. The binary prints the same.\n\n\
+         | page | or type |\n|---|---|\n",
     );
     for (page, title) in PAGES {
         let of_page: Vec<&Topic> = topics.iter().filter(|topic| topic.page == *page).collect();

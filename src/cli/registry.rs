@@ -248,7 +248,8 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     let removed = plan.count(Verb::Remove);
     if removed > 0 {
         lines.push(format!(
-            "--prune removes {removed}; what is removed, its tokens and its secrets do not come back:\n"
+            "--prune removes {removed}; what is removed, its tokens and its secrets do not come \
+             back:\n"
         ));
     }
     lines.extend(listing(invocation, plan, |change| block(change, colours)));

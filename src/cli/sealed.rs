@@ -172,7 +172,8 @@ pub(super) fn reseal(
     if !lost.is_empty() {
         return Err(Failure::Refused(format!(
             "these open under no line of GATEPOST_SECRET_FILE, and nothing was changed:\n{}\n\
-             add the line that they were sealed under; if it is lost for good: `gatepost key reset`",
+             add the line that they were sealed under; if it is lost for good: `gatepost key \
+             reset`",
             lost.join("\n")
         )));
     }
@@ -220,8 +221,9 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 const ALSO_LOST: &str = "\
-Also lost: every authorization code, refresh token and reference access token that is out; people sign in again, or
-applications ask again. Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
+Also lost: every authorization code, refresh token and reference access token that is out; \
+people sign in again, or\napplications ask again. \
+Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
 pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
@@ -237,8 +239,8 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     input::confirm(
         invocation,
         &format!(
-            "These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}\nWith the right secret they would open. Is \
-             it lost for good?",
+            "These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}\nWith the \
+             right secret they would open. Is it lost for good?",
             lost.join("\n")
         ),
     )?;
@@ -325,7 +327,8 @@ fn remedy(one: &Sealed) -> String {
         Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),
         Sealed::Factor(sub, ..) => {
             format!(
-                ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets them in by their password"
+                ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets \
+                 them in by their password"
             )
         }
     }

@@ -133,7 +133,8 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback())
     {
         log::warn!(
-            "GATEPOST_ERROR_DETAILS is on: whoever asks is told what is registered; it is for development alone"
+            "GATEPOST_ERROR_DETAILS is on: whoever asks is told what is registered; it is for \
+             development alone"
         );
     }
     if let Some(fault) = static_files::logo_fault(&config.brand) {
@@ -237,8 +238,8 @@ fn prepare(
     table: &'static [ExtensionGrant],
 ) -> Result<(MasterSecret, Store, Extensions), String> {
     let path = config.secret_file.as_deref().ok_or(
-        "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential gatepost-secret \
-         (`gatepost secret` makes one)",
+        "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential \
+         gatepost-secret (`gatepost secret` makes one)",
     )?;
     let master = MasterSecret::read(path)?;
     let store = Store::open(&database_settings(config)).map_err(|error| error.to_string())?;
@@ -447,7 +448,8 @@ fn keep_house(app: &App) -> ! {
                         }
                         Err(error) => {
                             log::warn!(
-                                "audit events that were kept long enough could not be removed: {error}"
+                                "audit events that were kept long enough could not be removed: \
+                                 {error}"
                             )
                         }
                     }

@@ -200,8 +200,12 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 
 fn shown(user: &UserRow) -> Value {
     json!({
-        "username": user.username, "tenant": user.tenant.as_ref().map(TenantName::as_str), "sub": user.sub.as_str(),
-        "enabled": user.enabled, "has_password": user.password_hash.is_some(), "claims": user.claims,
+        "username": user.username,
+        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "sub": user.sub.as_str(),
+        "enabled": user.enabled,
+        "has_password": user.password_hash.is_some(),
+        "claims": user.claims,
     })
 }
 
@@ -272,7 +276,9 @@ fn form(
     all: &Map<String, Value>,
 ) -> Value {
     let tenant = tenant.map(TenantName::as_str);
-    json!({"tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all)})
+    json!({
+        "tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all),
+    })
 }
 
 fn claims(all: &Map<String, Value>) -> Value {

@@ -17,8 +17,8 @@ pub(super) fn find() -> Result<Option<&'static Path>, ConfigError> {
     match is_roots_alone() {
         Ok(false) => Err(ConfigError::new(
             FILE,
-            "must belong to root, as must its directory, nobody else may write to either, and neither may be a link: mend \
-             that, or name a file with --env-file",
+            "must belong to root, as must its directory, nobody else may write to either, and \
+             neither may be a link: mend that, or name a file with --env-file",
         )),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         // What cannot be looked at cannot be read either, and whoever reads it says so.

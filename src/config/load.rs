@@ -53,7 +53,8 @@ impl Config {
                 .push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
         }
         if source.is_installed_missing && !reader.problems.is_empty() {
-            let rule = "is not there, no GATEPOST_ variable is set, and no --env-file is named: one of them has the settings";
+            let rule = "is not there, no GATEPOST_ variable is set, and no --env-file is named: \
+                        one of them has the settings";
             reader.problems.push(Problem::new(installed::FILE, rule));
         }
         ConfigError::unless_empty(reader.problems)?;

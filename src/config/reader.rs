@@ -321,7 +321,8 @@ impl BaseUrl {
         }
         if !url.path.split('/').skip(1).all(is_plain_segment) {
             return Err(
-                "must have a path of plain segments: letters, digits, - . _ ~, no // and no dot segments",
+                "must have a path of plain segments: letters, digits, - . _ ~, no // and no dot \
+                 segments",
             );
         }
         Ok(BaseUrl {

@@ -24,41 +24,48 @@ macro_rules! settings {
 
 settings! {
     DATABASE_URL: Secret, Required,
-        "Postgres, as a URL or key/value string. It may have several hosts, and `sslmode=verify-ca` or \
-         `verify-full` with `sslrootcert`. Or keep it in a file: `GATEPOST_DATABASE_URL_FILE`, or the systemd \
-         credential `gatepost-database-url`";
+        "Postgres, as a URL or key/value string. It may have several hosts, and \
+         `sslmode=verify-ca` or `verify-full` with `sslrootcert`. Or keep it in a file: \
+         `GATEPOST_DATABASE_URL_FILE`, or the systemd credential `gatepost-database-url`";
     DATABASE_URL_FILE: Text, Described("the systemd credential `gatepost-database-url`"),
         "file that holds the database URL";
-    DATABASE_CONNECTIONS: Number(1, 1_000), Described("as many as workers, at most 24"), "connections in the pool";
+    DATABASE_CONNECTIONS: Number(1, 1_000), Described("as many as workers, at most 24"),
+        "connections in the pool";
     BASE_URL: Text, Required,
-        "the issuer, byte for byte: https, or http on `127.0.0.1`, `[::1]` or `localhost`; it may have a path. The \
-         first start stores it in the database; `gatepost migrate --rename-issuer` changes it";
-    LISTEN: Text, Is("127.0.0.1:8080"), "where requests come in: an address and port, or `unix:` and an absolute path";
+        "the issuer, byte for byte: https, or http on `127.0.0.1`, `[::1]` or `localhost`; it may \
+         have a path. The first start stores it in the database; `gatepost migrate \
+         --rename-issuer` changes it";
+    LISTEN: Text, Is("127.0.0.1:8080"),
+        "where requests come in: an address and port, or `unix:` and an absolute path";
     ADMIN_LISTEN: TextOrEmpty, Is("127.0.0.1:9464"),
-        "address and port of `/healthz`, `/readyz` and `/metrics`; empty turns it off. Only one service can have it";
+        "address and port of `/healthz`, `/readyz` and `/metrics`; empty turns it off. Only one \
+         service can have it";
     WORKERS: Number(5, 1_024), Described("4 x cores, at least 16"), "worker threads";
     UPSTREAM_PLACES: Number(1, 1_000), Is("24"),
-        "requests that may wait for other servers at once (identity providers, keys of clients), three quarters of them for \
-         one server; as many more may wait for their turn. Each has a thread of its own, besides the workers";
+        "requests that may wait for other servers at once (identity providers, keys of clients), \
+         three quarters of them for one server; as many more may wait for their turn. Each has a \
+         thread of its own, besides the workers";
     CLIENT_CACHE_MIB: Number(1, 65_536), Is("64"),
-        "memory for clients in use, in MiB, about 2 kB each. Others are read from the database when they come";
+        "memory for clients in use, in MiB, about 2 kB each. Others are read from the database \
+         when they come";
     SECRET_FILE: Text, Described("the systemd credential `gatepost-secret`"),
         "file that holds the master secret (`gatepost secret` makes one)";
     TRUSTED_PROXIES: TextOrEmpty, Is("127.0.0.0/8,::1/128"),
         "address blocks whose `X-Forwarded-For` is believed, separated by commas";
     LOG: Text, Is("info"),
-        "the lowest level that is logged: `off`, `error`, `warn`, `info` or `debug`. Heads of the audit log always \
-         are";
+        "the lowest level that is logged: `off`, `error`, `warn`, `info` or `debug`. Heads of the \
+         audit log always are";
     LOG_FORMAT: Text, Is("text"), "`text` or `json`";
     ERROR_DETAILS: Text, Is("off"),
-        "`on` adds the code, and what was received and registered, to `error_description` and error pages. For \
-         development only";
+        "`on` adds the code, and what was received and registered, to `error_description` and \
+         error pages. For development only";
     OUTBOUND_ALLOW: Text, Described("none"),
-        "address blocks, separated by commas, that requests of Gatepost may reach although they are not public: \
-         loopback, link-local, private, NAT64 (`64:ff9b::/96`)";
+        "address blocks, separated by commas, that requests of Gatepost may reach although they \
+         are not public: loopback, link-local, private, NAT64 (`64:ff9b::/96`)";
     CA_FILE: Text, Described("the system's store alone"),
         "CA certificates (PEM) that requests of Gatepost trust, besides the system's";
-    COOKIE_SAMESITE: Text, Is("lax"), "`lax`; or `none`, if clients renew tokens silently in iframes on other sites";
+    COOKIE_SAMESITE: Text, Is("lax"),
+        "`lax`; or `none`, if clients renew tokens silently in iframes on other sites";
     INVALID_CLIENT_STATUS: Text, Is("standard"),
         "status of `invalid_client`: `standard` (401 when the header was used, else 400) or `400`";
     SCOPE_CLAIM: Text, Is("string"), "`scope` in JWT access tokens: `string` (RFC 9068) or `array`";
@@ -75,30 +82,37 @@ settings! {
     BRAND_COLOR: Text, Described("the pages' own"), "colour of buttons and links, as `#rrggbb`";
     BRAND_PRIVACY_URL: Text, Described("none"), "privacy policy linked from the pages";
     BRAND_TERMS_URL: Text, Described("none"), "terms of service linked from the pages";
-    KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"), "days that a signing key is published before it signs";
+    KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"),
+        "days that a signing key is published before it signs";
     KEY_USE_DAYS: Number(1, 3_650), Is("90"), "days that a signing key signs";
-    KEY_PUBLISH_DAYS: Number(1, 3_650), Is("14"), "days that a signing key stays published after its last signature";
-    KEY_HINT_DAYS: Number(1, 3_650), Is("90"), "days after that in which it still checks `id_token_hint`";
-    ARGON2_MEMORY_KIB: Number(7_168, 1_048_576), Is("19456"), "memory of one password hash, KiB (Argon2id)";
+    KEY_PUBLISH_DAYS: Number(1, 3_650), Is("14"),
+        "days that a signing key stays published after its last signature";
+    KEY_HINT_DAYS: Number(1, 3_650), Is("90"),
+        "days after that in which it still checks `id_token_hint`";
+    ARGON2_MEMORY_KIB: Number(7_168, 1_048_576), Is("19456"),
+        "memory of one password hash, KiB (Argon2id)";
     ARGON2_PASSES: Number(1, 20), Is("2"), "passes of a password hash";
     ARGON2_LANES: Number(1, 16), Is("1"), "lanes of a password hash";
     AUTHORIZATION_REQUEST_LIFETIME: Number(60, 86_400), Is("3600"),
         "seconds that a person has to answer an authorization request";
     SESSION_LIFETIME: LIFETIME, Is("36000"), "seconds that a sign-in lasts, from its beginning";
     REMEMBER_SESSION_LIFETIME: LIFETIME, Described("none: the page does not offer it"),
-        "seconds that a sign-in lasts on a device that the person lets Gatepost remember; longer than \
-         `GATEPOST_SESSION_LIFETIME`";
+        "seconds that a sign-in lasts on a device that the person lets Gatepost remember; longer \
+         than `GATEPOST_SESSION_LIFETIME`";
     MINIMUM_ACR: Text, Is("1"),
-        "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or `phr` (a passkey)";
+        "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
+         `phr` (a passkey)";
     ENROLMENT: Text, Is("sign-in"),
-        "where people add their first second factor: `sign-in` (at the sign-in, and on the account page) or `link` \
-         (only with a link from you)";
+        "where people add their first second factor: `sign-in` (at the sign-in, and on the account \
+         page) or `link` (only with a link from you)";
     AUTHORIZATION_CODE_LIFETIME: Number(1, 600), Is("60"),
         "seconds that a code is valid, unless its client registers another lifetime";
     ID_TOKEN_LIFETIME: LIFETIME, Is("300"), "the same for ID tokens";
     ACCESS_TOKEN_LIFETIME: LIFETIME, Is("3600"), "the same for access tokens";
-    REFRESH_TOKEN_LIFETIME: LIFETIME, Is("2592000"), "the same for refresh tokens, from the beginning of the grant";
-    REFRESH_TOKEN_IDLE_LIFETIME: LIFETIME, Is("1296000"), "the same for refresh tokens, from their last use";
+    REFRESH_TOKEN_LIFETIME: LIFETIME, Is("2592000"),
+        "the same for refresh tokens, from the beginning of the grant";
+    REFRESH_TOKEN_IDLE_LIFETIME: LIFETIME, Is("1296000"),
+        "the same for refresh tokens, from their last use";
     REFRESH_TOKEN_RETRY_WINDOW: Number(0, 600), Is("30"),
         "seconds in which a confidential client may repeat a refresh if the answer was lost";
     REFRESH_TOKEN_RETRY_WINDOW_PUBLIC: Number(0, 600), Is("10"), "the same for public clients";
@@ -107,21 +121,29 @@ settings! {
     DEVICE_INTERVAL: Number(1, 300), Is("5"), "seconds between two polls of a device";
     // A Basic header that reads two ways is two guesses.
     LIMIT_CLIENT_FAILURES_PER_MINUTE: Number(2, 1_000_000), Is("20"),
-        "wrong client secrets, for each client and source; and for each source, of all unknown clients together";
+        "wrong client secrets, for each client and source; and for each source, of all unknown \
+         clients together";
     LIMIT_PASSWORD_WINDOW: Number(1, 86_400), Is("600"),
         "seconds over which wrong passwords are counted, for each account and for each source";
-    LIMIT_PASSWORD_FAILURES_PER_ACCOUNT: COUNT, Is("10"), "wrong passwords in that time, for each account and source";
-    LIMIT_PASSWORD_FAILURES_PER_SOURCE: COUNT, Is("50"), "wrong passwords in that time, for each source";
+    LIMIT_PASSWORD_FAILURES_PER_ACCOUNT: COUNT, Is("10"),
+        "wrong passwords in that time, for each account and source";
+    LIMIT_PASSWORD_FAILURES_PER_SOURCE: COUNT, Is("50"),
+        "wrong passwords in that time, for each source";
     LIMIT_PASSWORD_FAILURES_PER_HOUR: COUNT, Is("300"),
         "wrong passwords for one account from all sources, after which a new source has to wait";
-    LIMIT_PASSWORD_NEW_SOURCE_WAIT: Number(1, 3_600), Is("60"), "seconds that such a new source waits";
-    LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE: COUNT, Is("60"), "device authorizations per client and source";
+    LIMIT_PASSWORD_NEW_SOURCE_WAIT: Number(1, 3_600), Is("60"),
+        "seconds that such a new source waits";
+    LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE: COUNT, Is("60"),
+        "device authorizations per client and source";
     LIMIT_DEVICE_PENDING: COUNT, Is("10000"), "undecided device authorizations per client";
     LIMIT_USER_CODE_FAILURES_PER_MINUTE: COUNT, Is("10"), "wrong user codes per source";
     LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL: COUNT, Is("1000"), "wrong user codes in all";
-    LIMIT_EXTENSION_FAILURES_PER_MINUTE: COUNT, Is("20"), "refused extension grants, for each client and source";
-    LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"), "refused logout tokens, for each source";
-    LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"), "counters of each kind in memory; the oldest are dropped";
+    LIMIT_EXTENSION_FAILURES_PER_MINUTE: COUNT, Is("20"),
+        "refused extension grants, for each client and source";
+    LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"),
+        "refused logout tokens, for each source";
+    LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"),
+        "counters of each kind in memory; the oldest are dropped";
 }
 
 pub fn by_flag(flag: &str) -> Option<&'static Setting> {

@@ -105,7 +105,8 @@ impl MasterSecret {
                 .find_map(|alphabet| alphabet.decode(line).ok());
             match decoded.ok_or_else(|| format!("line {number} is not base64"))? {
                 short if short.len() < LEAST_LENGTH => Err(format!(
-                    "line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"
+                    "line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes \
+                     one"
                 )),
                 bytes => Ok(SecretBytes::new(bytes)),
             }

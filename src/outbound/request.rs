@@ -328,12 +328,14 @@ impl fmt::Display for OutboundError {
             OutboundError::Url(rule) => return write!(formatter, "the URL {rule}"),
             OutboundError::NameNotFound => "the host's name is not known",
             OutboundError::AddressRefused => {
-                "the host's address is not one of the open internet, and GATEPOST_OUTBOUND_ALLOW does not name it"
+                "the host's address is not one of the open internet, and GATEPOST_OUTBOUND_ALLOW \
+                 does not name it"
             }
             OutboundError::TooSlow => "the server did not answer in time",
             OutboundError::TooLong => "the server's answer is too long",
             OutboundError::NotTrusted => {
-                "the server's certificate is of no authority that is trusted here; GATEPOST_CA_FILE can name more"
+                "the server's certificate is of no authority that is trusted here; \
+                 GATEPOST_CA_FILE can name more"
             }
             OutboundError::Failed(cause) => cause,
         })

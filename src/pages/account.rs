@@ -165,12 +165,16 @@ pub fn page(
     let card = html! {
         h1 { (texts.account_title) }
         p .lead { (about_account(texts.signed_in_as, account)) }
-        @if let Some(tenant) = tenant { p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) } }
+        @if let Some(tenant) = tenant {
+            p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
+        }
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         (sessions(texts, form, holdings))
         (applications(chrome, form, holdings))
-        @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) { (identities(texts, form, holdings)) }
+        @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) {
+            (identities(texts, form, holdings))
+        }
         @if has_password { (factors(texts, form, holdings)) }
         @if has_password { (password(texts, form, account.username, problem)) }
         script src=(asset(chrome, "times.js")) {}
@@ -219,28 +223,40 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
     html! {
         section aria-labelledby="sessions" {
             h2 #sessions { (texts.sessions_heading) }
-            p .hint { @if has_password { (texts.sessions_hint) } @else { (texts.sessions_hint_without_password) } }
+            p .hint {
+                @if has_password {
+                    (texts.sessions_hint)
+                } @else {
+                    (texts.sessions_hint_without_password)
+                }
+            }
             ul .items {
                 @for (index, session) in sessions.iter().enumerate() {
                     @let id = format!("session-{index}");
                     @let provider = session.identity_provider();
                     @let registered = catalogue.identity_providers.get(provider);
+                    @let provider_name = registered.map_or(provider, |one| &one.display_name);
+                    @let without_password = !session.amr.iter().any(|method| method == PASSWORD);
                     li {
                         div id=(id) {
                             p {
                                 bdi { (browser(texts, session.user_agent.as_deref())) }
-                                @if session.sid == present.sid { " " span .badge { (texts.this_browser) } }
+                                @if session.sid == present.sid {
+                                    " " span .badge { (texts.this_browser) }
+                                }
                             }
-                            @if let Some(source) = session.source { p .hint { (about(texts.address, &source.to_string())) } }
+                            @if let Some(source) = session.source {
+                                p .hint { (about(texts.address, &source.to_string())) }
+                            }
                             p .hint { (at(texts.signed_in_on, session.created_at)) }
                             p .hint { (at(texts.last_used_on, session.used_at)) }
                             p .hint {
-                                @if provider == LOCAL && !session.amr.iter().any(|method| method == PASSWORD) {
+                                @if provider == LOCAL && without_password {
                                     (texts.passkey_factor)
                                 } @else if provider == LOCAL {
                                     (texts.signed_in_with_password)
                                 } @else {
-                                    (about(texts.signed_in_through, registered.map_or(provider, |one| &one.display_name)))
+                                    (about(texts.signed_in_through, provider_name))
                                 }
                             }
                             p .hint { (at(texts.signed_in_until, session.expires_at)) }
@@ -248,7 +264,8 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
                         @if session.sid != present.sid {
                             (form.of(&html! {
                                 input type="hidden" name="session" value=(session.sid);
-                                button .link type="submit" name="decision" value="end_session" aria-describedby=(id) {
+                                button .link type="submit" name="decision" value="end_session"
+                                    aria-describedby=(id) {
                                     (texts.end_session)
                                 }
                             }))
@@ -258,7 +275,9 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
             }
             @if sessions.iter().any(|session| session.sid != present.sid) {
                 (form.of(&html! {
-                    button type="submit" name="decision" value="end_others" { (texts.end_other_sessions) }
+                    button type="submit" name="decision" value="end_others" {
+                        (texts.end_other_sessions)
+                    }
                 }))
             }
         }
@@ -268,7 +287,7 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
 /// Without scopes that are no longer registered: an application cannot use them.
 fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let texts = chrome.texts;
-    let scopes = &holdings.catalogue.scopes;
+    let named = |name| holdings.catalogue.scopes.get(name);
     html! {
         section aria-labelledby="applications" {
             h2 #applications { (texts.applications_heading) }
@@ -283,14 +302,16 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
                             (client_logo(chrome, &client.client))
                             p id=(id) { strong { bdi { (chrome.name_of(&client.client)) } } }
                             ul .claims {
-                                @for scope in allowance.scope.iter().filter_map(|name| scopes.get(name)) {
+                                @for scope in allowance.scope.iter().filter_map(named) {
                                     li { bdi { (wording(texts, scope).0) } }
                                 }
                             }
                             p .hint { (at(texts.allowed_since, allowance.since)) }
                             (form.of(&html! {
-                                input type="hidden" name="client_id" value=(client.client.client_id);
-                                button .link type="submit" name="decision" value="withdraw" aria-describedby=(id) {
+                                input type="hidden" name="client_id"
+                                    value=(client.client.client_id);
+                                button .link type="submit" name="decision" value="withdraw"
+                                    aria-describedby=(id) {
                                     (texts.withdraw)
                                 }
                             }))
@@ -331,7 +352,9 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
                             div id=(id) {
                                 p { strong { bdi { (provider_name(catalogue, identity)) } } }
                                 @match known_as(&identity.claims) {
-                                    Some(name) => p { span .hint { (texts.known_there_as) } br; bdi { (name) } },
+                                    Some(name) => p {
+                                        span .hint { (texts.known_there_as) } br; bdi { (name) }
+                                    },
                                     None => p {
                                         span .hint { (texts.identifier_there) } br;
                                         bdi { (readable(&identity.upstream_subject)) }
@@ -341,7 +364,8 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
                             }
                             (form.of(&html! {
                                 input type="hidden" name="identity" value=(form_name);
-                                button .link type="submit" name="decision" value="unlink" aria-describedby=(id) {
+                                button .link type="submit" name="decision" value="unlink"
+                                    aria-describedby=(id) {
                                     (texts.unlink)
                                 }
                             }))
@@ -400,10 +424,13 @@ fn password(
             p .hint { (texts.ends_all_else) }
             (form.of(&html! {
                 // For password managers: whose password it is.
-                input type="text" name="username" value=(username) autocomplete="username" hidden readonly;
+                input type="text" name="username" value=(username) autocomplete="username" hidden
+                    readonly;
                 (present) (new) (again)
                 div .actions {
-                    button .primary type="submit" name="decision" value="change_password" { (texts.change_password) }
+                    button .primary type="submit" name="decision" value="change_password" {
+                        (texts.change_password)
+                    }
                 }
             }))
         }
@@ -453,7 +480,9 @@ pub fn link_page(
             (form.of(&html! {
                 input type="hidden" name="offer" value=(offer);
                 div .actions {
-                    button .primary type="submit" name="decision" value="confirm_link" { (texts.link) }
+                    button .primary type="submit" name="decision" value="confirm_link" {
+                        (texts.link)
+                    }
                     a .button href=(form.action) { (texts.cancel) }
                 }
             }))

@@ -26,7 +26,8 @@ pub fn brand_css(color: config::Color) -> String {
     let light = accent.until_legible_on(LIGHT_GROUND, BLACK).css();
     let dark = accent.until_legible_on(DARK_GROUND, WHITE).css();
     format!(
-        ":root{{{buttons}--link:{light}}}\n@media (prefers-color-scheme:dark){{:root{{{buttons}--link:{dark}}}}}\n"
+        ":root{{{buttons}--link:{light}}}\n\
+         @media (prefers-color-scheme:dark){{:root{{{buttons}--link:{dark}}}}}\n"
     )
 }
 

@@ -76,14 +76,18 @@ pub fn page(
                 legend { (texts.scopes_legend) }
                 ul .scopes {
                     @for (index, scope) in scopes {
-                        li { (scope_choice(texts, scope, is_required(&scope.name, catalogue), index)) }
+                        li {
+                            (scope_choice(texts, scope, is_required(&scope.name, catalogue), index))
+                        }
                     }
                 }
             }
             @if !claims.is_empty() {
                 h2 { (texts.claims_heading) }
                 ul .claims {
-                    @for claim in &claims { li { bdi { (texts.standard_claim(claim).unwrap_or(claim)) } } }
+                    @for claim in &claims {
+                        li { bdi { (texts.standard_claim(claim).unwrap_or(claim)) } }
+                    }
                 }
             }
             p .hint { (about(texts.consent_hint, name)) }
@@ -203,8 +207,10 @@ pub fn user_code_page(
             div .field {
                 label for="user-code" { (texts.device_code) }
                 input #user-code .user-code type="text" name="user_code" value=(user_code) required
-                    autocomplete="off" autocapitalize="characters" autocorrect="off" spellcheck="false" dir="ltr"
-                    aria-invalid=[code_wrong.then_some("true")] aria-describedby=[code_wrong.then_some("problem")]
+                    autocomplete="off" autocapitalize="characters" autocorrect="off"
+                    spellcheck="false" dir="ltr"
+                    aria-invalid=[code_wrong.then_some("true")]
+                    aria-describedby=[code_wrong.then_some("problem")]
                     autofocus[user_code.is_empty()];
             }
             div .actions { button .primary type="submit" { (texts.device_continue) } }

@@ -101,7 +101,9 @@ pub fn page(
             @if let Some(sign_in) = sign_in {
                 div .actions { a .button href=(sign_in) { (texts.to_sign_in_page) } }
             }
-            @if let Some(home) = home { div .actions { a .button href=(home) { (texts.to_start_page) } } }
+            @if let Some(home) = home {
+                div .actions { a .button href=(home) { (texts.to_start_page) } }
+            }
             div .details {
                 p { (texts.support_hint) }
                 dl {

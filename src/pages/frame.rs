@@ -68,7 +68,8 @@ pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup 
             body {
                 header .masthead {
                     @if brand.logo.is_some() {
-                        img .brand-logo src={ (chrome.base_path) "/static/" (BRAND_LOGO) } alt=(brand.name);
+                        img .brand-logo src={ (chrome.base_path) "/static/" (BRAND_LOGO) }
+                            alt=(brand.name);
                     } @else {
                         p .brand-name { bdi { (brand.name) } }
                     }
@@ -105,7 +106,9 @@ fn head(chrome: Chrome<'_>, title: &str) -> Markup {
         title { (title) " – " (chrome.brand.name) }
         link rel="icon" type="image/svg+xml" href=(asset(chrome, "icon.svg"));
         link rel="stylesheet" href=(asset(chrome, "app.css"));
-        @if chrome.brand.color.is_some() { link rel="stylesheet" href=(asset(chrome, "brand.css")); }
+        @if chrome.brand.color.is_some() {
+            link rel="stylesheet" href=(asset(chrome, "brand.css"));
+        }
     }
 }
 
@@ -145,8 +148,12 @@ pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)
                     h1 { (texts.form_post_title) }
                     p { (texts.form_post_hint) }
                     form method="post" action=(action) {
-                        @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                        div .actions { button .primary type="submit" { (texts.form_post_continue) } }
+                        @for (name, value) in fields {
+                            input type="hidden" name=(name) value=(value);
+                        }
+                        div .actions {
+                            button .primary type="submit" { (texts.form_post_continue) }
+                        }
                     }
                 }
                 script src=(asset(chrome, "form-post.js")) {}
@@ -227,12 +234,16 @@ pub(crate) fn about_account(template: Template, account: Account<'_>) -> Markup 
 
 /// That the session changed since the page was drawn: it is drawn again and says so.
 pub(crate) fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
-    html! { @if drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } } }
+    html! {
+        @if drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
+    }
 }
 
 /// What is wrong with what was sent.
 pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
-    html! { div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) } }
+    html! {
+        div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) }
+    }
 }
 
 /// The address, if following it stays on the web: whatever was registered, `javascript:` and its

@@ -33,7 +33,10 @@ macro_rules! languages {
                 match self {
                     $(Language::$language => {
                         static TEXTS: Texts =
-                            Texts::read(Language::$language, include_str!(concat!("../../static/texts/", $tag, ".txt")));
+                            Texts::read(
+                                Language::$language,
+                                include_str!(concat!("../../static/texts/", $tag, ".txt")),
+                            );
                         &TEXTS
                     })*
                 }

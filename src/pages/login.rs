@@ -95,7 +95,10 @@ pub fn page(
     let token = form.token;
     // Each in a form of its own: going to another service sends no password along.
     let form = |fields: Markup| {
-        form.of(&html! { @if someone_else { input type="hidden" name="someone_else" value="true"; } (fields) })
+        form.of(&html! {
+            @if someone_else { input type="hidden" name="someone_else" value="true"; }
+            (fields)
+        })
     };
     let ways = html! {
         @if let Some(problem) = problem { (summary(texts, problem)) }
@@ -104,7 +107,8 @@ pub fn page(
                 (fields(texts, username, passkey.is_some(), problem))
                 @if let Some(is_ticked) = remember {
                     div .choice .remember {
-                        input #remember type="checkbox" name="remember" value="true" checked[is_ticked];
+                        input #remember type="checkbox" name="remember" value="true"
+                            checked[is_ticked];
                         label for="remember" { (texts.remember_device) }
                     }
                 }
@@ -254,19 +258,24 @@ fn fields(
         div .field {
             label for="username" { (texts.username) }
             input #username type="text" name="username" value=(username) required
-                autocomplete=(if has_passkeys { "username webauthn" } else { "username" }) autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
-                aria-invalid=[username_wrong.then_some("true")] aria-describedby=[username_wrong.then_some("problem")]
+                autocomplete=(if has_passkeys { "username webauthn" } else { "username" })
+                autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
+                aria-invalid=[username_wrong.then_some("true")]
+                aria-describedby=[username_wrong.then_some("problem")]
                 autofocus[username.is_empty()];
         }
         div .field {
             label for="password" { (texts.password) }
             input #password type="password" name="password" required autocomplete="current-password"
-                aria-invalid=[password_wrong.then_some("true")] aria-describedby=[password_wrong.then_some("problem")]
+                aria-invalid=[password_wrong.then_some("true")]
+                aria-describedby=[password_wrong.then_some("problem")]
                 autofocus[!username.is_empty()];
         }
     }
 }
 
 fn cancel(texts: &Texts) -> Markup {
-    html! { button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) } }
+    html! {
+        button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) }
+    }
 }

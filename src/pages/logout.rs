@@ -73,17 +73,22 @@ pub fn signed_out_page(
             @if unknown_way_back { p { (texts.unknown_way_back) } }
             p { (texts.signed_out_hint) }
             @for (client, address) in frames {
-                iframe src=(address) title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
+                iframe src=(address)
+                    title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
             }
             @if let Some((provider, address)) = upstream {
                 p { (about(texts.going_on_to_provider, provider)) }
                 div .actions {
-                    a .button href=(address) rel="noreferrer" { (about(texts.sign_out_at_provider, provider)) }
+                    a .button href=(address) rel="noreferrer" {
+                        (about(texts.sign_out_at_provider, provider))
+                    }
                 }
             } @else if let Some((client, uri)) = back {
                 @let name = chrome.name_of(client);
                 @if *at_once { p { (about(texts.going_back_to, name)) } }
-                div .actions { a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) } }
+                div .actions {
+                    a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) }
+                }
             }
         },
     )

@@ -38,9 +38,12 @@ pub fn page(
         @if let Some(problem) = problem { (said(texts, Outcome::Problem(problem))) }
         @if let Some(problem) = app_problem { (problem.notice(texts)) }
         (form.of(&html! {
-            input type="text" name="username" value=(username) autocomplete="username" hidden readonly;
+            input type="text" name="username" value=(username) autocomplete="username" hidden
+                readonly;
             (password) (again)
-            @if let Some(app) = new { h2 { (texts.add_app_title) } (setup(texts, app, app_problem)) }
+            @if let Some(app) = new {
+                h2 { (texts.add_app_title) } (setup(texts, app, app_problem))
+            }
             div .actions { button .primary type="submit" { (texts.set_password) } }
         }))
     };

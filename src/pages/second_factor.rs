@@ -64,10 +64,14 @@ pub fn page(
     let ways = html! {
         @if let Some(problem) = problem { (problem.notice(texts)) }
         (form.of(&html! {
-            @if takes_codes { (code(texts.second_factor_code, Some(texts.second_factor_hint), problem)) }
+            @if takes_codes {
+                (code(texts.second_factor_code, Some(texts.second_factor_hint), problem))
+            }
             div .actions {
                 @if takes_codes { button .primary type="submit" { (texts.second_factor_confirm) } }
-                button .quiet type="submit" name="decision" value=(decision) formnovalidate { (declining) }
+                button .quiet type="submit" name="decision" value=(decision) formnovalidate {
+                    (declining)
+                }
             }
         }))
         @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
@@ -98,7 +102,9 @@ pub(super) fn passkey_form(
             @for name in ["id", "client_data", "authenticator_data", "signature", "user_handle"] {
                 input type="hidden" name=(name) value="";
             }
-            div .actions { button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) } }
+            div .actions {
+                button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) }
+            }
         }
         script src=(asset(chrome, "passkey.js")) {}
     }
@@ -128,7 +134,8 @@ pub fn add_passkey_page(
         h1 { (texts.add_passkey) }
         @if new.is_required { p .lead { (texts.factor_required) } }
         @if let Some(problem) = problem { (problem.notice(texts)) }
-        form method="post" action=(form.action) data-passkey=(new.options) hidden data-needs-passkey {
+        form method="post" action=(form.action) data-passkey=(new.options) hidden
+            data-needs-passkey {
             (form.token())
             input type="hidden" name="decision" value="add_passkey";
             input type="hidden" name="client_data" value="";
@@ -142,7 +149,9 @@ pub fn add_passkey_page(
         }
         @if new.is_required {
             (form.of(&html! {
-                div .actions { button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) } }
+                div .actions {
+                    button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) }
+                }
             }))
         } @else {
             p { a href=(form.action) { (texts.cancel) } }
@@ -187,12 +196,15 @@ pub fn add_app_page(
             div .actions {
                 button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
                 @if new.offers_passkey {
-                    button type="submit" name="decision" value="add_passkey" formnovalidate hidden data-needs-passkey {
+                    button type="submit" name="decision" value="add_passkey" formnovalidate hidden
+                        data-needs-passkey {
                         (texts.add_passkey)
                     }
                 }
                 @if new.is_required {
-                    button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) }
+                    button .quiet type="submit" name="decision" value="cancel" formnovalidate {
+                        (texts.cancel)
+                    }
                 } @else {
                     a .button href=(form.action) { (texts.cancel) }
                 }
@@ -210,7 +222,9 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
         .filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
     html! {
         p { (texts.scan_code) }
-        @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) { (qr_code(texts, &picture)) }
+        @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
+            (qr_code(texts, &picture))
+        }
         p { (texts.key_by_hand) " " code .key { (groups.collect::<Vec<_>>().join(" ")) } }
         input type="hidden" name="app" value=(new.sealed);
         (code(texts.code_now, None, problem))
@@ -231,9 +245,15 @@ pub fn recovery_page(
         ul .codes { @for one in codes { li { code { (one) } } } }
         @match on {
             Ok(form) => (form.of(&html! {
-                div .actions { button .primary type="submit" name="decision" value="continue" { (texts.recovery_kept) } }
+                div .actions {
+                    button .primary type="submit" name="decision" value="continue" {
+                        (texts.recovery_kept)
+                    }
+                }
             })),
-            Err(address) => div .actions { a .button .primary href=(address) { (texts.recovery_kept) } },
+            Err(address) => div .actions {
+                a .button .primary href=(address) { (texts.recovery_kept) }
+            },
         }
     };
     document_with(chrome, false, texts.recovery_title, card)
@@ -253,7 +273,8 @@ fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Mark
     html! {
         div .field {
             label for="code" { (label) }
-            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="none" autocorrect="off"
+            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="none"
+                autocorrect="off"
                 spellcheck="false" required autofocus aria-invalid=[is_wrong.then_some("true")]
                 aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
             @if let Some(hint) = hint { p #code-hint .hint { (hint) } }
@@ -273,7 +294,8 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
         .collect();
     let whole = size + 8;
     html! {
-        svg .qr-code viewBox={ "0 0 " (whole) " " (whole) } role="img" aria-label=(texts.qr_code) shape-rendering="crispEdges" {
+        svg .qr-code viewBox={ "0 0 " (whole) " " (whole) } role="img" aria-label=(texts.qr_code)
+            shape-rendering="crispEdges" {
             rect width=(whole) height=(whole) fill="#fff" {}
             path d=(path) fill="#000" {}
         }
@@ -313,12 +335,15 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                                 p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
                                 @if one.name.is_some() { p .hint { (kind(one)) } }
                                 p .hint { (at(texts.added_on, one.created_at)) }
-                                @if let Some(used_at) = one.used_at { p .hint { (at(texts.last_used_on, used_at)) } }
+                                @if let Some(used_at) = one.used_at {
+                                    p .hint { (at(texts.last_used_on, used_at)) }
+                                }
                             }
                             @if !needs_passkey {
                                 (form.of(&html! {
                                     input type="hidden" name="factor" value=(factor_name(one));
-                                    button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
+                                    button .link type="submit" name="decision" value="remove_factor"
+                                        aria-describedby=(id) {
                                         (texts.remove_factor)
                                     }
                                 }))
@@ -332,13 +357,17 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
             (form.of(&html! {
                 div .actions {
                     @if needs_passkey {
-                        button type="submit" name="decision" value="sign_in_anew" hidden data-needs-passkey {
+                        button type="submit" name="decision" value="sign_in_anew" hidden
+                            data-needs-passkey {
                             (texts.use_passkey)
                         }
                     } @else {
-                        button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
+                        button type="submit" name="decision" value="add_app" {
+                            (texts.add_app_title)
+                        }
                         @if has_passkeys {
-                            button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
+                            button type="submit" name="decision" value="add_passkey" hidden
+                                data-needs-passkey {
                                 (texts.add_passkey)
                             }
                         }
@@ -348,7 +377,9 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
             @if !factors.is_empty() && !needs_passkey {
                 (PageForm { token, ..form }.of(&html! {
                     div .actions {
-                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
+                        button type="submit" name="decision" value="make_recovery_codes" {
+                            (texts.make_recovery_codes)
+                        }
                     }
                 }))
             }

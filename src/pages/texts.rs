@@ -86,7 +86,12 @@ macro_rules! sentence {
 }
 
 macro_rules! texts {
-    ($($name:ident: $kind:ident,)* @scopes $($scope:literal)* @claims $($claim:literal)* @then $($later:ident: $later_kind:ident,)*) => {
+    (
+        $($name:ident: $kind:ident,)*
+        @scopes $($scope:literal)*
+        @claims $($claim:literal)*
+        @then $($later:ident: $later_kind:ident,)*
+    ) => {
         #[derive(Debug)]
         pub struct Texts {
             pub language: Language,
@@ -177,7 +182,9 @@ texts! {
 
     @scopes "openid" "profile" "email" "address" "phone" "offline_access"
     // Standard claims (OpenID Connect Core §5.1), in words.
-    @claims "name" "given_name" "family_name" "middle_name" "nickname" "preferred_username" "profile" "picture" "website" "email" "email_verified" "gender" "birthdate" "zoneinfo" "locale" "phone_number" "phone_number_verified" "address" "updated_at"
+    @claims "name" "given_name" "family_name" "middle_name" "nickname" "preferred_username"
+        "profile" "picture" "website" "email" "email_verified" "gender" "birthdate" "zoneinfo"
+        "locale" "phone_number" "phone_number_verified" "address" "updated_at"
     @then
 
     // Connecting a device

@@ -59,8 +59,8 @@ fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<
     let lost = rows.len() - opened.len();
     if lost > 0 {
         log::error!(
-            "{kind} {name}: {lost} of its secrets were sealed under another master secret and do not count: add that \
-             secret's line to the file, or give {name} a new one"
+            "{kind} {name}: {lost} of its secrets were sealed under another master secret and do \
+             not count: add that secret's line to the file, or give {name} a new one"
         );
     }
     opened
@@ -92,8 +92,9 @@ pub(super) fn provider_secrets(
         let text = opened.and_then(|bytes| String::from_utf8(bytes).ok().map(SecretText::new));
         if text.is_none() {
             log::error!(
-                "identity provider {0}: its client_secret was sealed under another master secret, so nobody can sign in \
-                 there: add that secret's line to the file, or apply {0} with its client_secret",
+                "identity provider {0}: its client_secret was sealed under another master secret, \
+                 so nobody can sign in there: add that secret's line to the file, or apply {0} \
+                 with its client_secret",
                 row.name
             );
         }
@@ -375,8 +376,9 @@ impl KeyRing {
 fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
     let unfit = || {
         StoreError::Refused(format!(
-            "signing key {} does not open under the master secret: it is not the one this database was made with, or a line \
-             of it is missing (when it is lost for good: `gatepost key reset`)",
+            "signing key {} does not open under the master secret: it is not the one this database \
+             was made with, or a line of it is missing (when it is lost for good: `gatepost key \
+             reset`)",
             row.kid
         ))
     };

@@ -123,11 +123,12 @@ impl Trouble {
         match self {
             Trouble::Silence => "the database does not answer",
             Trouble::ForeignKey => {
-                "a signing key does not open under the master secret that this process read when it started: restart it \
-                 once its file has the right one"
+                "a signing key does not open under the master secret that this process read when \
+                 it started: restart it once its file has the right one"
             }
             Trouble::Denial => {
-                "the database denied something within the last minute, a write or a right: the log says what"
+                "the database denied something within the last minute, a write or a right: the log \
+                 says what"
             }
             Trouble::Unfit => "what is registered cannot be read: the log says why",
         }

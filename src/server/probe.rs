@@ -190,7 +190,8 @@ pub fn beat(state: &'static State, address: &SockAddr) {
 fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     let request = format!(
-        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n"
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: \
+         close\r\n\r\n"
     );
     while Instant::now() < deadline {
         let mut socket = connect(address, patience)?;

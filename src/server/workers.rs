@@ -354,8 +354,10 @@ impl<H: Handler> Service<H> {
         let ms = u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
         log::info!(
             target: "gatepost::request",
-            id, method, path = shown.as_str(), status, ms, source = source.to_string().as_str(), refused = "server";
-            "id={id} method={method} path={shown} status={status} ms={ms} source={source} refused=server"
+            id, method, path = shown.as_str(), status, ms,
+            source = source.to_string().as_str(), refused = "server";
+            "id={id} method={method} path={shown} status={status} ms={ms} source={source} \
+             refused=server"
         );
         (self.handler)(Err(Refused {
             status,

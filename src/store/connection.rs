@@ -268,7 +268,8 @@ fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres
         {
             log::warn!(
                 "statement_timeout is {setting} ms, not what Gatepost asks for: \
-                 a pooler in between drops such settings. Set them for the role by ALTER ROLE ... SET; \
+                 a pooler in between drops such settings. \
+                 Set them for the role by ALTER ROLE ... SET; \
                  docs/operate/several-machines.md has them"
             );
         }

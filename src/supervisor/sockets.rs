@@ -33,9 +33,10 @@ impl Listen {
     /// The error does not repeat the text.
     pub fn parse(text: &str) -> Result<Listen, &'static str> {
         let Some(path) = text.strip_prefix("unix:") else {
-            return text.parse().map(Listen::Tcp).map_err(
-                |_| "expected an IP address with a port, as 127.0.0.1:8080 or [::1]:8080, or unix:/path/of/a/socket",
-            );
+            return text.parse().map(Listen::Tcp).map_err(|_| {
+                "expected an IP address with a port, as 127.0.0.1:8080 or [::1]:8080, or \
+                     unix:/path/of/a/socket"
+            });
         };
         if !path.starts_with('/') || path.ends_with('/') {
             return Err("the path after unix: must be absolute and name a file");

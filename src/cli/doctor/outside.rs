@@ -117,7 +117,8 @@ impl Visitor<'_> {
         Err(refused(if issuer.is_null() {
             let status = document.status;
             format!(
-                "discovery answers {status}: is `gatepost serve` running, and does the proxy lead to it?"
+                "discovery answers {status}: is `gatepost serve` running, and does the proxy lead \
+                 to it?"
             )
         } else {
             format!(
@@ -147,11 +148,15 @@ impl Visitor<'_> {
         judge!(findings, "TLS", {
             days < 21 => weak "the certificate ends in {days} days: renew it",
             takes_rsa_key_exchange(host, port).unwrap_or(false)
-                => weak "RSA key exchange is taken, so who gets the key later can read it all: have the proxy take ECDHE alone",
+                => weak "RSA key exchange is taken, so who gets the key later can read it all: \
+                         have the proxy take ECDHE alone",
             !all(document, "strict-transport-security").iter().any(stays)
-                => weak "browsers may come back by http: have the proxy add Strict-Transport-Security",
-            plain.is_some_and(|answer| !answer.status.contains(" 30")) => weak "http does not redirect to https",
-        } else "the certificate is good for {days} days (90 are looked at), and browsers stay with https");
+                => weak "browsers may come back by http: have the proxy add \
+                         Strict-Transport-Security",
+            plain.is_some_and(|answer| !answer.status.contains(" 30"))
+                => weak "http does not redirect to https",
+        } else "the certificate is good for {days} days (90 are looked at), and browsers stay with \
+                https");
         Ok(())
     }
 
@@ -182,10 +187,13 @@ impl Visitor<'_> {
         judge!(findings, "proxy", {
             whole != "405" => weak "a body of 64 KiB gets {whole}: let it pass",
             chunked != "405" && chunked != "411"
-                => weak "a body in chunks gets {chunked}: have the proxy make it whole, or answer 411",
+                => weak "a body in chunks gets {chunked}: have the proxy make it whole, or answer \
+                         411",
             cookies.is_empty() || !cookies.iter().all(is_ours)
-                => broken "cookies arrive changed, or not at all: they must have __Host- and Secure",
-            String::from_utf8_lossy(&metrics).contains("gatepost_build_info") => weak "everybody can read /metrics",
+                => broken "cookies arrive changed, or not at all: they must have __Host- and \
+                           Secure",
+            String::from_utf8_lossy(&metrics).contains("gatepost_build_info")
+                => weak "everybody can read /metrics",
         } else "bodies and cookies pass, /metrics does not; a body in chunks is {passed}");
         Ok(())
     }
@@ -256,7 +264,8 @@ impl Visitor<'_> {
         judge!(findings, "proxy", {
             !dropped.is_empty() => broken "it drops {dropped}: have it pass them on",
             !cut.is_empty() => weak "{cut}, so some sign-ins fail: make room for 16 KiB",
-            proofs != 2 => weak "of two lines of DPoP {proofs} arrive: have it pass them on as they are",
+            proofs != 2
+                => weak "of two lines of DPoP {proofs} arrive: have it pass them on as they are",
         } else "long addresses and header fields pass, and two lines of one name as two");
     }
 }
@@ -315,12 +324,19 @@ fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<
     let is_doubted = matches!(&config.listeners.main, ListenAddress::Tcp(own) if is_near(own.ip()))
         || source(None, fields.into_iter(), trusted) != seen;
     judge!(findings, "proxy", {
-        entries.is_empty() => broken "every visitor seems to come from {seen}: have it set X-Forwarded-For to the address that it sees",
-        is_chosen => broken "visitors can choose their address, and evade limits: have it replace X-Forwarded-For",
-        is_added && !is_chosen => weak "it adds to the X-Forwarded-For that a visitor sends: have it replace that",
+        entries.is_empty()
+            => broken "every visitor seems to come from {seen}: have it set X-Forwarded-For to the \
+                       address that it sees",
+        is_chosen
+            => broken "visitors can choose their address, and evade limits: have it replace \
+                       X-Forwarded-For",
+        is_added && !is_chosen
+            => weak "it adds to the X-Forwarded-For that a visitor sends: have it replace that",
         !entries.is_empty() && !is_added && is_doubted
-            => broken "Gatepost does not believe it, so every visitor seems to come from {seen}: see GATEPOST_TRUSTED_PROXIES",
+            => broken "Gatepost does not believe it, so every visitor seems to come from {seen}: \
+                       see GATEPOST_TRUSTED_PROXIES",
         list("x_forwarded_proto").any(|scheme| scheme.contains("gopher"))
-            => weak "it passes on the X-Forwarded-Proto of a visitor (Gatepost does not read it): have it drop that",
+            => weak "it passes on the X-Forwarded-Proto of a visitor (Gatepost does not read it): \
+                     have it drop that",
     } else "it sends the address of the visitor, here {seen}, and drops what visitors send");
 }

@@ -148,10 +148,16 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
     let (removed, left) = match invocation.option("--remove") {
         None if !is_all => {
             let shown = |one: &&Authenticator| {
-                json!({"kind": one.kind.as_str(), "id": factor_name(one), "name": one.name,
-                       "created_at": output::time(one.created_at), "used_at": one.used_at.map(output::time)})
+                json!({
+                    "kind": one.kind.as_str(),
+                    "id": factor_name(one),
+                    "name": one.name,
+                    "created_at": output::time(one.created_at),
+                    "used_at": one.used_at.map(output::time),
+                })
             };
-            let left = json!({"kind": FactorKind::RecoveryCode.as_str(), "name": format!("{} left", codes.len())});
+            let name = format!("{} left", codes.len());
+            let left = json!({"kind": FactorKind::RecoveryCode.as_str(), "name": name});
             let rows: Vec<Value> = factors
                 .iter()
                 .map(shown)

@@ -69,7 +69,10 @@ fn make(app: &App, call: &DueCall) {
     };
     counted.map(|count| count.fetch_add(1, Ordering::Relaxed));
     let outcome = told.unwrap_or_else(|problem| {
-        log::warn!("back-channel logout of client {client_id} failed (try {tries} of {MOST_TRIES}): {problem}");
+        log::warn!(
+            "back-channel logout of client {client_id} failed (try {tries} of \
+                    {MOST_TRIES}): {problem}"
+        );
         CallOutcome::Failed
     });
     // Keep trying: if this is not written down, the client is told a second time.

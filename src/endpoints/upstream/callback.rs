@@ -200,7 +200,8 @@ impl Entry<'_> {
             let name = &provider.name;
             let left_out = identity.left_out.join(", ");
             log::warn!(
-                "request {id}: identity provider {name} says too much of somebody, left out: {left_out}"
+                "request {id}: identity provider {name} says too much of somebody, left out: \
+                 {left_out}"
             );
         }
         let claims = possible_claims(&identity.claims);
@@ -313,7 +314,9 @@ impl Entry<'_> {
                 strongest_acr: Strength::SignedIn,
             };
             let name = &self.provider.name;
-            let detail = json!({"identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject});
+            let detail = json!({
+                "identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject,
+            });
             let event = event("user_provisioned", &user.sub, detail);
             let epochs =
                 linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
