@@ -9,13 +9,14 @@ use postgres::IsolationLevel;
 use serde_json::Value;
 
 use super::Store;
-use super::audit_chain::{Together, head, stored};
+use super::audit_chain::{head, stored};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::{Values, column};
+use super::statement::bind;
+use super::values::column;
 use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use crate::protocol::token::grant::Grant;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 
 /// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
@@ -44,6 +45,24 @@ impl<'a> AuditEvent<'a> {
         }
     }
 
+    /// The same of another name.
+    pub(super) fn named(&self, event: &'a str) -> AuditEvent<'a> {
+        AuditEvent {
+            event,
+            ..self.clone()
+        }
+    }
+
+    /// The same, and which grant it is about.
+    pub(super) fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
+        let mut detail = self.detail.as_object().cloned().unwrap_or_default();
+        detail.insert(String::from("grant"), Value::String(id.to_text()));
+        AuditEvent {
+            detail: Value::Object(detail),
+            ..self.clone()
+        }
+    }
+
     /// The same, caused by that request.
     pub fn by(self, source: IpAddr, request_id: &'a str) -> AuditEvent<'a> {
         AuditEvent {
@@ -55,18 +74,16 @@ impl<'a> AuditEvent<'a> {
 }
 
 const INSERT: &str = "
-INSERT INTO audit_events SELECT a.* FROM unnest($1::audit_events[]) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.
 pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<(), StoreError> {
-    store.write_audited(INSERT, &[], event).map(drop)
+    store.write_audited(bind!(INSERT), event).map(drop)
 }
 
 pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
-    store
-        .write(|connection| connection.audited(INSERT, &[], events, Together::InOrder))
-        .map(drop)
+    store.write_all_audited(bind!(INSERT), events).map(drop)
 }
 
 impl RegistryWriter<'_> {
@@ -75,7 +92,7 @@ impl RegistryWriter<'_> {
     }
 
     pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
-        self.audited(INSERT, &[], events).map(drop)
+        self.audited(bind!(INSERT), events).map(drop)
     }
 }
 
@@ -83,7 +100,7 @@ pub type StoredEvent = (AuditRow, Hash, Option<Head>);
 
 const PAGE: &str = "
 SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
-FROM audit_events WHERE (day, chain, seq) > ($1::int4, $2::text, $3::int8) ORDER BY day, chain, seq LIMIT $4::int8";
+FROM audit_events WHERE (day, chain, seq) > (:day::int4, :chain::text, :seq::int8) ORDER BY day, chain, seq LIMIT :limit::int8";
 
 const PAGE_ROWS: usize = 5_000;
 
@@ -96,11 +113,11 @@ pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result
             .isolation_level(IsolationLevel::RepeatableRead)
             .read_only(true);
         let mut transaction = of_one_moment.start()?;
-        let page = transaction.prepare(PAGE)?;
         let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
         let (mut day, mut chain, mut seq) = (Day(i32::MIN), String::new(), 0);
         loop {
-            let rows = transaction.query(&page, &[&day, &chain, &seq, &limit])?;
+            let page = bind!(PAGE, day, chain, seq, limit);
+            let rows = transaction.query(&page.text(), page.values)?;
             for row in &rows {
                 let event = stored(row)?;
                 (day, chain, seq) = (event.0.day, event.0.chain.clone(), event.0.seq);
@@ -130,11 +147,11 @@ pub struct EventFilter {
 const LIST: &str = "
 SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
 FROM audit_events
-WHERE (event = $1::text OR $1::text IS NULL AND event <> 'chain_opened') AND ($2::text IS NULL OR client_id = $2::text)
-  AND ($3::text IS NULL OR sub = $3::text) AND at >= $4::timestamptz AND at < $5::timestamptz
-  AND ($7::text IS NULL OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)), $7::text) > 0)
-  AND ($8::text IS NULL OR request_id = $8::text)
-ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
+WHERE (event = :event::text OR :event::text IS NULL AND event <> 'chain_opened') AND (:client_id::text IS NULL OR client_id = :client_id::text)
+  AND (:sub::text IS NULL OR sub = :sub::text) AND at >= :since::timestamptz AND at < :until::timestamptz
+  AND (:word::text IS NULL OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)), :word::text) > 0)
+  AND (:request_id::text IS NULL OR request_id = :request_id::text)
+ORDER BY at DESC, chain DESC, seq DESC LIMIT :limit::int8";
 
 /// The latest events that fit, at most `limit`, the earliest of them first.
 pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
@@ -142,30 +159,30 @@ pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<Audit
     let until = filter
         .until
         .unwrap_or(Instant::from_seconds(253_402_300_800));
-    let EventFilter {
-        event,
-        client_id,
-        sub,
-        request_id,
-        word,
-        ..
-    } = filter;
-    let values: Values<'_> = &[
-        event, client_id, sub, &since, &until, &limit, word, request_id,
-    ];
-    let mut found: Vec<AuditRow> = store.list(LIST, values, |row| Ok(stored(row)?.0))?;
+    let bound = bind!(
+        LIST,
+        event = filter.event,
+        client_id = filter.client_id,
+        sub = filter.sub,
+        since,
+        until,
+        limit,
+        word = filter.word,
+        request_id = filter.request_id,
+    );
+    let mut found: Vec<AuditRow> = store.list(bound, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)
 }
 
 const COMMAND_HEADS: &str = "
 SELECT DISTINCT ON (day, chain) day, chain, seq, hash FROM audit_events
-WHERE at >= $1::timestamptz AND chain LIKE '%/' || $2::text || '%' ORDER BY day, chain, seq DESC";
+WHERE at >= :since::timestamptz AND chain LIKE '%/' || :command::text || '%' ORDER BY day, chain, seq DESC";
 
 /// How far the chains of commands have come that wrote something since then: a command has no log
 /// to tell it to.
 pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>, StoreError> {
-    store.list(COMMAND_HEADS, &[&since, &COMMAND], head)
+    store.list(bind!(COMMAND_HEADS, since, command = COMMAND), head)
 }
 
 /// From one chain of the primary key to the next, without what lies between.
@@ -196,15 +213,14 @@ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = t
 /// For how long the oldest transaction has been under way that has written events: they show when
 /// it is done.
 pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
-    let row = store.one(UNDER_WAY, &[])?;
+    let row = store.one(bind!(UNDER_WAY))?;
     Ok(Duration::from_micros(
         u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0),
     ))
 }
 
 /// A day's chains go together, so that none shows without its beginning.
-const REMOVE_EXPIRED: &str =
-    "DELETE FROM audit_events WHERE day = (SELECT min(day) FROM audit_events WHERE day < $1::int4)";
+const REMOVE_EXPIRED: &str = "DELETE FROM audit_events WHERE day = (SELECT min(day) FROM audit_events WHERE day < :today::int4)";
 
 /// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many
 /// rows.
@@ -212,7 +228,8 @@ pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
     store.administer(|client| {
         let mut removed = 0;
         loop {
-            match client.execute(REMOVE_EXPIRED, &[&today])? {
+            let bound = bind!(REMOVE_EXPIRED, today);
+            match client.execute(&bound.text(), bound.values)? {
                 0 => return Ok(removed),
                 count => removed += count,
             }

@@ -8,13 +8,13 @@ use postgres::Row;
 use serde_json::json;
 
 use super::Store;
-use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::sessions::{others, with_endings};
+use super::statement::bind;
 use super::users::UserRow;
-use super::values::{Values, column, read};
+use super::values::{column, read};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
@@ -72,7 +72,7 @@ pub fn strongest(factors: &[Authenticator]) -> Strength {
 }
 
 const LIST: &str = "
-SELECT a.* FROM authenticators a WHERE a.sub = $1::text AND (a.kind <> 'recovery_code' OR $2::bool)
+SELECT a.* FROM authenticators a WHERE a.sub = :sub::text AND (a.kind <> 'recovery_code' OR :with_codes::bool)
 ORDER BY a.created_at, a.id";
 
 /// A user's factors, the oldest first; with their recovery codes where asked for.
@@ -81,14 +81,14 @@ pub fn list(
     sub: &Subject,
     with_codes: bool,
 ) -> Result<Vec<Authenticator>, StoreError> {
-    store.list(LIST, &[sub, &with_codes], authenticator)
+    store.list(bind!(LIST, sub, with_codes), authenticator)
 }
 
 const USE_STEP: &str = "
 WITH used AS (
-    UPDATE authenticators SET last_step = $2::int8, used_at = clock_timestamp()
-    WHERE sub = $1::text AND kind = 'totp' AND last_step < $2::int8 RETURNING sub
-), {audited used $3} FROM used";
+    UPDATE authenticators SET last_step = :step::int8, used_at = clock_timestamp()
+    WHERE sub = :sub::text AND kind = 'totp' AND last_step < :step::int8 RETURNING sub
+), {audited used} FROM used";
 
 /// Takes a code of the app; `false` when that step, or a later one, was taken before.
 pub fn use_step(
@@ -98,19 +98,16 @@ pub fn use_step(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let event = AuditEvent {
-        event: "factor_used",
         detail: json!({"factor": "totp"}),
-        ..audit.clone()
+        ..audit.named("factor_used")
     };
-    Ok(!store
-        .write_audited(USE_STEP, &[sub, &step], &event)?
-        .is_empty())
+    store.change(bind!(USE_STEP, sub, step), &event)
 }
 
 const USE_RECOVERY_CODE: &str = "
 WITH used AS (
-    DELETE FROM authenticators WHERE sub = $1::text AND kind = 'recovery_code' AND id = $2::bytea RETURNING sub
-), {audited used $3} FROM used";
+    DELETE FROM authenticators WHERE sub = :sub::text AND kind = 'recovery_code' AND id = :id::bytea RETURNING sub
+), {audited used} FROM used";
 
 /// Takes a recovery code; `false` when it was taken before.
 pub fn use_recovery_code(
@@ -119,13 +116,10 @@ pub fn use_recovery_code(
     id: &[u8],
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = AuditEvent {
-        event: "recovery_code_used",
-        ..audit.clone()
-    };
-    Ok(!store
-        .write_audited(USE_RECOVERY_CODE, &[sub, &id], &event)?
-        .is_empty())
+    store.change(
+        bind!(USE_RECOVERY_CODE, sub, id),
+        &audit.named("recovery_code_used"),
+    )
 }
 
 /// New recovery codes replace the old ones, and an app replaces the one there was. A passkey
@@ -136,35 +130,35 @@ pub fn use_recovery_code(
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
-    SET factors = factors + 1, strongest_acr = $6::text, password_hash = coalesce($7::text, password_hash),
-        user_handle = coalesce(user_handle, $18::bytea),
-        epoch = CASE WHEN $20::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
-    WHERE sub = $1::text AND enabled AND epoch = $2::int8 AND factors = $3::int8
-      AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
-      AND NOT EXISTS (SELECT FROM authenticators known WHERE known.kind = 'passkey' AND known.id = ANY ($11::bytea[]))
+    SET factors = factors + 1, strongest_acr = :strongest::text, password_hash = coalesce(:password_hash::text, password_hash),
+        user_handle = coalesce(user_handle, :user_handle::bytea),
+        epoch = CASE WHEN :ends_all_else::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
+    WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8 AND factors = :factors::int8
+      AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
+      AND NOT EXISTS (SELECT FROM authenticators known WHERE known.kind = 'passkey' AND known.id = ANY (:ids::bytea[]))
     RETURNING sub, epoch
 ), dropped AS (
     DELETE FROM authenticators a USING changed
-    WHERE a.sub = changed.sub AND NOT (a.kind = 'totp' AND 'totp' = ANY ($10::text[]))
-      AND ($7::text IS NOT NULL OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY ($10::text[])))
+    WHERE a.sub = changed.sub AND NOT (a.kind = 'totp' AND 'totp' = ANY (:kinds::text[]))
+      AND (:password_hash::text IS NOT NULL OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
 ), added AS (
     INSERT INTO authenticators (sub, kind, id, name, secret, public_key, sign_count, last_step, backup_eligible)
     SELECT changed.sub, n.* FROM changed, unnest(
-        $10::text[], $11::bytea[], $12::text[], $13::bytea[], $14::bytea[], $15::int8[], $16::int8[], $17::bool[]) AS n
+        :kinds::text[], :ids::bytea[], :names::text[], :secrets::bytea[], :public_keys::bytea[], :sign_counts::int8[], :last_steps::int8[], :backups::bool[]) AS n
     ON CONFLICT (sub, kind, id) DO UPDATE
     SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key, sign_count = excluded.sign_count,
         last_step = excluded.last_step, backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
     UPDATE sessions s
-    SET acr = $8::text, amr = $9::text[], user_epoch = changed.epoch, handle_hash = coalesce($19::bytea, s.handle_hash)
-    FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
+    SET acr = :acr::text, amr = :amr::text[], user_epoch = changed.epoch, handle_hash = coalesce(:handle_hash::bytea, s.handle_hash)
+    FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed
-    WHERE $20::bool AND s.sub = changed.sub AND s.sid IS DISTINCT FROM $5::text AND s.ended_at IS NULL
+    WHERE :ends_all_else::bool AND s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text AND s.ended_at IS NULL
       AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), {called}, {audited changed $21} FROM changed";
+), {called}, {audited changed} FROM changed";
 
 /// The session in which a factor is added, as it is from then on.
 #[derive(Clone, Copy, Debug)]
@@ -174,13 +168,23 @@ pub struct Kept<'a> {
     pub handle_hash: Option<&'a [u8; 32]>,
 }
 
-/// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live
+/// What is added.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFactors<'a> {
+    pub factors: &'a [Authenticator],
+    /// What all factors of the user reach then.
+    pub strongest: Strength,
+    /// What the user's passkeys call them, where they have none yet.
+    pub user_handle: Option<&'a [u8]>,
+}
+
+/// Adds factors to a user as they were read, in a live
 /// session, or with the password of a link. `false` when user or session are no longer as they
 /// were, or where a passkey is known already.
 pub fn add(
     store: &Store,
     user: &UserRow,
-    (added, strongest, user_handle): (&[Authenticator], Strength, Option<&[u8]>),
+    new: &NewFactors<'_>,
     kept: Option<Kept<'_>>,
     password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
@@ -191,72 +195,56 @@ pub fn add(
         Some(_) | None => Vec::new(),
     };
     let events = with_endings(audit, &others);
-    let each =
-        |field: fn(&Authenticator) -> Option<&[u8]>| added.iter().map(field).collect::<Vec<_>>();
-    let (ids, secrets) = (
-        each(|one| Some(&one.id)),
-        each(|one| one.secret.as_ref().map(SecretBytes::expose)),
-    );
-    let keys = each(|one| one.public_key.as_deref());
-    let kinds: Vec<&str> = added.iter().map(|one| one.kind.as_str()).collect();
-    let names: Vec<Option<&str>> = added.iter().map(|one| one.name.as_deref()).collect();
-    let (counts, steps): (Vec<_>, Vec<_>) = added
-        .iter()
-        .map(|one| (one.sign_count, one.last_step))
-        .unzip();
-    let backups: Vec<Option<bool>> = added.iter().map(|one| one.backup_eligible).collect();
     let session = kept.map(|kept| kept.session);
-    let handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]);
-    let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
-    let (acr, amr) = session.map(|session| (&session.acr, &session.amr)).unzip();
-    let hash = password_hash.map(SecretText::expose);
-    let whose: Values<'_> = &[
-        &user.sub,
-        &user.epoch,
-        &user.factors,
-        &day,
-        &sid,
-        &strongest,
-        &hash,
-        &acr,
-        &amr,
-    ];
-    let what: Values<'_> = &[
-        &kinds,
-        &ids,
-        &names,
-        &secrets,
-        &keys,
-        &counts,
-        &steps,
-        &backups,
-        &user_handle,
-        &handle_hash,
-        &ends_all_else,
-    ];
-    let values = [whose, what].concat();
-    let rows =
-        store.write(|connection| connection.audited(ADD, &values, &events, Together::InOrder))?;
+    let factors = new.factors;
+    let bound = bind!(
+        ADD,
+        sub = user.sub,
+        epoch = user.epoch,
+        factors = user.factors,
+        day = session.map(|session| session.day),
+        sid = session.map(|session| &session.sid),
+        acr = session.map(|session| &session.acr),
+        amr = session.map(|session| &session.amr),
+        handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]),
+        strongest = new.strongest,
+        user_handle = new.user_handle,
+        password_hash = password_hash.map(SecretText::expose),
+        ends_all_else,
+        kinds = of_each(factors, |one| one.kind.as_str()),
+        ids = of_each(factors, |one| &one.id),
+        names = of_each(factors, |one| &one.name),
+        secrets = of_each(factors, |one| one.secret.as_ref().map(SecretBytes::expose)),
+        public_keys = of_each(factors, |one| &one.public_key),
+        sign_counts = of_each(factors, |one| one.sign_count),
+        last_steps = of_each(factors, |one| one.last_step),
+        backups = of_each(factors, |one| one.backup_eligible),
+    );
+    let rows = store.write_all_audited(bound, &events)?;
     Ok(!rows.is_empty())
+}
+
+fn of_each<'a, T>(factors: &'a [Authenticator], field: fn(&'a Authenticator) -> T) -> Vec<T> {
+    factors.iter().map(field).collect()
 }
 
 /// With the last factor the recovery codes go.
 const REMOVE: &str = "
 WITH {own session}, changed AS (
-    UPDATE users SET factors = factors + 1, strongest_acr = $6::text, epoch = new_epoch(), updated_at = clock_timestamp()
-    WHERE sub = $1::text AND epoch = $2::int8 AND factors = $3::int8 AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
+    UPDATE users SET factors = factors + 1, strongest_acr = :strongest::text, epoch = new_epoch(), updated_at = clock_timestamp()
+    WHERE sub = :sub::text AND epoch = :epoch::int8 AND factors = :factors::int8 AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
     RETURNING sub, epoch
 ), removed AS (
     DELETE FROM authenticators a USING changed
-    WHERE a.sub = changed.sub AND ($6::text = '1' OR (a.kind = $7::text AND a.id = $8::bytea))
+    WHERE a.sub = changed.sub AND (:strongest::text = '1' OR (a.kind = :kind::text AND a.id = :id::bytea))
 ), kept AS (
-    UPDATE sessions s SET user_epoch = changed.epoch FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
+    UPDATE sessions s SET user_epoch = changed.epoch FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed
-    WHERE s.sub = changed.sub AND s.sid IS DISTINCT FROM $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    WHERE s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), {called}, {audited changed $9} FROM changed";
+), {called}, {audited changed} FROM changed";
 
 /// Removes a factor of a user as they were read, after which the others reach `strongest`; all
 /// where that is one factor. Every session ends but the one given. `false` when user or session are
@@ -264,53 +252,52 @@ WITH {own session}, changed AS (
 pub fn remove(
     store: &Store,
     user: &UserRow,
-    (kind, id): (FactorKind, &[u8]),
+    removed: Option<&Authenticator>,
     strongest: Strength,
     session: Option<&Session>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let (day, sid) = session.map(|session| (session.day, &session.sid)).unzip();
+    let sid = session.map(|session| &session.sid);
     let others = sid
         .map(|sid| others(store, &user.sub, sid))
         .transpose()?
         .unwrap_or_default();
     let events = with_endings(audit, &others);
-    let kind = kind.as_str();
-    let values: Values<'_> = &[
-        &user.sub,
-        &user.epoch,
-        &user.factors,
-        &day,
-        &sid,
-        &strongest,
-        &kind,
-        &id,
-    ];
-    let rows =
-        store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;
+    let bound = bind!(
+        REMOVE,
+        sub = user.sub,
+        epoch = user.epoch,
+        factors = user.factors,
+        day = session.map(|session| session.day),
+        sid,
+        strongest,
+        kind = removed.map(|one| one.kind.as_str()),
+        id = removed.map(|one| &one.id),
+    );
+    let rows = store.write_all_audited(bound, &events)?;
     Ok(!rows.is_empty())
 }
 
 const FIND_PASSKEY: &str =
-    "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = $1::bytea";
+    "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = :id::bytea";
 
 /// The user of a passkey.
 pub fn find_passkey(
     store: &Store,
     id: &[u8],
 ) -> Result<Option<(Subject, Authenticator)>, StoreError> {
-    store.find(FIND_PASSKEY, &[&id], |row| {
+    store.find(bind!(FIND_PASSKEY, id), |row| {
         Ok((column(row, "sub")?, authenticator(row)?))
     })
 }
 
 const USE_PASSKEY: &str = "
 WITH used AS (
-    UPDATE authenticators SET sign_count = $4::int8, used_at = clock_timestamp()
-    WHERE sub = $1::text AND kind = 'passkey' AND id = $2::bytea AND sign_count = $3::int8 RETURNING sub
+    UPDATE authenticators SET sign_count = :next_sign_count::int8, used_at = clock_timestamp()
+    WHERE sub = :sub::text AND kind = 'passkey' AND id = :id::bytea AND sign_count = :sign_count::int8 RETURNING sub
 ), forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = $5::bytea AND EXISTS (SELECT FROM used)
-), {audited used $6} FROM used";
+    DELETE FROM sign_in_failures WHERE bucket = :forgotten::bytea AND EXISTS (SELECT FROM used)
+), {audited used} FROM used";
 
 /// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`;
 /// `false` when somebody else did meanwhile.
@@ -322,22 +309,27 @@ pub fn use_passkey(
     forgotten: Option<[u8; 32]>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
     let event = AuditEvent {
-        event: "factor_used",
         detail: json!({"factor": "passkey"}),
-        ..audit.clone()
+        ..audit.named("factor_used")
     };
-    let values: Values<'_> = &[sub, &row.id, &row.sign_count, &sign_count, &forgotten];
-    Ok(!store.write_audited(USE_PASSKEY, values, &event)?.is_empty())
+    let bound = bind!(
+        USE_PASSKEY,
+        sub,
+        id = row.id,
+        sign_count = row.sign_count,
+        next_sign_count = sign_count,
+        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice),
+    );
+    store.change(bound, &event)
 }
 
-const USER_HANDLE: &str = "SELECT u.user_handle FROM users u WHERE u.sub = $1::text";
+const USER_HANDLE: &str = "SELECT u.user_handle FROM users u WHERE u.sub = :sub::text";
 
 /// What a user's passkeys call them, once they have had one.
 pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(store
-        .find(USER_HANDLE, &[sub], |row| column(row, "user_handle"))?
+        .find(bind!(USER_HANDLE, sub), |row| column(row, "user_handle"))?
         .flatten())
 }
 
@@ -345,18 +337,18 @@ const LIST_SEALED: &str =
     "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
 
 const RESEAL: &str = "
-UPDATE authenticators SET secret = $4::bytea WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
+UPDATE authenticators SET secret = :secret::bytea WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
 
 const DROP: &str =
-    "DELETE FROM authenticators WHERE sub = $1::text AND kind = $2::text AND id = $3::bytea";
+    "DELETE FROM authenticators WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
 
 // No step was taken yet.
 const ADD_APP: &str = "
 WITH changed AS (
-    UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = $1::text RETURNING sub
+    UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = :sub::text RETURNING sub
 ), added AS (
-    INSERT INTO authenticators (sub, kind, id, secret, last_step) SELECT changed.sub, 'totp', '', $2::bytea, 0 FROM changed
-), {audited changed $3} FROM changed";
+    INSERT INTO authenticators (sub, kind, id, secret, last_step) SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
+), {audited changed} FROM changed";
 
 impl RegistryWriter<'_> {
     /// Gives a new user an app that shows codes.
@@ -366,13 +358,13 @@ impl RegistryWriter<'_> {
         sealed: &[u8],
         audit: &AuditEvent<'_>,
     ) -> Result<(), StoreError> {
-        self.audited(ADD_APP, &[sub, &sealed], slice::from_ref(audit))
-            .map(drop)
+        let bound = bind!(ADD_APP, sub, secret = sealed);
+        self.audited(bound, slice::from_ref(audit)).map(drop)
     }
 
     /// The sealed secrets of all factors.
     pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
-        let rows = self.transaction.query(LIST_SEALED, &[])?;
+        let rows = self.read(bind!(LIST_SEALED))?;
         rows.iter()
             .map(|row| Ok((column(row, "sub")?, authenticator(row)?)))
             .collect()
@@ -386,10 +378,11 @@ impl RegistryWriter<'_> {
         row: &Authenticator,
         sealed: Option<&SecretBytes>,
     ) -> Result<(), StoreError> {
-        let (kind, id) = (row.kind.as_str(), row.id.as_slice());
+        let kind = row.kind.as_str();
+        let id = &row.id;
         let done = match sealed {
-            Some(sealed) => self.execute(RESEAL, &[sub, &kind, &id, &sealed.expose()]),
-            None => self.execute(DROP, &[sub, &kind, &id]),
+            Some(sealed) => self.execute(bind!(RESEAL, sub, kind, id, secret = sealed.expose())),
+            None => self.execute(bind!(DROP, sub, kind, id)),
         };
         done.map(drop)
     }

@@ -11,6 +11,7 @@ use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::{Objection, StoreError};
 use super::registry_writer::RegistryWriter;
+use super::statement::bind;
 use super::values::{column, read};
 use crate::protocol::registration::Kind;
 use crate::protocol::words::catalogue::ExtensionGrant;
@@ -56,7 +57,7 @@ LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
 
 pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
-    versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
+    versioned(&store.read(|connection| connection.query(bind!(LOAD)))?)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
@@ -85,7 +86,8 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
         let Some(word) = column::<Option<&str>>(row, "kind")? else {
             continue;
         };
-        let (kind, name) = (kind_of(word)?, column::<&str>(row, "name")?);
+        let kind = kind_of(word)?;
+        let name: &str = column(row, "name")?;
         if found
             .last()
             .is_none_or(|entry| entry.kind != kind || entry.name != name)
@@ -106,41 +108,38 @@ fn entry(row: &Row, kind: Kind) -> Result<CatalogueRow, StoreError> {
 }
 
 const UPSERT_ENTRY: &str = "
-INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES ($1::text, $2::text, $3::jsonb, $4::bytea)
+INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES (:kind::text, :name::text, :document::jsonb, :sealed_secret::bytea)
 ON CONFLICT (kind, name) DO UPDATE
 SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
     updated_at = clock_timestamp()";
 
 const REMOVE_ENTRY: &str = "
-WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
-DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text RETURNING document";
+WITH secrets AS (DELETE FROM resource_secrets WHERE :kind::text = 'resource' AND resource = :name::text)
+DELETE FROM catalogue_entries WHERE kind = :kind::text AND name = :name::text RETURNING document";
 
 const ERASE_ENTRY_SECRET: &str = "
-UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
+UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = :kind::text AND name = :name::text";
 
 impl RegistryWriter<'_> {
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
-        Ok(versioned(&self.transaction.query(LOAD, &[])?)?.value)
+        Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
 
     /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
     /// where there is no other.
     pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
-        let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
-        self.execute(
+        let bound = bind!(
             UPSERT_ENTRY,
-            &[
-                &entry.kind.as_str(),
-                &entry.name,
-                &Json(&entry.document),
-                &sealed,
-            ],
-        )
-        .map(drop)
+            kind = entry.kind.as_str(),
+            name = entry.name,
+            document = Json(&entry.document),
+            sealed_secret = entry.sealed_secret.as_ref().map(SecretBytes::expose),
+        );
+        self.execute(bound).map(drop)
     }
 
     pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
-        let removed = self.query(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
+        let removed = self.query(bind!(REMOVE_ENTRY, kind = kind.as_str(), name))?;
         removed
             .first()
             .map(|row| Ok(column::<Json<Value>>(row, "document")?.0))
@@ -148,8 +147,8 @@ impl RegistryWriter<'_> {
     }
 
     pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
-        self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name])
-            .map(drop)
+        let bound = bind!(ERASE_ENTRY_SECRET, kind = kind.as_str(), name);
+        self.execute(bound).map(drop)
     }
 }
 
@@ -168,7 +167,7 @@ pub enum FoundFunction {
 const LOOK_UP: &str = "
 SELECT has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE') AS callable
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname = $1::text AND p.proname = $2::text AND p.prokind = 'f' AND NOT p.proretset
+WHERE n.nspname = :schema::text AND p.proname = :function::text AND p.prokind = 'f' AND NOT p.proretset
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
@@ -176,9 +175,8 @@ pub fn look_up_function(
     store: &Store,
     grant: &ExtensionGrant,
 ) -> Result<FoundFunction, StoreError> {
-    match store.find(LOOK_UP, &[&grant.schema, &grant.function], |row| {
-        column(row, "callable")
-    })? {
+    let bound = bind!(LOOK_UP, schema = grant.schema, function = grant.function);
+    match store.find(bound, |row| column(row, "callable"))? {
         Some(true) => Ok(FoundFunction::Callable),
         Some(false) => Ok(FoundFunction::Forbidden),
         None => Ok(FoundFunction::Missing),

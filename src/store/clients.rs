@@ -13,6 +13,7 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::statement::bind;
 use super::values::{column, id, read};
 use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use crate::protocol::words::identifiers::ClientId;
@@ -56,7 +57,7 @@ const FIND: &str = "
 SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
-LEFT JOIN clients c ON c.client_id = $1::text
+LEFT JOIN clients c ON c.client_id = :client_id::text
 LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY s.created_at, s.id";
 
@@ -64,7 +65,7 @@ pub fn find(
     store: &Store,
     client_id: &ClientId,
 ) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    let rows = store.read(|connection| connection.query(FIND, &[&client_id.as_str()]))?;
+    let rows = store.read(|connection| connection.query(bind!(FIND, client_id)))?;
     versioned(&rows)
 }
 
@@ -82,7 +83,7 @@ FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_
 ORDER BY c.client_id, s.created_at, s.id";
 
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
-    clients(&store.read(|connection| connection.query(LIST, &[]))?)
+    clients(&store.read(|connection| connection.query(bind!(LIST)))?)
 }
 
 fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
@@ -113,11 +114,11 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     if column::<Option<&[u8]>>(row, "secret_id")?.is_none() {
         return Ok(None);
     }
-    let (id, sealed_digest) = (
-        id(row, "secret_id")?,
-        SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?),
-    );
-    read!(row, SecretRow { description, expires_at; id, sealed_digest }).map(Some)
+    let secret: SecretRow = read!(row, SecretRow { description, expires_at;
+        id: id(row, "secret_id")?,
+        sealed_digest: SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?),
+    })?;
+    Ok(Some(secret))
 }
 
 const NAMES_AND_ORIGINS: &str = "
@@ -128,7 +129,7 @@ FROM installation i";
 /// Every client's name, and the origins of those enabled: in one row, which takes a tenth of the
 /// memory of many.
 pub fn names_and_origins(store: &Store) -> Result<Versioned<[Vec<String>; 2]>, StoreError> {
-    let row = store.one(NAMES_AND_ORIGINS, &[])?;
+    let row = store.one(bind!(NAMES_AND_ORIGINS))?;
     let value = [column(&row, "client_ids")?, column(&row, "origins")?];
     Ok(Versioned {
         registry_version: column(&row, "registry_version")?,
@@ -156,7 +157,7 @@ SELECT max((metadata->>'refresh_token_lifetime')::int8) AS refresh_token,
 FROM clients";
 
 pub fn longest_lifetimes(store: &Store) -> Result<LongestLifetimes, StoreError> {
-    lifetimes(&store.one(LONGEST_LIFETIMES, &[])?)
+    lifetimes(&store.one(bind!(LONGEST_LIFETIMES))?)
 }
 
 fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
@@ -173,13 +174,13 @@ fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
 
 const REVOKE_CLIENT: &str = "
 WITH revoked AS (
-    UPDATE clients SET epoch = new_epoch() WHERE client_id = $1::text RETURNING client_id
-), {audited revoked $2} FROM revoked";
+    UPDATE clients SET epoch = new_epoch() WHERE client_id = :client_id::text RETURNING client_id
+), {audited revoked} FROM revoked";
 
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (
     SELECT c.client_id, c.metadata, c.enabled, string_to_array(c.origins, ' ') AS origins
-    FROM unnest($1::text[], $2::jsonb[], $3::boolean[], $4::text[]) AS c (client_id, metadata, enabled, origins)
+    FROM unnest(:client_ids::text[], :metadata::jsonb[], :enabled::boolean[], :origins::text[]) AS c (client_id, metadata, enabled, origins)
 ), written AS (
     INSERT INTO clients (client_id, metadata, enabled, origins) SELECT client_id, metadata, enabled, origins FROM put
     ON CONFLICT (client_id) DO UPDATE
@@ -189,40 +190,40 @@ WITH put AS MATERIALIZED (
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
 const REMOVE_CLIENTS: &str =
-    "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
+    "DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
 
 const PUT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[], :expiries::timestamptz[])
 ON CONFLICT (client_id, id) DO UPDATE
 SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
 
 const PUT_RESOURCE_SECRETS: &str = "
 INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[], :expiries::timestamptz[])
 ON CONFLICT (resource, id) DO UPDATE
 SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
 
 const REMOVE_CLIENT_SECRETS: &str = "
-DELETE FROM client_secrets s USING unnest($1::text[], $2::bytea[]) AS g (client_id, id)
+DELETE FROM client_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (client_id, id)
 WHERE s.client_id = g.client_id AND s.id = g.id";
 
 const REMOVE_RESOURCE_SECRETS: &str = "
-DELETE FROM resource_secrets s USING unnest($1::text[], $2::bytea[]) AS g (resource, id)
+DELETE FROM resource_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (resource, id)
 WHERE s.resource = g.resource AND s.id = g.id";
 
 impl RegistryWriter<'_> {
     pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
-        Ok(versioned(&self.transaction.query(FIND, &[client_id])?)?.value)
+        Ok(versioned(&self.read(bind!(FIND, client_id))?)?.value)
     }
 
     pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
-        clients(&self.transaction.query(LIST, &[])?)
+        clients(&self.read(bind!(LIST))?)
     }
 
     /// The longest lifetimes registered, this change included.
     pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
-        lifetimes(&self.transaction.query_one(LONGEST_LIFETIMES, &[])?)
+        lifetimes(&self.read_one(bind!(LONGEST_LIFETIMES))?)
     }
 
     /// Registers clients or replaces their registrations: each name with the registration object,
@@ -248,10 +249,8 @@ impl RegistryWriter<'_> {
             .collect();
         let enabled: Vec<bool> = clients.iter().map(|(.., enabled)| *enabled).collect();
         let origins: Vec<String> = clients.iter().map(origins).collect();
-        for disabled in self.query(
-            UPSERT_CLIENTS,
-            &[&client_ids, &metadata, &enabled, &origins],
-        )? {
+        let bound = bind!(UPSERT_CLIENTS, client_ids, metadata, enabled, origins);
+        for disabled in self.query(bound)? {
             self.revoked_clients.push(column(&disabled, "client_id")?);
         }
         Ok(())
@@ -261,15 +260,12 @@ impl RegistryWriter<'_> {
         &mut self,
         clients: &[&ClientId],
     ) -> Result<BTreeMap<ClientId, Value>, StoreError> {
-        let rows = self.query(REMOVE_CLIENTS, &[&clients])?;
-        rows.iter()
-            .map(|row| {
-                Ok((
-                    column(row, "client_id")?,
-                    column::<Json<Value>>(row, "metadata")?.0,
-                ))
-            })
-            .collect()
+        let mut removed = BTreeMap::new();
+        for row in self.query(bind!(REMOVE_CLIENTS, client_ids = clients))? {
+            let metadata = column::<Json<Value>>(&row, "metadata")?.0;
+            removed.insert(column(&row, "client_id")?, metadata);
+        }
+        Ok(removed)
     }
 
     /// Ends all that was granted or issued to this client until now, and has it called about the
@@ -280,7 +276,7 @@ impl RegistryWriter<'_> {
         client_id: &ClientId,
         audit: &AuditEvent<'_>,
     ) -> Result<bool, StoreError> {
-        let revoked = self.audited(REVOKE_CLIENT, &[client_id], slice::from_ref(audit))?;
+        let revoked = self.audited(bind!(REVOKE_CLIENT, client_id), slice::from_ref(audit))?;
         self.revoked_clients.push(client_id.clone());
         Ok(!revoked.is_empty())
     }
@@ -298,13 +294,26 @@ impl RegistryWriter<'_> {
         let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
         let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
         let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
-        let sql = if of_clients {
-            PUT_CLIENT_SECRETS
+        let put = if of_clients {
+            self.execute(bind!(
+                PUT_CLIENT_SECRETS,
+                owners,
+                ids,
+                digests,
+                descriptions,
+                expiries
+            ))
         } else {
-            PUT_RESOURCE_SECRETS
+            self.execute(bind!(
+                PUT_RESOURCE_SECRETS,
+                owners,
+                ids,
+                digests,
+                descriptions,
+                expiries
+            ))
         };
-        self.execute(sql, &[&owners, &ids, &digests, &descriptions, &expiries])
-            .map(drop)
+        put.map(drop)
     }
 
     /// Removes secrets of clients, or of resources, each named by its owner and its id.
@@ -315,17 +324,17 @@ impl RegistryWriter<'_> {
     ) -> Result<(), StoreError> {
         let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
         let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
-        let sql = if of_clients {
-            REMOVE_CLIENT_SECRETS
+        let removed = if of_clients {
+            self.execute(bind!(REMOVE_CLIENT_SECRETS, owners, ids))
         } else {
-            REMOVE_RESOURCE_SECRETS
+            self.execute(bind!(REMOVE_RESOURCE_SECRETS, owners, ids))
         };
-        self.execute(sql, &[&owners, &ids]).map(drop)
+        removed.map(drop)
     }
 }
 
 const WEAK_SETTINGS: &str = "
-SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1:$1::int4] AS client_ids
+SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1 : :most::int4] AS client_ids
 FROM clients c
 CROSS JOIN LATERAL (VALUES
     (1, 'tokens through the browser',
@@ -348,7 +357,7 @@ ORDER BY w.place";
 /// out.
 pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>, StoreError> {
     let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
-    store.list(WEAK_SETTINGS, &[&most], |row| {
+    store.list(bind!(WEAK_SETTINGS, most), |row| {
         let name: &str = column(row, "setting")?;
         let setting = WeakSetting::ALL
             .into_iter()

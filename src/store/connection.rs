@@ -13,75 +13,7 @@ use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{Unacknowledged, connect};
 use super::error::{AWAY_TARGET, Objection, StoreError, ends_connection, loses_statements};
-use super::values::Values;
-
-/// Pieces that several statements share, by the name in braces.
-const PIECES: [(&str, &str); 7] = [
-    // Whether the user has one of the client's roles, as `Client::is_open_to` says.
-    (
-        "{open}",
-        "CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' \
-         THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
-         ELSE true END",
-    ),
-    (
-        "{user}",
-        "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch, u.factors, u.strongest_acr",
-    ),
-    (
-        "{session}",
-        "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider, \
-         s.upstream_issuer, s.installation_epoch, s.user_epoch, s.source, s.user_agent, s.created_at, s.used_at, \
-         s.expires_at, s.ended_at",
-    ),
-    (
-        "{grant}",
-        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, g.token_claims, g.sid, \
-         g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
-         g.consent_epoch, g.generation, g.issued_at, \
-         coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
-    ),
-    // The session that somebody changes their own account in, as long as it lives.
-    (
-        "{own session}",
-        "own AS (SELECT s.sid FROM sessions s \
-         WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL \
-           AND s.expires_at > clock_timestamp())",
-    ),
-    // Has the clients called of the sessions of the user that the statement is about.
-    (
-        "{user called}",
-        "called AS (UPDATE session_clients SET due_at = clock_timestamp() \
-         WHERE sub = $1::text AND due_at IS NULL AND tries = 0)",
-    ),
-    // Has the clients called of the sessions that `ended`.
-    (
-        "{called}",
-        "called AS (UPDATE session_clients c SET due_at = clock_timestamp() FROM ended \
-         WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0)",
-    ),
-];
-
-/// A statement with its pieces in their places. `{audited source $n}` writes the events of that
-/// parameter, once for each row of `source`, and begins the answer with the hashes of those it
-/// wrote.
-pub fn written_out(sql: &str) -> String {
-    let mut text = PIECES.iter().fold(sql.to_owned(), |text, (name, piece)| {
-        text.replace(name, piece)
-    });
-    while let Some((before, (what, after))) = text
-        .split_once("{audited ")
-        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
-    {
-        let (source, events) = what.split_once(' ').unwrap_or_default();
-        text = format!(
-            "{before}audited AS (INSERT INTO audit_events \
-             SELECT a.* FROM {source}, unnest({events}::audit_events[]) AS a RETURNING hash) \
-             SELECT array(SELECT hash FROM audited) AS audited{after}"
-        );
-    }
-    text
-}
+use super::statement::{Bound, Values};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -89,8 +21,8 @@ pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
     pub(super) client: Client,
-    /// By where its text lies, which is shorter to hash than the text.
-    statements: HashMap<(usize, usize), Statement>,
+    /// By where its text and its names lie, which is shorter to hash than the text.
+    statements: HashMap<[usize; 3], Statement>,
     chain: Chain,
     pub(super) last_used: Instant,
     generation: u64,
@@ -109,49 +41,47 @@ pub struct Connection {
 impl Connection {
     /// A statement without values is asked for seldom, as at the start: one round trip, where
     /// preparing it first takes two.
-    pub fn query(&mut self, sql: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        if values.is_empty() {
+    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        if bound.values.is_empty() {
             self.require_time()?;
-            let rows = self.client.query_typed(&written_out(sql), &[]);
+            let rows = self.client.query_typed(&bound.text(), &[]);
             return self.judged(rows);
         }
-        let statement = self.prepared(sql)?;
+        let statement = self.prepared(bound)?;
         self.require_time()?;
-        let rows = self.client.query(&statement, values);
+        let rows = self.client.query(&statement, bound.values);
         self.judged(rows)
     }
 
-    pub fn query_opt(
-        &mut self,
-        sql: &'static str,
-        values: Values<'_>,
-    ) -> Result<Option<Row>, StoreError> {
-        Ok(self.query(sql, values)?.into_iter().next())
+    pub(super) fn query_opt(&mut self, bound: Bound<'_>) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(bound)?.into_iter().next())
     }
 
-    pub fn query_one(&mut self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
-        self.query_opt(sql, values)?
+    pub(super) fn query_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+        self.query_opt(bound)?
             .ok_or_else(StoreError::no_installation)
     }
 
-    pub fn execute(&mut self, sql: &'static str, values: Values<'_>) -> Result<u64, StoreError> {
-        let statement = self.prepared(sql)?;
+    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
+        let statement = self.prepared(bound)?;
         self.require_time()?;
-        let touched = self.client.execute(&statement, values);
+        let touched = self.client.execute(&statement, bound.values);
         self.judged(touched)
     }
 
-    /// Runs a statement that writes events: their rows are its last parameter, and the column
-    /// `audited` of what it answers holds the hashes of those it wrote.
+    /// Runs a statement that writes events. Their rows are its last parameter, and the column
+    /// `audited` of its answer has the hashes of those that it wrote.
     pub(super) fn audited(
         &mut self,
-        sql: &'static str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         events: &[AuditEvent<'_>],
         together: Together,
     ) -> Result<Vec<Row>, StoreError> {
         let mut links = self.chain.link(events, together);
-        let rows = self.query(sql, &[values, &[&links.0]].concat())?;
+        let rows = self.query(Bound {
+            values: &[bound.values, &[&links.0]].concat(),
+            ..bound
+        })?;
         self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
@@ -174,13 +104,14 @@ impl Connection {
         }
     }
 
-    fn prepared(&mut self, sql: &'static str) -> Result<Statement, StoreError> {
-        let place = (sql.as_ptr().addr(), sql.len());
+    fn prepared(&mut self, bound: Bound<'_>) -> Result<Statement, StoreError> {
+        let Bound { sql, names, .. } = bound;
+        let place = [sql.as_ptr().addr(), sql.len(), names.as_ptr().addr()];
         if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
         }
         self.require_time()?;
-        let prepared = self.client.prepare(&written_out(sql));
+        let prepared = self.client.prepare(&bound.text());
         let statement = self.judged(prepared)?;
         self.statements.insert(place, statement.clone());
         Ok(statement)

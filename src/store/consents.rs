@@ -6,6 +6,7 @@ use postgres::Row;
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::statement::bind;
 use super::values::{column, read};
 use crate::protocol::authorize::consent::Consent;
 use crate::protocol::words::identifiers::{ClientId, Subject};
@@ -27,7 +28,7 @@ impl ConsentRow {
 }
 
 const FIND: &str = "
-SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = $1::text AND client_id = $2::text";
+SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = :sub::text AND client_id = :client_id::text";
 
 /// Reads what the user allowed the client.
 pub fn find(
@@ -35,12 +36,12 @@ pub fn find(
     sub: &Subject,
     client_id: &ClientId,
 ) -> Result<Option<ConsentRow>, StoreError> {
-    store.find(FIND, &[sub, client_id], consent)
+    store.find(bind!(FIND, sub, client_id), consent)
 }
 
 const LIST_OF_USER: &str = "
 SELECT client_id, scopes, claims, granted_at, expires_at, epoch
-FROM consents WHERE sub = $1::text AND cardinality(scopes) > 0 ORDER BY client_id";
+FROM consents WHERE sub = :sub::text AND cardinality(scopes) > 0 ORDER BY client_id";
 
 /// All that a user has remembered here, lapsed or not, by client. As many as there are clients at
 /// most.
@@ -48,7 +49,7 @@ pub fn list_of_user(
     store: &Store,
     sub: &Subject,
 ) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
-    store.list(LIST_OF_USER, &[sub], |row| {
+    store.list(bind!(LIST_OF_USER, sub), |row| {
         Ok((column(row, "client_id")?, consent(row)?))
     })
 }
@@ -67,12 +68,12 @@ fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
 const GIVE: &str = "
 WITH given AS (
     INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
-    VALUES ($1::text, $2::text, $3::text[], $4::text[], $5::timestamptz)
+    VALUES (:sub::text, :client_id::text, :scopes::text[], :claims::text[], :expires_at::timestamptz)
     ON CONFLICT (sub, client_id) DO UPDATE
     SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp(),
-        epoch = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp() THEN new_epoch() ELSE consents.epoch END
+        epoch = CASE WHEN :is_required::bool AND consents.expires_at <= clock_timestamp() THEN new_epoch() ELSE consents.epoch END
 )
-INSERT INTO audit_events SELECT a.* FROM unnest($7::audit_events[]) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// What a user allows a client from now on: whatever was remembered before is replaced.
@@ -94,26 +95,21 @@ pub fn give(
     given: &GivenConsent<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
-    let GivenConsent {
-        sub,
-        client_id,
-        scopes,
-        claims,
-        expires_at,
-        is_required,
-    } = given;
-    store
-        .write_audited(
-            GIVE,
-            &[sub, client_id, scopes, claims, expires_at, is_required],
-            audit,
-        )
-        .map(drop)
+    let bound = bind!(
+        GIVE,
+        sub = given.sub,
+        client_id = given.client_id,
+        scopes = given.scopes,
+        claims = given.claims,
+        expires_at = given.expires_at,
+        is_required = given.is_required,
+    );
+    store.write_audited(bound, audit).map(drop)
 }
 
 const END_LAPSED: &str = "
 UPDATE consents SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new_epoch()
-WHERE sub = $1::text AND client_id = $2::text AND expires_at <= clock_timestamp()
+WHERE sub = :sub::text AND client_id = :client_id::text AND expires_at <= clock_timestamp()
 RETURNING epoch";
 
 /// Ends a consent that has lapsed, with all that stood on it, where the user consents anew without
@@ -123,16 +119,17 @@ pub fn end_lapsed(
     sub: &Subject,
     client_id: &ClientId,
 ) -> Result<Option<i64>, StoreError> {
-    let row = store.write(|connection| connection.query_opt(END_LAPSED, &[sub, client_id]))?;
+    let bound = bind!(END_LAPSED, sub, client_id);
+    let row = store.write(|connection| connection.query_opt(bound))?;
     row.map(|row| column(&row, "epoch")).transpose()
 }
 
 const WITHDRAW: &str = "
 WITH withdrawn AS (
-    INSERT INTO consents (sub, client_id, scopes, claims, epoch) VALUES ($1::text, $2::text, '{}', '{}', new_epoch())
+    INSERT INTO consents (sub, client_id, scopes, claims, epoch) VALUES (:sub::text, :client_id::text, '{}', '{}', new_epoch())
     ON CONFLICT (sub, client_id) DO UPDATE SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = excluded.epoch
 )
-INSERT INTO audit_events SELECT a.* FROM unnest($3::audit_events[]) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair,
@@ -144,6 +141,6 @@ pub fn withdraw(
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
     store
-        .write_audited(WITHDRAW, &[sub, client_id], audit)
+        .write_audited(bind!(WITHDRAW, sub, client_id), audit)
         .map(drop)
 }

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
+use postgres::Row;
+
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::grants::with_grant;
+use super::statement::bind;
 use super::users::{UserRow, user};
-use super::values::{Values, column, epochs, read, sign_in, tenant_text};
+use super::values::{column, epochs, read, sign_in, tenant_text};
 use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
 use crate::protocol::token::grant::Grant;
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
@@ -46,53 +48,41 @@ const INSERT: &str = "
 WITH pending AS (
     SELECT count(*) AS devices FROM (
         SELECT FROM device_authorizations
-        WHERE client_id = $3::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT $9::int8) AS waiting
+        WHERE client_id = :client_id::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT :most::int8) AS waiting
 ), entered AS (
     INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes, resources, acr_values,
                                        poll_interval, expires_at)
-    SELECT $1::bytea, $2::bytea, $3::text, $4::text[], $5::text[], $6::text, $7::int4,
-           clock_timestamp() + $8::int4 * interval '1 second'
-    FROM pending WHERE pending.devices < $9::int8
+    SELECT :device_code_hash::bytea, :user_code_hash::bytea, :client_id::text, :scopes::text[], :resources::text[], :acr_values::text, :interval::int4,
+           clock_timestamp() + :lifetime::int4 * interval '1 second'
+    FROM pending WHERE pending.devices < :most::int8
     ON CONFLICT DO NOTHING
     RETURNING client_id
 )
-SELECT pending.devices < $9::int8 AS has_room, entered.client_id IS NOT NULL AS entered FROM pending LEFT JOIN entered ON true";
+SELECT pending.devices < :most::int8 AS has_room, entered.client_id IS NOT NULL AS entered FROM pending LEFT JOIN entered ON true";
 
 /// Enters a device.
 pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
-    let NewDevice {
-        client_id,
-        scopes,
-        resources,
-        acr_values,
-        ..
-    } = new;
-    let (device_code, user_code) = (&new.device_code_hash[..], &new.user_code_hash[..]);
-    let (interval, lifetime, most) = (
-        seconds(new.interval),
-        seconds(new.lifetime),
-        i64::from(new.most_pending),
+    let bound = bind!(
+        INSERT,
+        device_code_hash = &new.device_code_hash[..],
+        user_code_hash = &new.user_code_hash[..],
+        client_id = new.client_id,
+        scopes = new.scopes,
+        resources = new.resources,
+        acr_values = new.acr_values,
+        interval = seconds(new.interval),
+        lifetime = seconds(new.lifetime),
+        most = i64::from(new.most_pending),
     );
-    let values: Values<'_> = &[
-        &device_code,
-        &user_code,
-        client_id,
-        scopes,
-        resources,
-        acr_values,
-        &interval,
-        &lifetime,
-        &most,
-    ];
-    let row = store.write(|connection| connection.query_one(INSERT, values))?;
-    Ok(
-        match (column(&row, "has_room")?, column(&row, "entered")?) {
-            (_, true) => Entered::Waiting,
-            (true, false) => Entered::CodeTaken,
-            (false, false) => Entered::TooManyPending,
-        },
-    )
+    let row = store.write(|connection| connection.query_one(bound))?;
+    if column(&row, "entered")? {
+        return Ok(Entered::Waiting);
+    }
+    if column(&row, "has_room")? {
+        return Ok(Entered::CodeTaken);
+    }
+    Ok(Entered::TooManyPending)
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +94,7 @@ pub struct WaitingDevice {
 
 const FIND_WAITING: &str = "
 SELECT client_id, scopes, acr_values FROM device_authorizations
-WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()";
+WHERE user_code_hash = ANY(:user_code_hashes::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()";
 
 /// Finds the device behind a user code, while it waits.
 pub fn find_waiting(
@@ -112,8 +102,7 @@ pub fn find_waiting(
     user_code_hashes: &[[u8; 32]],
 ) -> Result<Option<WaitingDevice>, StoreError> {
     store.find(
-        FIND_WAITING,
-        &[&slices(user_code_hashes)],
+        bind!(FIND_WAITING, user_code_hashes = slices(user_code_hashes)),
         |row| read!(row, WaitingDevice { client_id, acr_values; scope: column(row, "scopes")? }),
     )
 }
@@ -134,19 +123,19 @@ const DECIDE: &str = "
 WITH lapsed AS (
     UPDATE consents k SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new_epoch()
     FROM device_authorizations d
-    WHERE d.user_code_hash = ANY($1::bytea[]) AND d.decided_at IS NULL AND d.expires_at > clock_timestamp() AND $13::bool
-          AND k.sub = $3::text AND k.client_id = d.client_id AND k.expires_at <= clock_timestamp()
+    WHERE d.user_code_hash = ANY(:user_code_hashes::bytea[]) AND d.decided_at IS NULL AND d.expires_at > clock_timestamp() AND :ends_lapsed_consent::bool
+          AND k.sub = :sub::text AND k.client_id = d.client_id AND k.expires_at <= clock_timestamp()
     RETURNING k.epoch
 ), decided AS (
     UPDATE device_authorizations d
-    SET decided_at = clock_timestamp(), allowed = $2::bool, sub = $3::text, granted_scopes = $4::text[], tenant = $5::text,
-        identity_provider = $6::text, auth_time = $7::timestamptz, amr = $8::text[], acr = $9::text,
-        installation_epoch = $10::int8, client_epoch = $11::int8, user_epoch = $12::int8,
+    SET decided_at = clock_timestamp(), allowed = :allowed::bool, sub = :sub::text, granted_scopes = :scopes::text[], tenant = :tenant::text,
+        identity_provider = :identity_provider::text, auth_time = :auth_time::timestamptz, amr = :amr::text[], acr = :acr::text,
+        installation_epoch = :installation_epoch::int8, client_epoch = :client_epoch::int8, user_epoch = :user_epoch::int8,
         consent_epoch = coalesce((SELECT epoch FROM lapsed),
-                                 (SELECT k.epoch FROM consents k WHERE k.sub = $3::text AND k.client_id = d.client_id), 0)
-    WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
+                                 (SELECT k.epoch FROM consents k WHERE k.sub = :sub::text AND k.client_id = d.client_id), 0)
+    WHERE user_code_hash = ANY(:user_code_hashes::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
     RETURNING client_id
-), {audited decided $14} FROM decided";
+), {audited decided} FROM decided";
 
 /// Decides, once: `false` when it was decided before, has expired, or never was.
 pub fn decide(
@@ -155,46 +144,24 @@ pub fn decide(
     new: &NewDecision<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let NewDecision {
-        scopes,
-        session_epochs,
-        client_epoch,
-        ends_lapsed_consent,
-        ..
-    } = new;
-    let SignIn {
-        subject,
-        tenant,
-        identity_provider,
-        auth_time,
-        amr,
-        acr,
-        ..
-    } = new.user;
-    let (hashes, allowed) = (
-        slices(user_code_hashes),
-        new.decision == DeviceDecision::Allowed,
+    let user = new.user;
+    let bound = bind!(
+        DECIDE,
+        user_code_hashes = slices(user_code_hashes),
+        allowed = new.decision == DeviceDecision::Allowed,
+        sub = user.subject,
+        scopes = new.scopes,
+        tenant = tenant_text(user.tenant.as_ref()),
+        identity_provider = user.identity_provider,
+        auth_time = user.auth_time,
+        amr = user.amr,
+        acr = user.acr,
+        installation_epoch = new.session_epochs.installation,
+        client_epoch = new.client_epoch,
+        user_epoch = new.session_epochs.user,
+        ends_lapsed_consent = new.ends_lapsed_consent,
     );
-    let tenant = tenant_text(tenant.as_ref());
-    let who: Values<'_> = &[
-        &hashes,
-        &allowed,
-        subject,
-        scopes,
-        &tenant,
-        identity_provider,
-        auth_time,
-        amr,
-        acr,
-    ];
-    let stands_on: Values<'_> = &[
-        &session_epochs.installation,
-        client_epoch,
-        &session_epochs.user,
-        ends_lapsed_consent,
-    ];
-    let decided = store.write_audited(DECIDE, &[who, stands_on].concat(), audit)?;
-    Ok(!decided.is_empty())
+    store.change(bound, audit)
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -220,7 +187,7 @@ SET polled_at = clock_timestamp(),
     polled_early = (decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second') IS TRUE,
     poll_interval = CASE WHEN decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second'
                          THEN least(poll_interval + 5, 86400) ELSE poll_interval END
-WHERE device_code_hash = ANY($1::bytea[]) AND client_id = $2::text
+WHERE device_code_hash = ANY(:device_code_hashes::bytea[]) AND client_id = :client_id::text
 RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired, allowed, polled_early,
           sub, NULL::text AS sid, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr,
           installation_epoch, client_epoch, user_epoch, consent_epoch";
@@ -231,42 +198,34 @@ pub fn poll(
     device_code_hashes: &[[u8; 32]],
     client_id: &ClientId,
 ) -> Result<Option<PolledDevice>, StoreError> {
-    let hashes = slices(device_code_hashes);
-    let row = store.write(|connection| connection.query_opt(POLL, &[&hashes, client_id]))?;
-    let Some(row) = &row else { return Ok(None) };
-    let decision = column::<Option<bool>>(row, "allowed")?.map(|allowed| {
-        if allowed {
-            DeviceDecision::Allowed
-        } else {
-            DeviceDecision::Denied
-        }
-    });
-    let (redeemed, expired, early) = (
-        column(row, "redeemed")?,
-        column(row, "expired")?,
-        column(row, "polled_early")?,
-    );
+    let device_code_hashes = slices(device_code_hashes);
+    let bound = bind!(POLL, device_code_hashes, client_id);
+    let row = store.write(|connection| connection.query_opt(bound))?;
+    row.as_ref().map(polled).transpose()
+}
+
+fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
+    let decision = match column(row, "allowed")? {
+        Some(true) => Some(DeviceDecision::Allowed),
+        Some(false) => Some(DeviceDecision::Denied),
+        None => None,
+    };
     let granted = match decision {
-        Some(DeviceDecision::Allowed) => {
-            let (user, resources) = (sign_in(row, "tenant")?, column(row, "resources")?);
-            Some(GrantedDevice {
-                user,
-                scope: column(row, "granted_scopes")?,
-                resources,
-                epochs: epochs(row)?,
-            })
-        }
+        Some(DeviceDecision::Allowed) => Some(GrantedDevice {
+            user: sign_in(row, "tenant")?,
+            scope: column(row, "granted_scopes")?,
+            resources: column(row, "resources")?,
+            epochs: epochs(row)?,
+        }),
         Some(DeviceDecision::Denied) | None => None,
     };
-    Ok(Some(PolledDevice {
-        facts: PollFacts {
-            redeemed,
-            expired,
-            decision,
-            early,
-        },
-        granted,
-    }))
+    let facts = PollFacts {
+        redeemed: column(row, "redeemed")?,
+        expired: column(row, "expired")?,
+        decision,
+        early: column(row, "polled_early")?,
+    };
+    Ok(PolledDevice { facts, granted })
 }
 
 /// Of all that redeem at once one finds the row unspent; the others wait for it and then find it
@@ -279,26 +238,26 @@ WITH standing AS (
            AND i.epoch = d.installation_epoch AND coalesce(k.epoch, 0) = d.consent_epoch
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR d.decided_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           d.redeemed_by = $3::bytea AS told,
+           d.redeemed_by = :attempt::bytea AS told,
            {user}
     FROM device_authorizations d
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = d.sub
     LEFT JOIN clients c ON c.client_id = d.client_id
     LEFT JOIN consents k ON k.sub = d.sub AND k.client_id = d.client_id
-    WHERE d.device_code_hash = ANY($1::bytea[]) AND d.client_id = $2::text
+    WHERE d.device_code_hash = ANY(:device_code_hashes::bytea[]) AND d.client_id = :client_id::text
 ), spent AS (
-    UPDATE device_authorizations d SET redeemed_by = $3::bytea
+    UPDATE device_authorizations d SET redeemed_by = :attempt::bytea
     FROM standing
     WHERE d.device_code_hash = standing.device_code_hash AND d.allowed
-          AND (d.redeemed_by IS NULL OR d.redeemed_by = $3::bytea)
+          AND (d.redeemed_by IS NULL OR d.redeemed_by = :attempt::bytea)
     RETURNING d.*, standing.stands
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant, auth_time, amr, acr, issued_at,
                         expires_at, offline, claims, identity_provider,
                         installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
-    SELECT $4::int4, $5::bytea, $3::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
-           spent.auth_time, spent.amr, spent.acr, spent.decided_at, $6::timestamptz, $7::bool, '{}'::jsonb,
+    SELECT :day::int4, :id::bytea, :attempt::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
+           spent.auth_time, spent.amr, spent.acr, spent.decided_at, :expires_at::timestamptz, :offline::bool, '{}'::jsonb,
            spent.identity_provider, spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch,
            CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
     FROM spent
@@ -306,7 +265,7 @@ WITH standing AS (
     RETURNING revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, standing, unnest($8::audit_events[]) AS a
+    SELECT a.* FROM redeemed, standing, unnest(:events::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END)
     RETURNING hash
 )
@@ -331,27 +290,20 @@ pub fn redeem(
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption, StoreError> {
-    let hashes = slices(device_code_hashes);
-    let own = AuditEvent {
-        detail: with_grant(&audit.detail, new.id),
-        ..audit.clone()
-    };
-    let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent {
-        event,
-        ..own.clone()
-    });
-    let values: Values<'_> = &[
-        &hashes,
-        &new.client_id,
-        &&attempt[..],
-        &new.id.day,
-        &&new.id.random[..],
-        &new.expires_at,
-        &new.is_offline(),
-    ];
-    let rows = store.write_once_more(|connection| {
-        connection.audited(REDEEM, values, &events, Together::Alternatives)
-    })?;
+    let own = audit.about_grant(new.id);
+    let events = ["device_code_redeemed", "grant_refused"].map(|event| own.named(event));
+    let bound = bind!(
+        REDEEM,
+        device_code_hashes = slices(device_code_hashes),
+        client_id = new.client_id,
+        attempt = &attempt[..],
+        day = new.id.day,
+        id = &new.id.random[..],
+        expires_at = new.expires_at,
+        offline = new.is_offline(),
+    );
+    let rows = store
+        .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;
     match rows.first() {
         None => Ok(DeviceRedemption::Spent),
         Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(row)?))),
@@ -368,7 +320,7 @@ DELETE FROM device_authorizations WHERE device_code_hash IN (
 
 /// Removes up to 500 that are long over; answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store) -> Result<u64, StoreError> {
-    store.execute(CLEAN, &[])
+    store.execute(bind!(CLEAN))
 }
 
 fn slices(hashes: &[[u8; 32]]) -> Vec<&[u8]> {

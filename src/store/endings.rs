@@ -36,7 +36,8 @@ use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{Values, column};
+use super::statement::{Bound, bind};
+use super::values::column;
 
 /// How long this process remembers what it has seen confirmed.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -78,18 +79,17 @@ impl Store {
     pub(super) fn end(
         &self,
         mark: Option<&[u8]>,
-        sql: &'static str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<bool, StoreError> {
         self.write(|connection| {
-            let rows = connection.audited(sql, values, events, Together::InOrder)?;
+            let rows = connection.audited(bound, events, Together::InOrder)?;
             let Some(row) = rows.first() else {
                 return Ok(false);
             };
             let ended: bool = column(row, "ended")?;
             if !ended && !mark.is_some_and(|mark| self.confirmed().has(mark)) {
-                connection.query(CONFIRM, &[])?;
+                connection.query(bind!(CONFIRM))?;
             }
             if let Some(mark) = mark {
                 self.confirmed().note(mark);
@@ -100,7 +100,7 @@ impl Store {
 
     /// Confirms an ending that was found done, before the answer says so.
     pub fn confirm(&self) -> Result<(), StoreError> {
-        self.write(|connection| connection.query(CONFIRM, &[]))
+        self.write(|connection| connection.query(bind!(CONFIRM)))
             .map(drop)
     }
 }

@@ -8,14 +8,15 @@ use postgres::Client;
 use super::Store;
 use super::connecting::START_UP;
 use super::error::StoreError;
+use super::statement::bind;
 use crate::protocol::registration::problem::{Finding, Verdict};
 
-/// `$1` is the size of the pool. During a reload each machine has two processes.
+/// `:connections` is the size of the pool. During a reload each machine has two processes.
 const EXAMINE: &str = "
 SELECT f.verdict, 'database: ' || f.text FROM pg_stat_archiver AS a,
     (SELECT sum(CASE name WHEN 'max_connections' THEN setting::int8 ELSE -setting::int8 END)::int8 AS most FROM pg_settings
      WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')) AS c,
-    (SELECT $1::int8 * 2 * greatest(1, count(DISTINCT coalesce(client_addr::text, ''))) AS wanted FROM pg_stat_activity
+    (SELECT :connections::int8 * 2 * greatest(1, count(DISTINCT coalesce(client_addr::text, ''))) AS wanted FROM pg_stat_activity
      WHERE (usename, datname, application_name) = (current_user, current_database(), current_setting('application_name'))) AS m,
 LATERAL (VALUES
     (true, 'ok', format('Postgres %s answers role %s', current_setting('server_version'), current_user)),
@@ -46,7 +47,8 @@ pub struct Examined {
 pub fn examine(store: &Store, connections: u32) -> Result<Examined, StoreError> {
     store.administer(|client| {
         let mut findings = Vec::new();
-        for row in client.query(EXAMINE, &[&i64::from(connections)])? {
+        let bound = bind!(EXAMINE, connections = i64::from(connections));
+        for row in client.query(&bound.text(), bound.values)? {
             let verdict = Verdict::from_name(row.try_get(0)?).unwrap_or(Verdict::Broken);
             findings.push(Finding {
                 verdict,

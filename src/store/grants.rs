@@ -1,7 +1,6 @@
 //! `grants`: one row per redeemed authorization. The row proves that a code was used: the request
 //! that inserts it has redeemed the code, and a request that finds it is a replay.
 
-use std::slice;
 use std::time::Duration;
 
 use postgres::Row;
@@ -12,15 +11,15 @@ use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::statement::bind;
 use super::users::{UserRow, user};
-use super::values::{Values, column, epochs, id, read, sign_in, tenant_text};
+use super::values::{column, epochs, id, read, sign_in, tenant_text};
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::token::refresh_token::{RefreshHandle, Within};
 use crate::protocol::words::client::RefreshTokenUsage;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use crate::protocol::words::instant::Day;
-use crate::protocol::words::session::SignIn;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
@@ -46,36 +45,36 @@ pub enum Redemption {
 /// here; found there beforehand, it has told its event.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT u.enabled AND {open} AND u.epoch = $22::int8 AND c.enabled AND c.epoch = $21::int8 AND i.epoch = $20::int8
-           AND coalesce(k.epoch, 0) = $23::int8
-           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
-           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR $14::timestamptz >= k.expires_at
+    SELECT u.enabled AND {open} AND u.epoch = :user_epoch::int8 AND c.enabled AND c.epoch = :client_epoch::int8 AND i.epoch = :installation_epoch::int8
+           AND coalesce(k.epoch, 0) = :consent_epoch::int8
+           AND (:sid::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
+           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR :issued_at::timestamptz >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            {user}
     FROM installation i
-    LEFT JOIN users u ON u.sub = $5::text
-    LEFT JOIN clients c ON c.client_id = $4::text
-    LEFT JOIN sessions s ON s.day = $8::int4 AND s.sid = $9::text AND s.sub = $5::text
-    LEFT JOIN consents k ON k.sub = $5::text AND k.client_id = $4::text
+    LEFT JOIN users u ON u.sub = :sub::text
+    LEFT JOIN clients c ON c.client_id = :client_id::text
+    LEFT JOIN sessions s ON s.day = :session_day::int4 AND s.sid = :sid::text AND s.sub = :sub::text
+    LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
                         issued_at, expires_at, offline, claims, identity_provider, token_claims,
                         installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
-    SELECT $1::int4, $2::bytea, $3::bytea, $4::text, $5::text, $6::text[], $7::text[], $8::int4, $9::text, $10::text,
-           $11::timestamptz, $12::text[], $13::text, $14::timestamptz, $15::timestamptz, $16::bool, $17::jsonb, $18::text,
-           $24::jsonb, $20::int8, $21::int8, $22::int8, $23::int8, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+    SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[], :resources::text[], :session_day::int4, :sid::text, :tenant::text,
+           :auth_time::timestamptz, :amr::text[], :acr::text, :issued_at::timestamptz, :expires_at::timestamptz, :offline::bool, :claims::jsonb, :identity_provider::text,
+           :token_claims::jsonb, :installation_epoch::int8, :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8, CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
     SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at ELSE clock_timestamp() END
     WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
-    RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
+    RETURNING attempt = :attempt::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, unnest($25::audit_events[]) AS a
+    SELECT a.* FROM redeemed, unnest(:events::audit_events[]) AS a
     WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
                WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
                ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
-          AND NOT EXISTS (SELECT FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.attempt = $3::bytea)
+          AND NOT EXISTS (SELECT FROM grants g WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.attempt = :attempt::bytea)
     RETURNING hash
 )
 SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
@@ -148,86 +147,56 @@ fn enter(
     } else {
         &named[..]
     };
-    let Grant {
-        id,
-        client_id,
-        scope,
-        resources,
-        claims,
-        token_claims,
-        epochs,
-        issued_at,
-        expires_at,
-        ..
-    } = new;
-    let SignIn {
-        subject,
-        sid,
-        tenant,
-        identity_provider,
-        auth_time,
-        amr,
-        acr,
-    } = &new.user;
-    let sid = sid.as_ref().filter(|sid| sid.day().is_some());
-    let detail = with_grant(&audit.detail, *id);
+    let user = &new.user;
+    let sid = user.sid.as_ref().filter(|sid| sid.day().is_some());
     let own = AuditEvent {
-        client_id: Some(client_id),
-        sub: Some(subject),
+        client_id: Some(&new.client_id),
+        sub: Some(&user.subject),
         sid,
-        detail,
-        ..audit.clone()
+        ..audit.about_grant(new.id)
     };
-    let events: Vec<_> = names
-        .iter()
-        .map(|event| AuditEvent {
-            event,
-            ..own.clone()
-        })
-        .collect();
-    let (random, attempt, day) = (&id.random[..], &attempt[..], sid.and_then(Sid::day));
-    let who: Values<'_> = &[
-        &id.day, &random, &attempt, client_id, subject, scope, resources, &day, &sid,
-    ];
-    let how: Values<'_> = &[
-        &tenant_text(tenant.as_ref()),
-        auth_time,
-        amr,
-        acr,
-        issued_at,
-        expires_at,
-    ];
-    let what: Values<'_> = &[&new.is_offline(), &Json(claims), identity_provider, &burn];
-    let stands_on: Values<'_> = &[
-        &epochs.installation,
-        &epochs.client,
-        &epochs.user,
-        &epochs.consent,
-    ];
-    let token_claims = Json(token_claims);
-    let values = &[who, how, what, stands_on, &[&token_claims]].concat();
-    let rows = store.write_once_more(|connection| {
-        connection.audited(REDEEM, values, &events, Together::Alternatives)
-    })?;
+    let events: Vec<_> = names.iter().map(|event| own.named(event)).collect();
+    let bound = bind!(
+        REDEEM,
+        day = new.id.day,
+        id = &new.id.random[..],
+        attempt = &attempt[..],
+        client_id = new.client_id,
+        sub = user.subject,
+        scopes = new.scope,
+        resources = new.resources,
+        session_day = sid.and_then(Sid::day),
+        sid,
+        tenant = tenant_text(user.tenant.as_ref()),
+        auth_time = user.auth_time,
+        amr = user.amr,
+        acr = user.acr,
+        issued_at = new.issued_at,
+        expires_at = new.expires_at,
+        offline = new.is_offline(),
+        claims = Json(&new.claims),
+        identity_provider = user.identity_provider,
+        token_claims = Json(&new.token_claims),
+        installation_epoch = new.epochs.installation,
+        client_epoch = new.epochs.client,
+        user_epoch = new.epochs.user,
+        consent_epoch = new.epochs.consent,
+        burn,
+    );
+    let rows = store
+        .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;
     rows.into_iter()
         .next()
         .ok_or_else(StoreError::no_installation)
 }
 
-/// What an event says, and which grant it is about.
-pub(super) fn with_grant(detail: &Value, id: GrantId) -> Value {
-    let mut detail = detail.as_object().cloned().unwrap_or_default();
-    detail.insert(String::from("grant"), Value::String(id.to_text()));
-    Value::Object(detail)
-}
-
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE grants SET revoked_at = clock_timestamp()
-    WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text) AND revoked_at IS NULL
+    WHERE day = :day::int4 AND id = :id::bytea AND (:client_id::text IS NULL OR client_id = :client_id::text) AND revoked_at IS NULL
     RETURNING id
-), {audited revoked $4}, EXISTS (SELECT FROM revoked) AS ended
-FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
+), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended
+FROM grants WHERE day = :day::int4 AND id = :id::bytea AND (:client_id::text IS NULL OR client_id = :client_id::text)";
 
 /// Revokes a grant: of this client, or of any. `true` when there was a live one. The event names
 /// its user and client.
@@ -237,16 +206,11 @@ pub fn revoke(
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = AuditEvent {
-        detail: with_grant(&audit.detail, id),
-        ..audit.clone()
-    };
-    let values: Values<'_> = &[&id.day, &&id.random[..], &client_id];
+    let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     store.end(
         Some(id.to_text().as_bytes()),
-        REVOKE,
-        values,
-        slice::from_ref(&event),
+        bound,
+        &[audit.about_grant(id)],
     )
 }
 
@@ -258,17 +222,14 @@ pub fn revoke_replayed(
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = AuditEvent {
-        event: "code_replayed",
-        detail: with_grant(&audit.detail, id),
-        ..audit.clone()
-    };
-    let rows = store.write_audited(REVOKE, &[&id.day, &&id.random[..], &client_id], &event)?;
+    let event = audit.about_grant(id).named("code_replayed");
+    let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
+    let rows = store.write_audited(bound, &event)?;
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
 
 const FIND: &str = "
-SELECT {grant} FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND ($3::text IS NULL OR g.client_id = $3::text)";
+SELECT {grant} FROM grants g WHERE g.day = :day::int4 AND g.id = :id::bytea AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
 
 /// Reads a grant of this client, or of whichever; somebody else's counts as absent.
 pub fn find(
@@ -276,7 +237,10 @@ pub fn find(
     id: GrantId,
     client_id: Option<&ClientId>,
 ) -> Result<Option<Grant>, StoreError> {
-    store.find(FIND, &[&id.day, &&id.random[..], &client_id], grant)
+    store.find(
+        bind!(FIND, day = id.day, id = &id.random[..], client_id),
+        grant,
+    )
 }
 
 const LIST_OFFLINE_OF_USER: &str = "
@@ -285,10 +249,10 @@ JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.epoch = g.client_epoch
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
-WHERE g.offline AND g.sub = $1::text
+WHERE g.offline AND g.sub = :sub::text
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.issued_at DESC LIMIT $2::int8";
+ORDER BY g.issued_at DESC LIMIT :limit::int8";
 
 /// Grants of one user that outlive their sessions and live, the latest first, at most `limit`.
 /// Whether they were left unused for too long is for the core to judge.
@@ -297,7 +261,7 @@ pub fn list_offline_of_user(
     sub: &Subject,
     limit: i64,
 ) -> Result<Vec<Grant>, StoreError> {
-    store.list(LIST_OFFLINE_OF_USER, &[sub, &limit], grant)
+    store.list(bind!(LIST_OFFLINE_OF_USER, sub, limit), grant)
 }
 
 const LIST: &str = "
@@ -307,12 +271,12 @@ JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
-WHERE (g.day, g.id) > ($1::int4, $2::bytea)
-  AND ($3::text IS NULL OR g.sub = $3::text) AND ($4::text IS NULL OR g.client_id = $4::text)
+WHERE (g.day, g.id) > (:after_day::int4, :after_id::bytea)
+  AND (:sub::text IS NULL OR g.sub = :sub::text) AND (:client_id::text IS NULL OR g.client_id = :client_id::text)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.day, g.id LIMIT $5::int8";
+ORDER BY g.day, g.id LIMIT :limit::int8";
 
 /// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one
 /// user, of one client, or all.
@@ -323,13 +287,19 @@ pub fn list(
     client_id: Option<&ClientId>,
     limit: i64,
 ) -> Result<Vec<(Grant, Option<String>)>, StoreError> {
-    let day = after.map_or(Day(i32::MIN), |after| after.day);
-    let random = after.map(|after| after.random).unwrap_or_default();
-    store.list(
+    let after = after.unwrap_or(GrantId {
+        day: Day(i32::MIN),
+        random: [0; 16],
+    });
+    let bound = bind!(
         LIST,
-        &[&day, &&random[..], &sub, &client_id, &limit],
-        |row| Ok((grant(row)?, column(row, "username")?)),
-    )
+        after_day = after.day,
+        after_id = &after.random[..],
+        sub,
+        client_id,
+        limit
+    );
+    store.list(bound, |row| Ok((grant(row)?, column(row, "username")?)))
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
@@ -387,38 +357,38 @@ WITH standing AS (
            AND coalesce(k.epoch, 0) = g.consent_epoch
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           g.attempt = $5::bytea AS told,
+           g.attempt = :attempt::bytea AS told,
            {grant}, {user}
     FROM grants g
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = g.sub
     LEFT JOIN clients c ON c.client_id = g.client_id
     LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
-    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
-          AND ($8::text[] IS NULL
-               OR g.generation = $4::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ $8::text[]
-                  AND g.tenant = ANY ($9::text[]) AND g.expires_at > $10::timestamptz
-                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > $11::timestamptz
-                  AND ($12::text[] IS NULL OR g.acr = ANY ($12::text[])))
+    WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
+          AND (:scopes::text[] IS NULL
+               OR g.generation = :presented::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ :scopes::text[]
+                  AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz
+                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz
+                  AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[])))
 ), refreshed AS (
     UPDATE grants g
-    SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
+    SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 AND NOT :reuse::bool
                           THEN g.generation + 1 ELSE g.generation END,
-        moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
-                        THEN CASE WHEN NOT $6::bool THEN clock_timestamp() END ELSE g.moved_at END,
-        used_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
-                       THEN CASE WHEN $6::bool THEN clock_timestamp() END ELSE g.used_at END,
-        attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 THEN $5::bytea
+        moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
+                        THEN CASE WHEN NOT :reuse::bool THEN clock_timestamp() END ELSE g.moved_at END,
+        used_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
+                       THEN CASE WHEN :reuse::bool THEN clock_timestamp() END ELSE g.used_at END,
+        attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 THEN :attempt::bytea
                        ELSE g.attempt END,
         revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
-                          WHEN g.generation <= $4::int4 THEN NULL
-                          WHEN g.generation - 1 = $4::int4
-                               AND (g.attempt = $5::bytea OR g.moved_at > clock_timestamp() - $7::int8 * interval '1 second')
+                          WHEN g.generation <= :presented::int4 THEN NULL
+                          WHEN g.generation - 1 = :presented::int4
+                               AND (g.attempt = :attempt::bytea OR g.moved_at > clock_timestamp() - :window::int8 * interval '1 second')
                           THEN NULL
                           ELSE clock_timestamp() END
     FROM standing
-    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
-    RETURNING g.generation AS now_at, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
+    WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
+    RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
 ), audited AS (
     INSERT INTO audit_events
     SELECT a.day, a.at, a.chain, a.seq, a.previous,
@@ -426,8 +396,8 @@ WITH standing AS (
                a.hash || hashed(refreshed.sub) || hashed(refreshed.sid) || hashed(a.source) || hashed(a.request_id)) END,
            a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN refreshed.sub END,
            CASE WHEN a.event <> 'chain_opened' THEN refreshed.sid END, a.source, a.request_id, a.detail
-    FROM refreshed, standing, unnest($13::audit_events[]) AS a
-    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= $4::int4))
+    FROM refreshed, standing, unnest(:events::audit_events[]) AS a
+    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= :presented::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
                                            WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
     RETURNING hash
@@ -446,54 +416,39 @@ pub fn refresh(
     within: Option<&Within<'_>>,
     audit: &AuditEvent<'_>,
 ) -> Result<Option<(Grant, Refreshed)>, StoreError> {
-    let (grant, presented) = (new.handle.grant, new.handle.generation);
-    let detail = with_grant(&audit.detail, grant);
+    let RefreshHandle {
+        grant: id,
+        generation: presented,
+    } = new.handle;
     let own = AuditEvent {
         client_id: Some(new.client_id),
-        detail,
-        ..audit.clone()
+        ..audit.about_grant(id)
     };
     let events =
-        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent {
-            event,
-            ..own.clone()
-        });
-    let reuse = new.usage == RefreshTokenUsage::Reuse;
-    let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
-    let (scopes, tenants) = within
-        .map(|within| (&within.scopes, &within.tenants))
-        .unzip();
-    let (expires_after, used_after) = within
-        .map(|within| (within.expires_after, within.used_after))
-        .unzip();
-    let acrs = within.and_then(|within| within.acrs.as_ref());
-    let token: Values<'_> = &[
-        &grant.day,
-        &&grant.random[..],
-        new.client_id,
-        &presented,
-        &&new.attempt[..],
-    ];
-    let values = &[
-        token,
-        &[
-            &reuse,
-            &window,
-            &scopes,
-            &tenants,
-            &expires_after,
-            &used_after,
-            &acrs,
-        ],
-    ]
-    .concat();
-    let together = Together::AlternativesOfUser;
-    let rows = store
-        .write_once_more(|connection| connection.audited(REFRESH, values, &events, together))?;
+        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| own.named(event));
+    let bound = bind!(
+        REFRESH,
+        day = id.day,
+        id = &id.random[..],
+        client_id = new.client_id,
+        presented,
+        attempt = &new.attempt[..],
+        reuse = new.usage == RefreshTokenUsage::Reuse,
+        window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX),
+        scopes = within.map(|within| &within.scopes),
+        tenants = within.map(|within| &within.tenants),
+        expires_after = within.map(|within| within.expires_after),
+        used_after = within.map(|within| within.used_after),
+        acrs = within.and_then(|within| within.acrs.as_ref()),
+    );
+    let rows = store.write_once_more(|connection| {
+        connection.audited(bound, &events, Together::AlternativesOfUser)
+    })?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let (generation, own): (i32, bool) = (column(row, "now_at")?, column(row, "own")?);
+    let generation: i32 = column(row, "now_at")?;
+    let own: bool = column(row, "own")?;
     // Neither ours nor one ahead: the row has not come as far as what was presented.
     let stands =
         column::<Option<bool>>(row, "stands")? == Some(true) && (own || generation > presented);

@@ -9,6 +9,7 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::statement::bind;
 use super::values::{column, id, read};
 use crate::protocol::words::instant::Instant;
 
@@ -32,9 +33,11 @@ pub struct Installation {
     pub issuer: String,
 }
 
+const EPOCH: &str = "SELECT epoch FROM installation";
+
 /// What everything that is issued stands on.
 pub fn epoch(store: &Store) -> Result<i64, StoreError> {
-    column(&store.one("SELECT epoch FROM installation", &[])?, "epoch")
+    column(&store.one(bind!(EPOCH))?, "epoch")
 }
 
 const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
@@ -42,13 +45,12 @@ const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM insta
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
     let (row, asked, took) = store.read(|connection| {
         let asked = Monotonic::now();
-        let row = connection.query_one(READ, &[])?;
+        let row = connection.query_one(bind!(READ))?;
         Ok((row, asked, asked.elapsed()))
     })?;
-    let (registry_version, now) = (column(&row, "registry_version")?, column(&row, "now")?);
     Ok(InstallationReading {
-        registry_version,
-        now,
+        registry_version: column(&row, "registry_version")?,
+        now: column(&row, "now")?,
         asked,
         took,
     })
@@ -58,11 +60,10 @@ const FIND: &str = "SELECT id, issuer FROM installation";
 
 /// Reads the issuer of this database; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
-    store.find(FIND, &[], installation)
+    store.find(bind!(FIND), installation)
 }
 
-const CREATE: &str =
-    "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
+const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text) ON CONFLICT (only_row) DO NOTHING";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has
 /// another issuer: tokens, codes and wrapped keys are bound to it.
@@ -71,7 +72,8 @@ pub fn ensure(
     new_id: [u8; 16],
     issuer: &str,
 ) -> Result<Installation, StoreError> {
-    client.execute(CREATE, &[&&new_id[..], &issuer])?;
+    let created = bind!(CREATE, id = &new_id[..], issuer);
+    client.execute(&created.text(), created.values)?;
     let found = installation(&client.query_one(FIND, &[])?)?;
     check_issuer(&found, issuer)?;
     Ok(found)
@@ -88,13 +90,13 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
     )))
 }
 
-const RENAME: &str = "UPDATE installation SET issuer = $1::text";
+const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
 
 impl RegistryWriter<'_> {
     /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same
     /// transaction.
     pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
-        self.execute(RENAME, &[&issuer]).map(drop)
+        self.execute(bind!(RENAME, issuer)).map(drop)
     }
 }
 
@@ -106,11 +108,13 @@ WITH revoked AS (
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
-INSERT INTO audit_events SELECT a.* FROM revoked, unnest($1::audit_events[]) AS a
+INSERT INTO audit_events SELECT a.* FROM revoked, unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    store.write_audited(REVOKE_EVERYTHING, &[], audit).map(drop)
+    store
+        .write_audited(bind!(REVOKE_EVERYTHING), audit)
+        .map(drop)
 }
 
 fn installation(row: &Row) -> Result<Installation, StoreError> {
@@ -138,8 +142,7 @@ ORDER BY t.relname";
 
 pub fn table_sizes(store: &Store) -> Result<Vec<TableSize>, StoreError> {
     store.list(
-        SIZES,
-        &[],
+        bind!(SIZES),
         |row| read!(row, TableSize { partitions, bytes; table: column(row, "name")? }),
     )
 }

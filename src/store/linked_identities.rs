@@ -5,16 +5,15 @@
 
 use std::slice;
 
-use postgres::Row;
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
-use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
-use super::values::{Values, column, read, tenant_text};
+use super::values::{column, read, tenant_text};
 use super::{Store, sessions};
 use crate::protocol::registration::user::{Identity, Owners};
 use crate::protocol::words::epochs::SessionEpochs;
@@ -46,8 +45,8 @@ SELECT l.provider, l.claims AS upstream_claims, u.*, i.epoch AS installation_epo
 FROM linked_identities l
 JOIN users u ON u.sub = l.sub
 CROSS JOIN installation i
-LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text
-WHERE l.issuer = $1::text AND l.upstream_subject = $2::text";
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text
+WHERE l.issuer = :issuer::text AND l.upstream_subject = :upstream_subject::text";
 
 /// The user linked to that subject of that issuer, for that client where there is one. Both must be
 /// free of NUL.
@@ -57,23 +56,20 @@ pub fn find_user(
     upstream_subject: &str,
     client_id: Option<&ClientId>,
 ) -> Result<Option<LinkedUser>, StoreError> {
-    store.find(
-        FIND_USER,
-        &[&issuer, &upstream_subject, &client_id],
-        |row| {
-            let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
-            read!(row, LinkedUser { provider; claims, found: current(row)? })
-        },
-    )
+    let bound = bind!(FIND_USER, issuer, upstream_subject, client_id);
+    store.find(bound, |row| {
+        let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
+        read!(row, LinkedUser { provider; claims, found: current(row)? })
+    })
 }
 
 const OF_USER: &str = "
-SELECT issuer, upstream_subject, sub, provider, claims, linked_at FROM linked_identities WHERE sub = $1::text
+SELECT issuer, upstream_subject, sub, provider, claims, linked_at FROM linked_identities WHERE sub = :sub::text
 ORDER BY issuer, upstream_subject";
 
 /// Every identity of a user.
 pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>, StoreError> {
-    store.list(OF_USER, &[sub], |row| {
+    store.list(bind!(OF_USER, sub), |row| {
         let claims = column::<Json<Map<String, Value>>>(row, "claims")?.0;
         read!(row, LinkedIdentity { issuer, upstream_subject, sub, provider, linked_at; claims })
     })
@@ -99,42 +95,69 @@ pub enum Linked {
 const LINK: &str = "
 WITH added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
-    SELECT $1::text, $2::text, $3::text, coalesce($4::text, (
+    SELECT :issuer::text, :upstream_subject::text, :sub::text, coalesce(:provider::text, (
         SELECT e.name FROM catalogue_entries e WHERE e.kind = 'identity_provider'
-            AND $1::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint') LIMIT 1))
+            AND :issuer::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint') LIMIT 1))
     ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
-), {audited added $5} FROM added";
+), {audited added} FROM added";
 
-const OWNER: &str =
-    "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
+const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text";
+
+/// The statements that a store and a change of the registry both run.
+impl Link<'_> {
+    fn insertion<T>(&self, run: impl FnOnce(Bound<'_>) -> T) -> T {
+        run(bind!(
+            LINK,
+            issuer = self.issuer,
+            upstream_subject = self.upstream_subject,
+            sub = self.sub,
+            provider = self.provider
+        ))
+    }
+
+    fn sessions<T>(&self, run: impl FnOnce(Bound<'_>) -> T) -> T {
+        run(bind!(
+            SESSIONS_THROUGH,
+            sub = self.sub,
+            upstream_subject = self.upstream_subject,
+            issuer = self.issuer
+        ))
+    }
+
+    fn removal<T>(&self, usable_issuers: Option<&[&str]>, run: impl FnOnce(Bound<'_>) -> T) -> T {
+        run(bind!(
+            UNLINK,
+            sub = self.sub,
+            issuer = self.issuer,
+            upstream_subject = self.upstream_subject,
+            usable_issuers
+        ))
+    }
+}
 
 /// Links an identity to a user. One that is somebody's stays theirs.
 pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
-    let Link {
-        issuer,
-        upstream_subject,
-        sub,
-        provider,
-    } = new;
-    if !store
-        .write_audited(LINK, &[issuer, upstream_subject, sub, provider], audit)?
-        .is_empty()
-    {
+    if new.insertion(|bound| store.change(bound, audit))? {
         return Ok(Linked::Added);
     }
-    let owner = store.find(OWNER, &[issuer, upstream_subject], |row| column(row, "sub"))?;
-    owner
+    let owner = bind!(
+        OWNER,
+        issuer = new.issuer,
+        upstream_subject = new.upstream_subject
+    );
+    store
+        .find(owner, |row| column(row, "sub"))?
         .map(Linked::Taken)
         .ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
 }
 
 const PROVISION: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, claims) VALUES ($1::text, $2::text, $3::jsonb) RETURNING sub, epoch
+    INSERT INTO users (sub, tenant, claims) VALUES (:sub::text, :tenant::text, :claims::jsonb) RETURNING sub, epoch
 ), linked AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
-    SELECT $4::text, $5::text, added.sub, $6::text, $3::jsonb FROM added
-), {audited added $7}, added.epoch, i.epoch AS installation_epoch
+    SELECT :issuer::text, :upstream_subject::text, added.sub, :provider::text, :claims::jsonb FROM added
+), {audited added}, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
 /// Adds a user without user name and password, whom only an identity provider knows, and the link
@@ -147,21 +170,16 @@ pub fn provision(
     claims: &Map<String, Value>,
     audit: &AuditEvent<'_>,
 ) -> Result<SessionEpochs, StoreError> {
-    let Link {
-        issuer,
-        upstream_subject,
-        sub,
-        provider,
-    } = link;
-    let values: Values<'_> = &[
-        sub,
-        &tenant_text(tenant),
-        &Json(claims),
-        issuer,
-        upstream_subject,
-        provider,
-    ];
-    let added = store.write_audited(PROVISION, values, audit)?;
+    let bound = bind!(
+        PROVISION,
+        sub = link.sub,
+        tenant = tenant_text(tenant),
+        claims = Json(claims),
+        issuer = link.issuer,
+        upstream_subject = link.upstream_subject,
+        provider = link.provider,
+    );
+    let added = store.write_audited(bound, audit)?;
     let added = added
         .first()
         .ok_or_else(|| StoreError::Taken(String::from("users_pkey")))?;
@@ -173,12 +191,12 @@ pub fn provision(
 
 const UPDATE_CLAIMS: &str = "
 WITH noted AS (
-    UPDATE linked_identities SET claims = $6::jsonb
-    WHERE issuer = $4::text AND upstream_subject = $5::text AND sub = $1::text RETURNING sub
+    UPDATE linked_identities SET claims = :said::jsonb
+    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text AND sub = :sub::text RETURNING sub
 ), changed AS (
-    UPDATE users u SET claims = (u.claims - $2::text[]) || $3::jsonb, updated_at = clock_timestamp()
+    UPDATE users u SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
     FROM noted WHERE u.sub = noted.sub RETURNING u.sub
-), {audited changed $7} FROM changed";
+), {audited changed} FROM changed";
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
 /// away those of `removed`. All that it said is remembered. Nothing happens once the identity is
@@ -191,28 +209,23 @@ pub fn update_claims(
     removed: &[&str],
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
-    let Link {
-        issuer,
-        upstream_subject,
-        sub,
-        ..
-    } = link;
-    let values: Values<'_> = &[
-        sub,
-        &removed,
-        &Json(set),
-        issuer,
-        upstream_subject,
-        &Json(said),
-    ];
-    store.write_audited(UPDATE_CLAIMS, values, audit).map(drop)
+    let bound = bind!(
+        UPDATE_CLAIMS,
+        sub = link.sub,
+        removed,
+        set = Json(set),
+        issuer = link.issuer,
+        upstream_subject = link.upstream_subject,
+        said = Json(said),
+    );
+    store.write_audited(bound, audit).map(drop)
 }
 
 const OWNERS: &str = "
-SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l WHERE l.sub = ANY ($1::text[])
+SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l WHERE l.sub = ANY (:subs::text[])
 UNION
 SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
-JOIN unnest($2::text[], $3::text[]) AS given (issuer, subject)
+JOIN unnest(:issuers::text[], :subjects::text[]) AS given (issuer, subject)
   ON l.issuer = given.issuer AND l.upstream_subject = given.subject";
 
 impl RegistryWriter<'_> {
@@ -222,61 +235,37 @@ impl RegistryWriter<'_> {
         subs: &[&Subject],
         given: &[&Identity],
     ) -> Result<Owners, StoreError> {
-        let (issuers, subjects): (Vec<&str>, Vec<&str>) = given
-            .iter()
-            .map(|identity| (identity.issuer.as_str(), identity.subject.as_str()))
-            .unzip();
-        let rows = self
-            .transaction
-            .query(OWNERS, &[&subs, &issuers, &subjects])?;
-        let owner = |row: &Row| {
+        let issuers: Vec<&str> = given.iter().map(|one| one.issuer.as_str()).collect();
+        let subjects: Vec<&str> = given.iter().map(|one| one.subject.as_str()).collect();
+        let mut owners = Owners::default();
+        for row in self.read(bind!(OWNERS, subs, issuers, subjects))? {
             let identity = Identity {
-                issuer: column(row, "issuer")?,
-                subject: column(row, "upstream_subject")?,
+                issuer: column(&row, "issuer")?,
+                subject: column(&row, "upstream_subject")?,
             };
-            Ok((identity, column(row, "sub")?))
-        };
-        rows.iter().map(owner).collect()
+            owners.insert(identity, column(&row, "sub")?);
+        }
+        Ok(owners)
     }
 
     /// As [`link`]; `Taken` where it is somebody's.
     pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let Link {
-            issuer,
-            upstream_subject,
-            sub,
-            provider,
-        } = new;
-        let added = self.audited(
-            LINK,
-            &[issuer, upstream_subject, sub, provider],
-            slice::from_ref(audit),
-        )?;
-        added
-            .first()
-            .map(drop)
-            .ok_or_else(|| StoreError::Taken(String::from("linked_identities_pkey")))
+        let added = new.insertion(|bound| self.audited(bound, slice::from_ref(audit)))?;
+        if added.is_empty() {
+            return Err(StoreError::Taken(String::from("linked_identities_pkey")));
+        }
+        Ok(())
     }
 
     /// As [`unlink`] by the operator. What begins through it until this change is done is for
     /// [`unlink`] to end.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let Link {
-            issuer,
-            upstream_subject,
-            sub,
-            ..
-        } = link;
-        let through = self
-            .transaction
-            .query(SESSIONS_THROUGH, &[sub, upstream_subject, issuer])?;
-        let through: Vec<Sid> = through
-            .iter()
-            .map(|row| column(row, "sid"))
-            .collect::<Result<_, _>>()?;
+        let mut through: Vec<Sid> = Vec::new();
+        for row in link.sessions(|bound| self.read(bound))? {
+            through.push(column(&row, "sid")?);
+        }
         let events = sessions::with_endings(audit, &through);
-        let anybody: Option<&[&str]> = None;
-        self.audited(UNLINK, &[sub, issuer, upstream_subject, &anybody], &events)
+        link.removal(None, |bound| self.audited(bound, &events))
             .map(drop)
     }
 }
@@ -291,21 +280,13 @@ pub enum Unlinked {
 
 const SESSIONS_THROUGH: &str = "
 SELECT sid FROM sessions
-WHERE sub = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
+WHERE sub = :sub::text AND upstream_subject = :upstream_subject::text AND upstream_issuer = :issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
 /// Sessions that came from it and have not ended: for the events that tell of their end.
 fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreError> {
-    let Link {
-        issuer,
-        upstream_subject,
-        sub,
-        ..
-    } = link;
-    store.list(SESSIONS_THROUGH, &[sub, upstream_subject, issuer], |row| {
-        column(row, "sid")
-    })
+    link.sessions(|bound| store.list(bound, |row| column(row, "sid")))
 }
 
 // All identities of the user are locked, in one order: of two that are unlinked at once, the second
@@ -313,22 +294,22 @@ fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreErr
 // somebody here has changed it since; an address goes with whether it is verified.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
-    SELECT issuer, upstream_subject FROM linked_identities WHERE sub = $1::text ORDER BY issuer, upstream_subject FOR UPDATE
+    SELECT issuer, upstream_subject FROM linked_identities WHERE sub = :sub::text ORDER BY issuer, upstream_subject FOR UPDATE
 ), removed AS (
     DELETE FROM linked_identities l USING own
     WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
-      AND own.issuer = $2::text AND own.upstream_subject = $3::text
-      AND ($4::text[] IS NULL
-           OR EXISTS (SELECT FROM users u WHERE u.sub = $1::text AND u.password_hash IS NOT NULL)
-           OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY ($4::text[])
-                      AND (other.issuer, other.upstream_subject) <> ($2::text, $3::text)))
+      AND own.issuer = :issuer::text AND own.upstream_subject = :upstream_subject::text
+      AND (:usable_issuers::text[] IS NULL
+           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND u.password_hash IS NOT NULL)
+           OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY (:usable_issuers::text[])
+                      AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)))
     RETURNING l.sub, l.claims
 ), unsaid AS (
     SELECT removed.sub, array_agg(said.key) AS names
     FROM removed CROSS JOIN jsonb_each(removed.claims) AS said JOIN users u ON u.sub = removed.sub
     WHERE u.claims -> said.key = said.value
       AND NOT EXISTS (SELECT FROM linked_identities other
-                      WHERE other.sub = removed.sub AND (other.issuer, other.upstream_subject) <> ($2::text, $3::text)
+                      WHERE other.sub = removed.sub AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)
                         AND other.claims -> said.key = said.value)
     GROUP BY removed.sub
 ), changed AS (
@@ -339,10 +320,10 @@ WITH own AS MATERIALIZED (
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM removed
-    WHERE s.sub = removed.sub AND s.upstream_subject = $3::text AND s.upstream_issuer = $2::text
+    WHERE s.sub = removed.sub AND s.upstream_subject = :upstream_subject::text AND s.upstream_issuer = :issuer::text
       AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), {called}, {audited removed $5} FROM removed";
+), {called}, {audited removed} FROM removed";
 
 /// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came
 /// from it, with an event for each, their clients called. A password, or an identity of one of
@@ -355,27 +336,21 @@ pub fn unlink(
 ) -> Result<Unlinked, StoreError> {
     let through = sessions_through(store, link)?;
     let events = sessions::with_endings(audit, &through);
-    let Link {
-        issuer,
-        upstream_subject,
-        sub,
-        ..
-    } = link;
-    let values: Values<'_> = &[sub, issuer, upstream_subject, &usable_issuers];
-    let removed =
-        store.write(|connection| connection.audited(UNLINK, values, &events, Together::InOrder))?;
-    let is_it =
-        |own: &LinkedIdentity| own.issuer == *issuer && own.upstream_subject == *upstream_subject;
-    if removed.is_empty() && of_user(store, sub)?.iter().any(is_it) {
+    let removed = link.removal(usable_issuers, |bound| {
+        store.write_all_audited(bound, &events)
+    })?;
+    let is_it = |own: &LinkedIdentity| {
+        own.issuer == link.issuer && own.upstream_subject == link.upstream_subject
+    };
+    if removed.is_empty() && of_user(store, link.sub)?.iter().any(is_it) {
         return Ok(Unlinked::LastWayIn);
     }
     // What began through it while it was unlinked, which the statement could not see yet: now that
     // the link is gone nothing more can begin. Also for who asks once more after that failed.
     for sid in sessions_through(store, link)? {
         let event = AuditEvent {
-            event: "session_ended",
             sid: Some(&sid),
-            ..audit.clone()
+            ..audit.named("session_ended")
         };
         if let Some(day) = sid.day() {
             sessions::end(store, day, &sid, &event)?;

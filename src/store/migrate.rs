@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::error::StoreError;
+use super::statement::bind;
 use super::values::{column, read};
 
 #[derive(Clone, Copy, Debug)]
@@ -317,9 +318,9 @@ const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS 
 
 /// Whether this binary may serve with the schema as it stands; the refusal says what to do.
 pub fn check_level(store: &Store) -> Result<(), StoreError> {
-    let present: bool = column(&store.one(HAS_TABLE, &[])?, "present")?;
+    let present: bool = column(&store.one(bind!(HAS_TABLE))?, "present")?;
     let applied: Vec<AppliedLevel> = if present {
-        store.list(LEVELS, &[], level)?
+        store.list(bind!(LEVELS), level)?
     } else {
         Vec::new()
     };

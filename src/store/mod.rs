@@ -13,6 +13,7 @@ mod database_url;
 mod endings;
 mod error;
 mod pool;
+mod statement;
 mod supply;
 mod values;
 mod watchdog;
@@ -38,6 +39,7 @@ pub mod tokens;
 pub mod upstream_sessions;
 pub mod users;
 
-pub use connection::{PROOF_OF_LIFE, written_out};
+pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, Objection, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store, WORKERS_KEPT_FREE};
+pub use statement::written_out;

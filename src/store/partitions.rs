@@ -9,6 +9,7 @@ use postgres::{Client, GenericClient, Row};
 use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::statement::bind;
 use super::values::{column, read};
 use crate::protocol::words::instant::Day;
 
@@ -142,7 +143,7 @@ SELECT c.relname::text AS name, i.inhparent IS NOT NULL AS attached, coalesce(i.
 FROM pg_class p
 JOIN pg_class c ON c.relnamespace = p.relnamespace AND c.relkind = 'r' AND c.relname ~ ('^' || p.relname || '_[0-9]+_[0-9]+$')
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
-WHERE p.oid = to_regclass($1::text)";
+WHERE p.oid = to_regclass(:table::text)";
 
 struct Partition {
     name: String,
@@ -157,8 +158,9 @@ fn partition(row: &Row) -> Result<Partition, StoreError> {
 }
 
 fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
+    let bound = bind!(LIST, table = table.name);
     client
-        .query(LIST, &[&table.name])?
+        .query(&bound.text(), bound.values)?
         .iter()
         .map(partition)
         .collect()
@@ -176,7 +178,7 @@ fn ranges(partitions: &[Partition]) -> Vec<Range> {
 /// not ready.
 pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
     for table in horizons.tables() {
-        let present: Vec<Partition> = store.list(LIST, &[&table.name], partition)?;
+        let present: Vec<Partition> = store.list(bind!(LIST, table = table.name), partition)?;
         if !table.is_ahead(&ranges(&present), today) {
             return Ok(false);
         }

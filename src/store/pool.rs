@@ -19,8 +19,8 @@ use super::database_url::{
 };
 use super::endings::Confirmed;
 use super::error::StoreError;
+use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
-use super::values::Values;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
@@ -280,46 +280,60 @@ impl Store {
 
     pub(super) fn find<T>(
         &self,
-        sql: &'static str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        self.read(|connection| connection.query_opt(sql, values))?
+        self.read(|connection| connection.query_opt(bound))?
             .as_ref()
             .map(of)
             .transpose()
     }
 
-    pub(super) fn one(&self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
-        self.read(|connection| connection.query_one(sql, values))
+    pub(super) fn one(&self, bound: Bound<'_>) -> Result<Row, StoreError> {
+        self.read(|connection| connection.query_one(bound))
     }
 
     pub(super) fn list<T, L: FromIterator<T>>(
         &self,
-        sql: &'static str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<L, StoreError> {
-        self.read(|connection| connection.query(sql, values))?
+        self.read(|connection| connection.query(bound))?
             .iter()
             .map(of)
             .collect()
     }
 
     /// Runs a statement that writes no event; answers how many rows it touched.
-    pub(super) fn execute(&self, sql: &'static str, values: Values<'_>) -> Result<u64, StoreError> {
-        self.write(|connection| connection.execute(sql, values))
+    pub(super) fn execute(&self, bound: Bound<'_>) -> Result<u64, StoreError> {
+        self.write(|connection| connection.execute(bound))
     }
 
-    /// Runs one statement that writes an event, as [`Store::write`] does.
+    /// Runs one statement that writes these events, as [`Store::write`] does.
+    pub(super) fn write_all_audited(
+        &self,
+        bound: Bound<'_>,
+        events: &[AuditEvent<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.write(|connection| connection.audited(bound, events, Together::InOrder))
+    }
+
+    /// The same with one event.
     pub(super) fn write_audited(
         &self,
-        sql: &'static str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         event: &AuditEvent<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let events = std::slice::from_ref(event);
-        self.write(|connection| connection.audited(sql, values, events, Together::InOrder))
+        self.write_all_audited(bound, std::slice::from_ref(event))
+    }
+
+    /// The same where no row of an answer means that there was nothing to change: then `false`.
+    pub(super) fn change(
+        &self,
+        bound: Bound<'_>,
+        event: &AuditEvent<'_>,
+    ) -> Result<bool, StoreError> {
+        Ok(!self.write_audited(bound, event)?.is_empty())
     }
 
     /// Runs it, and again after such an error, within what the request that this thread serves has

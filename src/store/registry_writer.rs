@@ -11,11 +11,11 @@ use postgres::{Row, Transaction};
 use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
-use super::connection::written_out;
 use super::endings::CONFIRM;
 use super::error::StoreError;
+use super::statement::{Bound, bind};
 use super::users::{self, UserRow};
-use super::values::{Values, column, read, tenant_text};
+use super::values::{column, read, tenant_text};
 use crate::protocol::registration::user::UserEntry;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
@@ -64,13 +64,7 @@ impl Store {
             if writer.wrote {
                 // Last, so that people who signed in meanwhile are among them.
                 if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
-                    writer
-                        .transaction
-                        .execute(
-                            CALL_CLIENTS,
-                            &[&writer.revoked_users, &writer.revoked_clients],
-                        )
-                        .map_err(StoreError::from)?;
+                    writer.call_clients()?;
                 }
                 writer.transaction.commit().map_err(StoreError::from)?;
             }
@@ -83,29 +77,29 @@ impl Store {
 
 const CALL_CLIENTS: &str = "
 UPDATE session_clients SET due_at = clock_timestamp()
-WHERE (sub = ANY($1::text[]) OR client_id = ANY($2::text[])) AND due_at IS NULL AND tries = 0";
+WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[])) AND due_at IS NULL AND tries = 0";
 
 const FIND_USER_BY_NAME: &str = "
 SELECT u.* FROM users u
-WHERE u.tenant = $1::text AND (u.username_key = lower(normalize($2::text, NFKC)) OR (u.username IS NULL AND u.sub = $2::text))
+WHERE u.tenant = :tenant::text AND (u.username_key = lower(normalize(:username::text, NFKC)) OR (u.username IS NULL AND u.sub = :username::text))
 ORDER BY u.username IS NULL LIMIT 1 FOR UPDATE";
 
 const UPDATE_USER: &str = "
 WITH before AS (
-    SELECT epoch FROM users WHERE sub = $1::text FOR UPDATE
+    SELECT epoch FROM users WHERE sub = :sub::text FOR UPDATE
 )
 UPDATE users
-SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant = $3::text, enabled = $4::bool,
-    claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
-    epoch = CASE WHEN (enabled AND NOT $4::bool) OR tenant IS DISTINCT FROM $3::text
-                      OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
+SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)), tenant = :tenant::text, enabled = :enabled::bool,
+    claims = :claims::jsonb, password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
+    epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
+                      OR coalesce(:password_hash::text <> password_hash, :password_hash::text IS NOT NULL)
                  THEN new_epoch() ELSE users.epoch END
-FROM before WHERE sub = $1::text
+FROM before WHERE sub = :sub::text
 RETURNING users.epoch <> before.epoch AS revoked";
 
 const REMOVE_USER: &str = "
-WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub),
-     called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0)
+WITH removed AS (DELETE FROM users WHERE sub = :sub::text RETURNING sub),
+     called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = :sub::text AND due_at IS NULL AND tries = 0)
 INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
 
 #[derive(Clone, Debug)]
@@ -120,7 +114,7 @@ pub struct FoundUser {
 const FIND_USERS: &str = "
 WITH described AS (
     SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
-    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+    FROM unnest(:subs::text[], :tenants::text[], :usernames::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
 )
 SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
 UNION ALL
@@ -128,22 +122,20 @@ SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d
 
 const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
 
-const REMOVED_SUBJECTS: &str = "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY($1::text[])";
+const REMOVED_SUBJECTS: &str =
+    "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY(:subs::text[])";
 
 const SUBJECTS_AMONG: &str = "
 SELECT s.sub FROM (SELECT u.sub FROM users u UNION ALL SELECT r.sub FROM removed_subjects r) AS s
-WHERE s.sub = ANY($1::text[])";
+WHERE s.sub = ANY(:names::text[])";
 
 const TENANTS_OF_OTHERS: &str =
-    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL($1::text[])";
+    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL(:subs::text[])";
 
 impl RegistryWriter<'_> {
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
-        self.transaction
-            .query_opt(users::FIND, &[sub])?
-            .as_ref()
-            .map(users::user)
-            .transpose()
+        let rows = self.read(bind!(users::FIND, sub))?;
+        rows.first().map(users::user).transpose()
     }
 
     /// Reads a user by canonical name within a tenant, or one without a name by subject, who then
@@ -153,15 +145,14 @@ impl RegistryWriter<'_> {
         tenant: Option<&TenantName>,
         username: &str,
     ) -> Result<Option<UserRow>, StoreError> {
-        let row = self
-            .transaction
-            .query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
-        row.as_ref().map(users::user).transpose()
+        let tenant = tenant_text(tenant);
+        let rows = self.read(bind!(FIND_USER_BY_NAME, tenant, username))?;
+        rows.first().map(users::user).transpose()
     }
 
     /// Everybody whom one of the descriptions fits, by name or by subject.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
-        let subjects: Vec<Option<&Subject>> =
+        let subs: Vec<Option<&Subject>> =
             described.iter().map(|user| user.subject.as_ref()).collect();
         let tenants: Vec<&str> = described
             .iter()
@@ -171,19 +162,12 @@ impl RegistryWriter<'_> {
             .iter()
             .map(|user| user.username.as_deref())
             .collect();
-        let rows = self
-            .transaction
-            .query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
-        let found = |row: &Row| {
-            let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
-            read!(row, FoundUser { by_name; index, user: users::user(row)? })
-        };
+        let rows = self.read(bind!(FIND_USERS, subs, tenants, usernames))?;
         rows.iter().map(found).collect()
     }
 
     pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
-        self.transaction
-            .query(ALL_USERS, &[])?
+        self.read(bind!(ALL_USERS))?
             .iter()
             .map(users::user)
             .collect()
@@ -191,8 +175,7 @@ impl RegistryWriter<'_> {
 
     /// Those of the subjects whose user was removed.
     pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
-        self.transaction
-            .query(REMOVED_SUBJECTS, &[&subjects])?
+        self.read(bind!(REMOVED_SUBJECTS, subs = subjects))?
             .iter()
             .map(|row| column(row, "sub"))
             .collect()
@@ -200,8 +183,7 @@ impl RegistryWriter<'_> {
 
     /// Those of the names that are, or once were, the subject of a user.
     pub fn subjects_among(&mut self, names: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
-        self.transaction
-            .query(SUBJECTS_AMONG, &[&names])?
+        self.read(bind!(SUBJECTS_AMONG, names))?
             .iter()
             .map(|row| column(row, "sub"))
             .collect()
@@ -209,8 +191,7 @@ impl RegistryWriter<'_> {
 
     /// Tenants that users other than these belong to.
     pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
-        self.transaction
-            .query(TENANTS_OF_OTHERS, &[&subjects])?
+        self.read(bind!(TENANTS_OF_OTHERS, subs = subjects))?
             .iter()
             .map(|row| column(row, "tenant"))
             .collect()
@@ -218,25 +199,21 @@ impl RegistryWriter<'_> {
 
     /// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
     pub fn insert_user(&mut self, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        new.insert_by(|sql, values| self.audited(sql, values, slice::from_ref(audit)))
+        new.insert_by(|bound| self.audited(bound, slice::from_ref(audit)))
     }
 
     /// Changes a user to this; `false` when there is none. No password leaves the present one.
     /// Disabling and another password end what was signed in before.
     pub fn update_user(&mut self, user: &UserRow) -> Result<bool, StoreError> {
-        let (tenant, hash) = (
-            tenant_text(user.tenant.as_ref()),
-            user.password_hash.as_ref().map(SecretText::expose),
-        );
-        let values: Values<'_> = &[
-            &user.sub,
-            &user.username,
-            &tenant,
-            &user.enabled,
-            &Json(&user.claims),
-            &hash,
-        ];
-        let changed = self.query(UPDATE_USER, values)?;
+        let changed = self.query(bind!(
+            UPDATE_USER,
+            sub = user.sub,
+            username = user.username,
+            tenant = tenant_text(user.tenant.as_ref()),
+            enabled = user.enabled,
+            claims = Json(&user.claims),
+            password_hash = user.password_hash.as_ref().map(SecretText::expose),
+        ))?;
         let Some(changed) = changed.first() else {
             return Ok(false);
         };
@@ -249,8 +226,13 @@ impl RegistryWriter<'_> {
     /// Removes a user with their consents; the subject is never given again. `false` when there was
     /// none.
     pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_USER, &[sub])? > 0)
+        Ok(self.execute(bind!(REMOVE_USER, sub))? > 0)
     }
+}
+
+fn found(row: &Row) -> Result<FoundUser, StoreError> {
+    let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
+    read!(row, FoundUser { by_name; index, user: users::user(row)? })
 }
 
 const VERSION: &str = "SELECT registry_version FROM installation";
@@ -259,40 +241,56 @@ impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the
     /// same, and waits.
     pub fn confirm(&mut self) -> Result<(), StoreError> {
-        self.wrote |= column::<bool>(&self.transaction.query_one(CONFIRM, &[])?, "waits")?;
+        self.wrote |= column::<bool>(&self.read_one(bind!(CONFIRM))?, "waits")?;
         Ok(())
     }
 
     /// Runs a statement that writes events: their rows are its last parameter.
     pub(super) fn audited(
         &mut self,
-        sql: &str,
-        values: Values<'_>,
+        bound: Bound<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        self.wrote = true;
         let mut links = self.chain.link(events, Together::InOrder);
-        let rows = self
-            .transaction
-            .query(&written_out(sql), &[values, &[&links.0]].concat())?;
+        let rows = self.query(Bound {
+            values: &[bound.values, &[&links.0]].concat(),
+            ..bound
+        })?;
         self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
 
     pub fn registry_version(&mut self) -> Result<i64, StoreError> {
-        column(
-            &self.transaction.query_one(VERSION, &[])?,
-            "registry_version",
-        )
+        column(&self.read_one(bind!(VERSION))?, "registry_version")
     }
 
-    pub(super) fn query(&mut self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        self.wrote = true;
-        Ok(self.transaction.query(sql, values)?)
+    pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.transaction.query(&bound.text(), bound.values)?)
     }
 
-    pub(super) fn execute(&mut self, sql: &str, values: Values<'_>) -> Result<u64, StoreError> {
+    pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+        Ok(self.transaction.query_one(&bound.text(), bound.values)?)
+    }
+
+    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
-        Ok(self.transaction.execute(sql, values)?)
+        self.read(bound)
+    }
+
+    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
+        self.wrote = true;
+        Ok(self.transaction.execute(&bound.text(), bound.values)?)
+    }
+
+    fn call_clients(&mut self) -> Result<(), StoreError> {
+        let bound = bind!(
+            CALL_CLIENTS,
+            subs = self.revoked_users,
+            client_ids = self.revoked_clients
+        );
+        Ok(self
+            .transaction
+            .execute(&bound.text(), bound.values)
+            .map(drop)?)
     }
 }

@@ -5,6 +5,7 @@
 
 use super::Store;
 use super::error::StoreError;
+use super::statement::bind;
 use super::values::{column, read};
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
@@ -15,26 +16,26 @@ use crate::protocol::words::instant::Day;
 // meanwhile.
 const ENTER: &str = "
 INSERT INTO session_clients (day, sid, client_id, sub)
-SELECT s.day, s.sid, $3::text, s.sub
+SELECT s.day, s.sid, :client_id::text, s.sub
 FROM sessions s
-WHERE s.day = $1::int4 AND s.sid = $2::text AND s.ended_at IS NULL
+WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL
   AND NOT EXISTS (SELECT FROM session_clients c
-                  WHERE c.day = $1::int4 AND c.sid = $2::text AND c.client_id = $3::text AND c.due_at IS NULL AND c.tries = 0)
+                  WHERE c.day = :day::int4 AND c.sid = :sid::text AND c.client_id = :client_id::text AND c.due_at IS NULL AND c.tries = 0)
 FOR SHARE OF s
 ON CONFLICT (day, sid, client_id) DO UPDATE
 SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
 
 /// Notes that a client with a logout URI got something in a session that lives.
 pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<(), StoreError> {
-    store.execute(ENTER, &[&day, sid, client_id]).map(drop)
+    store.execute(bind!(ENTER, day, sid, client_id)).map(drop)
 }
 
 const LIST: &str = "
-SELECT client_id FROM session_clients WHERE day = $1::int4 AND sid = $2::text ORDER BY first_at, client_id";
+SELECT client_id FROM session_clients WHERE day = :day::int4 AND sid = :sid::text ORDER BY first_at, client_id";
 
 /// The clients of a session, in the order in which they first got something.
 pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreError> {
-    store.list(LIST, &[&day, sid], |row| column(row, "client_id"))
+    store.list(bind!(LIST, day, sid), |row| column(row, "client_id"))
 }
 
 /// A call to make: the client is to hear that this session is over.
@@ -62,7 +63,7 @@ WITH waiting AS (
     SELECT c.day, c.sid, c.client_id
     FROM waiting w JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
     WHERE c.due_at <= statement_timestamp() AND c.tries < 3
-    ORDER BY w.turn, c.due_at LIMIT $1::int8
+    ORDER BY w.turn, c.due_at LIMIT :most::int8
     FOR UPDATE OF c SKIP LOCKED
 )
 UPDATE session_clients c
@@ -74,7 +75,7 @@ RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 
 /// Takes up to `most` calls that are due, for this process alone.
 pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
-    let taken = store.write(|connection| connection.query(TAKE, &[&most]))?;
+    let taken = store.write(|connection| connection.query(bind!(TAKE, most)))?;
     taken
         .iter()
         .map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; }))
@@ -93,24 +94,21 @@ pub enum CallOutcome {
 // Not when the client signed the person in again while it was called: that is another matter.
 const SETTLE: &str = "
 UPDATE session_clients
-SET notified_at = CASE WHEN $5::bool THEN clock_timestamp() END, due_at = CASE WHEN $6::bool THEN due_at END
-WHERE day = $1::int4 AND sid = $2::text AND client_id = $3::text AND tries = $4::int4";
+SET notified_at = CASE WHEN :told::bool THEN clock_timestamp() END, due_at = CASE WHEN :again::bool THEN due_at END
+WHERE day = :day::int4 AND sid = :sid::text AND client_id = :client_id::text AND tries = :tries::int4";
 
 /// Writes down how a call ended.
 pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {
     let told = outcome == CallOutcome::Told;
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
-    store
-        .execute(
-            SETTLE,
-            &[
-                &call.day,
-                &call.sid,
-                &call.client_id,
-                &call.tries,
-                &told,
-                &again,
-            ],
-        )
-        .map(drop)
+    let bound = bind!(
+        SETTLE,
+        day = call.day,
+        sid = call.sid,
+        client_id = call.client_id,
+        tries = call.tries,
+        told,
+        again,
+    );
+    store.execute(bound).map(drop)
 }

@@ -8,6 +8,7 @@ use postgres::Row;
 
 use super::Store;
 use super::error::StoreError;
+use super::statement::bind;
 use super::values::{column, read};
 use crate::protocol::words::instant::Instant;
 
@@ -29,12 +30,12 @@ pub struct FailureCount {
 
 const FIND: &str = "
 SELECT bucket, failures, last_at, expires_at FROM sign_in_failures
-WHERE bucket = ANY($1::bytea[]) AND expires_at > clock_timestamp()";
+WHERE bucket = ANY(:buckets::bytea[]) AND expires_at > clock_timestamp()";
 
 /// Reads counters; those without failures in their window are left out.
 pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, StoreError> {
-    let names: Vec<&[u8]> = buckets.iter().map(|bucket| &bucket[..]).collect();
-    store.list(FIND, &[&names], count)
+    let buckets: Vec<&[u8]> = buckets.iter().map(|bucket| &bucket[..]).collect();
+    store.list(bind!(FIND, buckets), count)
 }
 
 /// Buckets are taken in one order by everybody, so that two sign-ins never wait for each other
@@ -42,7 +43,7 @@ pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, St
 const RECORD: &str = "
 INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at)
 SELECT b.bucket, 1, clock_timestamp(), clock_timestamp() + b.seconds * interval '1 second'
-FROM unnest($1::bytea[], $2::int4[]) AS b (bucket, seconds) ORDER BY b.bucket
+FROM unnest(:buckets::bytea[], :windows::int4[]) AS b (bucket, seconds) ORDER BY b.bucket
 ON CONFLICT (bucket) DO UPDATE
 SET failures = CASE WHEN sign_in_failures.expires_at <= clock_timestamp() THEN 1
                     ELSE least(sign_in_failures.failures + 1, 1000000) END,
@@ -54,28 +55,31 @@ RETURNING bucket, failures, last_at, expires_at";
 /// Counts one failure in each bucket; answers the counters as they stand then. The buckets must
 /// differ.
 pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>, StoreError> {
-    let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
     let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
-    let windows: Vec<i32> = buckets.iter().map(seconds).collect();
+    let bound = bind!(
+        RECORD,
+        buckets = names(buckets),
+        windows = buckets.iter().map(seconds).collect::<Vec<_>>(),
+    );
     store
-        .write(|connection| connection.query(RECORD, &[&names, &windows]))?
+        .write(|connection| connection.query(bound))?
         .iter()
         .map(count)
         .collect()
 }
 
-const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = $1::bytea";
+const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = :bucket::bytea";
 
 /// Forgets the failures of one bucket, after a success.
 pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
-    store.execute(CLEAR, &[&&bucket[..]]).map(drop)
+    store.execute(bind!(CLEAR, bucket = &bucket[..])).map(drop)
 }
 
 const TAKE_BACK: &str = "
 WITH forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = $2::bytea
+    DELETE FROM sign_in_failures WHERE bucket = :forgotten::bytea
 )
-UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY($1::bytea[])";
+UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY(:buckets::bytea[])";
 
 /// Takes back attempts that were counted before the code proved right, and forgets the failures of
 /// one more bucket.
@@ -84,22 +88,29 @@ pub fn take_back(
     buckets: &[FailureBucket],
     forgotten: Option<[u8; 32]>,
 ) -> Result<(), StoreError> {
-    let forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice);
-    let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
-    store.execute(TAKE_BACK, &[&names, &forgotten]).map(drop)
+    let bound = bind!(
+        TAKE_BACK,
+        buckets = names(buckets),
+        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice),
+    );
+    store.execute(bound).map(drop)
+}
+
+fn names(buckets: &[FailureBucket]) -> Vec<&[u8]> {
+    buckets.iter().map(|entry| &entry.bucket[..]).collect()
 }
 
 const CLEAN: &str = "
 DELETE FROM sign_in_failures WHERE bucket IN (
     SELECT bucket FROM sign_in_failures
-    WHERE expires_at <= clock_timestamp() OR (SELECT count(*) FROM sign_in_failures) > $1::int8
+    WHERE expires_at <= clock_timestamp() OR (SELECT count(*) FROM sign_in_failures) > :most::int8
     ORDER BY expires_at LIMIT 500
     FOR UPDATE SKIP LOCKED)";
 
 /// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those
 /// that end first; answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
-    store.execute(CLEAN, &[&most])
+    store.execute(bind!(CLEAN, most))
 }
 
 fn count(row: &Row) -> Result<FailureCount, StoreError> {

@@ -9,7 +9,8 @@ use super::Store;
 use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::{Values, column, read};
+use super::statement::bind;
+use super::values::{column, read};
 use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::secret::SecretBytes;
@@ -40,7 +41,7 @@ const LOAD: &str = "
 SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true ORDER BY k.activates_at, k.kid";
 
 pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
-    versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
+    versioned(&store.read(|connection| connection.query(bind!(LOAD)))?)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
@@ -77,47 +78,39 @@ fn times(row: &Row) -> Result<KeyTimes, StoreError> {
 const INSERT_KEY: &str = "
 INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at, activates_at, retires_at,
                           unpublished_at, forgotten_at)
-VALUES ($1::text, $2::text, $3::bytea, $4::jsonb, $5::timestamptz, $6::timestamptz, $7::timestamptz, $8::timestamptz,
-        $9::timestamptz)";
+VALUES (:kid::text, :algorithm::text, :wrapped_private::bytea, :public_jwk::jsonb, :announced_at::timestamptz, :activates_at::timestamptz, :retires_at::timestamptz, :unpublished_at::timestamptz,
+        :forgotten_at::timestamptz)";
 
-const REWRAP_KEY: &str = "UPDATE signing_keys SET wrapped_private = $2::bytea WHERE kid = $1::text";
+const REWRAP_KEY: &str =
+    "UPDATE signing_keys SET wrapped_private = :wrapped_private::bytea WHERE kid = :kid::text";
 
 const RESCHEDULE_KEY: &str = "
-UPDATE signing_keys SET activates_at = $2::timestamptz, retires_at = $3::timestamptz, unpublished_at = $4::timestamptz,
-                        forgotten_at = $5::timestamptz
-WHERE kid = $1::text";
+UPDATE signing_keys SET activates_at = :activates_at::timestamptz, retires_at = :retires_at::timestamptz, unpublished_at = :unpublished_at::timestamptz,
+                        forgotten_at = :forgotten_at::timestamptz
+WHERE kid = :kid::text";
 
-const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
+const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = :kid::text";
 
 impl RegistryWriter<'_> {
     /// Reads every key as it stands within this change, oldest first.
     pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
-        Ok(versioned(&self.transaction.query(LOAD, &[])?)?.value)
+        Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
 
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
-        let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
-        let KeyTimes {
-            announced_at,
-            activates_at,
-            retires_at,
-            unpublished_at,
-            forgotten_at,
-        } = &key.times;
-        let what: Values<'_> = &[
-            &key.kid,
-            &key.algorithm.as_str(),
-            &wrapped,
-            &Json(&key.public_jwk),
-        ];
-        let when: Values<'_> = &[
-            announced_at,
-            activates_at,
-            retires_at,
-            unpublished_at,
-            forgotten_at,
-        ];
-        self.execute(INSERT_KEY, &[what, when].concat()).map(drop)
+        let bound = bind!(
+            INSERT_KEY,
+            kid = key.kid,
+            algorithm = key.algorithm.as_str(),
+            wrapped_private = key.wrapped_private.as_ref().map(SecretBytes::expose),
+            public_jwk = Json(&key.public_jwk),
+            announced_at = key.times.announced_at,
+            activates_at = key.times.activates_at,
+            retires_at = key.times.retires_at,
+            unpublished_at = key.times.unpublished_at,
+            forgotten_at = key.times.forgotten_at,
+        );
+        self.execute(bound).map(drop)
     }
 
     /// Puts another wrapping around a private part, or erases it with `None`.
@@ -126,8 +119,8 @@ impl RegistryWriter<'_> {
         kid: &str,
         wrapped_private: Option<&SecretBytes>,
     ) -> Result<bool, StoreError> {
-        let wrapped = wrapped_private.map(SecretBytes::expose);
-        Ok(self.execute(REWRAP_KEY, &[&kid, &wrapped])? > 0)
+        let wrapped_private = wrapped_private.map(SecretBytes::expose);
+        Ok(self.execute(bind!(REWRAP_KEY, kid, wrapped_private))? > 0)
     }
 
     /// Takes over a key's instants from `activates_at` on.
@@ -136,17 +129,18 @@ impl RegistryWriter<'_> {
         kid: &str,
         times: &KeyTimes,
     ) -> Result<bool, StoreError> {
-        let values: Values<'_> = &[
-            &kid,
-            &times.activates_at,
-            &times.retires_at,
-            &times.unpublished_at,
-            &times.forgotten_at,
-        ];
-        Ok(self.execute(RESCHEDULE_KEY, values)? > 0)
+        let bound = bind!(
+            RESCHEDULE_KEY,
+            kid,
+            activates_at = times.activates_at,
+            retires_at = times.retires_at,
+            unpublished_at = times.unpublished_at,
+            forgotten_at = times.forgotten_at,
+        );
+        Ok(self.execute(bound)? > 0)
     }
 
     pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
+        Ok(self.execute(bind!(REMOVE_KEY, kid))? > 0)
     }
 }

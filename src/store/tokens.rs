@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::users::{UserRow, user};
-use super::values::{Values, column};
+use super::statement::bind;
+use super::users::{UserRow, user_if_there};
+use super::values::{column, epochs};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
 use crate::protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 use crate::protocol::words::epochs::Epochs;
@@ -38,12 +39,12 @@ SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enable
        s.sid, s.ended_at,
        {user}
 FROM installation i
-LEFT JOIN revoked_tokens r ON r.day = $1::int4 AND r.jti = $2::bytea
-LEFT JOIN clients c ON c.client_id = $3::text
-LEFT JOIN users u ON u.sub = $4::text
-LEFT JOIN grants g ON g.day = $5::int4 AND g.id = $6::bytea AND g.client_id = $3::text AND g.sub = $4::text
-LEFT JOIN sessions s ON s.day = $7::int4 AND s.sid = $8::text AND s.sub = $4::text
-LEFT JOIN consents k ON k.sub = $4::text AND k.client_id = $3::text";
+LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
+LEFT JOIN clients c ON c.client_id = :client_id::text
+LEFT JOIN users u ON u.sub = :sub::text
+LEFT JOIN grants g ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea AND g.client_id = :client_id::text AND g.sub = :sub::text
+LEFT JOIN sessions s ON s.day = :session_day::int4 AND s.sid = :sid::text AND s.sub = :sub::text
+LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text";
 
 /// The same of a client's own token, which has neither user nor grant: Postgres takes half the time
 /// without their partitions.
@@ -52,67 +53,52 @@ SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enable
        i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, 0::int8 AS user_epoch, 0::int8 AS consent_epoch,
        NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
 FROM installation i
-LEFT JOIN revoked_tokens r ON r.day = $1::int4 AND r.jti = $2::bytea
-LEFT JOIN clients c ON c.client_id = $3::text";
+LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
+LEFT JOIN clients c ON c.client_id = :client_id::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user,
 /// counts as absent.
 pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreError> {
-    let (jti, user) = (token.jti.encode(), token.user.as_ref());
+    let jti = token.jti.encode();
+    let expires_on = token.expires_at.day();
+    let user = token.user.as_ref();
     let grant = match token.jti.stands_on {
         StandsOn::Grant(grant) => Some(grant),
         StandsOn::User(_) | StandsOn::Client { .. } => None,
     };
-    let (sub, sid) = (
-        user.map(|user| &user.subject),
-        user.and_then(|user| user.sid.as_ref()),
+    if user.is_none() && grant.is_none() {
+        let client_id = &token.client_id;
+        return standing(&store.one(bind!(FIND_OF_CLIENT, expires_on, jti, client_id))?);
+    }
+    let sid = user.and_then(|user| user.sid.as_ref());
+    let bound = bind!(
+        FIND,
+        expires_on,
+        jti,
+        client_id = token.client_id,
+        sub = user.map(|user| &user.subject),
+        grant_day = grant.map(|grant| grant.day),
+        grant_id = grant.as_ref().map(|grant| &grant.random[..]),
+        session_day = sid.and_then(Sid::day),
+        sid,
     );
-    let (day, random) = (
-        grant.map(|grant| grant.day),
-        grant.as_ref().map(|grant| &grant.random[..]),
-    );
-    let (expires_on, session_day) = (token.expires_at.day(), sid.and_then(Sid::day));
-    let values: Values<'_> = &[
-        &expires_on,
-        &jti,
-        &token.client_id,
-        &sub,
-        &day,
-        &random,
-        &session_day,
-        &sid,
-    ];
-    let of_client = if user.is_none() && grant.is_none() {
-        values.get(..3)
-    } else {
-        None
-    };
-    let row = of_client.map_or_else(
-        || store.one(FIND, values),
-        |values| store.one(FIND_OF_CLIENT, values),
-    )?;
-    standing(&row)
+    standing(&store.one(bound)?)
 }
 
 fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
     let is_there = |name| Ok::<_, StoreError>(column::<Option<&str>>(row, name)?.is_some());
     let is_past = |name| Ok::<_, StoreError>(column::<Option<Instant>>(row, name)?.is_some());
-    let epochs = |installation, client, user, consent| {
-        let epoch = |name| column(row, name);
-        let (installation, client) = (epoch(installation)?, epoch(client)?);
-        Ok::<_, StoreError>(Epochs {
-            installation,
-            client,
-            user: epoch(user)?,
-            consent: epoch(consent)?,
-        })
-    };
     let grant = match column(row, "offline")? {
         Some(offline) => Some(GrantFacts {
             revoked: is_past("revoked_at")?,
             offline,
             expires_at: column(row, "expires_at")?,
-            epochs: epochs("of_installation", "of_client", "of_user", "of_consent")?,
+            epochs: Epochs {
+                installation: column(row, "of_installation")?,
+                client: column(row, "of_client")?,
+                user: column(row, "of_user")?,
+                consent: column(row, "of_consent")?,
+            },
         }),
         None => None,
     };
@@ -127,25 +113,18 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
             None
         },
         client_enabled: column(row, "client_enabled")?,
-        epochs: epochs(
-            "installation_epoch",
-            "client_epoch",
-            "user_epoch",
-            "consent_epoch",
-        )?,
+        epochs: epochs(row)?,
     };
     Ok(TokenStanding {
         facts,
-        user: is_there("sub")?
-            .then(|| user(row).map(UserRow::into_core))
-            .transpose()?,
+        user: user_if_there(row)?.map(UserRow::into_core),
     })
 }
 
 const REVOKE: &str = "
 WITH revoked AS (
-    INSERT INTO revoked_tokens (day, jti) VALUES ($1::int4, $2::bytea) ON CONFLICT (day, jti) DO NOTHING RETURNING day
-), {audited revoked $3}, EXISTS (SELECT FROM revoked) AS ended";
+    INSERT INTO revoked_tokens (day, jti) VALUES (:day::int4, :jti::bytea) ON CONFLICT (day, jti) DO NOTHING RETURNING day
+), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
 pub fn revoke(
@@ -154,13 +133,14 @@ pub fn revoke(
     jti: &[u8],
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
+    let bound = bind!(REVOKE, day, jti);
     store
-        .end(Some(jti), REVOKE, &[&day, &jti], slice::from_ref(audit))
+        .end(Some(jti), bound, slice::from_ref(audit))
         .map(drop)
 }
 
 const TAKE: &str = "
-INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)
+INSERT INTO used_assertions (day, issuer, jti_hash) VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
 ON CONFLICT (day, issuer, jti_hash) DO NOTHING";
 
 /// Takes an assertion: `false` when it was taken before, by whichever process.
@@ -170,15 +150,15 @@ pub fn take_assertion(
     jti: &str,
     forgotten_at: Instant,
 ) -> Result<bool, StoreError> {
-    let (day, jti_hash) = assertion_key(jti, forgotten_at);
-    store
-        .execute(TAKE, &[&day, &issuer, &jti_hash])
-        .map(|rows| rows == 1)
+    let day = forgotten_at.day();
+    let jti_hash = hash_of_jti(jti);
+    let taken = store.execute(bind!(TAKE, day, issuer, jti_hash))?;
+    Ok(taken == 1)
 }
 
-/// The day that an assertion lies under, and the hash of its `jti`.
-pub(super) fn assertion_key(jti: &str, forgotten_at: Instant) -> (Day, Vec<u8>) {
-    (forgotten_at.day(), Sha256::digest(jti.as_bytes()).to_vec())
+/// An assertion lies under the day on which it is forgotten, and the hash of its `jti`.
+pub(super) fn hash_of_jti(jti: &str) -> Vec<u8> {
+    Sha256::digest(jti.as_bytes()).to_vec()
 }
 
 /// What a logout token leaves beside its `jti`: whom it was about, the session or the subject or

@@ -2,11 +2,14 @@
 //! sessions when the provider says that the user signed out. The provider's name alone is not
 //! enough: another provider may have that name now.
 
+use postgres::Row;
+
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::tokens::{about, assertion_key};
-use super::values::{Values, column, read};
+use super::statement::bind;
+use super::tokens::{about, hash_of_jti};
+use super::values::{column, read};
 use crate::protocol::upstream::id_token::LogoutNotice;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::identity_provider::IdentityProvider;
@@ -35,64 +38,66 @@ pub struct Arrival {
     pub way_over_at: Instant,
 }
 
-impl Arrival {
-    /// What statements are given of somebody, if they come from upstream: what is kept of their
-    /// sign-in there (subject, `sid`, ID token), and what says whether they may still come (when
-    /// they left, as a day, the keys under which a logout token since would have left whom it was
-    /// about, and as an instant; their way's last day, and its name).
-    pub(super) fn values<T>(
-        arrival: Option<&Arrival>,
-        write: impl FnOnce(Values<'_>, Values<'_>) -> T,
-    ) -> T {
-        let (kept, left_at) = (
-            arrival.map(|arrival| &arrival.session),
-            arrival.map(|arrival| arrival.left_at),
-        );
-        let (subject, sid) = (
-            kept.map(|kept| kept.subject.as_str()),
-            kept.and_then(|kept| kept.sid.as_deref()),
-        );
-        let id_token = kept.and_then(|kept| kept.sealed_id_token.as_ref());
-        let of_session = sid.map(|sid| [about(Some(sid), None), about(Some(sid), subject)]);
-        let keys = arrival.map(|_| {
-            of_session
-                .into_iter()
-                .flatten()
-                .chain([about(None, subject)])
-                .collect::<Vec<_>>()
-        });
-        let over_on = arrival.map(|arrival| arrival.way_over_at.day());
-        let way = arrival.map(|arrival| &arrival.way[..]);
-        write(
-            &[&subject, &sid, &id_token],
-            &[&left_at.map(Instant::day), &keys, &left_at, &over_on, &way],
-        )
+/// What statements are told of a sign-in, if it comes from upstream.
+pub(super) struct ArrivalValues<'a> {
+    pub(super) subject: Option<&'a str>,
+    pub(super) sid: Option<&'a str>,
+    pub(super) id_token: Option<&'a Vec<u8>>,
+    pub(super) left_at: Option<Instant>,
+    /// Under these keys a logout token since then would have left whom it was about.
+    pub(super) logouts: Option<Vec<Vec<u8>>>,
+    pub(super) way_day: Option<Day>,
+    pub(super) way: Option<&'a [u8]>,
+}
+
+impl ArrivalValues<'_> {
+    pub(super) fn of(arrival: Option<&Arrival>) -> ArrivalValues<'_> {
+        let session = arrival.map(|arrival| &arrival.session);
+        ArrivalValues {
+            subject: session.map(|session| session.subject.as_str()),
+            sid: session.and_then(|session| session.sid.as_deref()),
+            id_token: session.and_then(|session| session.sealed_id_token.as_ref()),
+            left_at: arrival.map(|arrival| arrival.left_at),
+            logouts: session.map(logouts),
+            way_day: arrival.map(|arrival| arrival.way_over_at.day()),
+            way: arrival.map(|arrival| &arrival.way[..]),
+        }
     }
 }
 
+fn logouts(session: &UpstreamSession) -> Vec<Vec<u8>> {
+    let subject = Some(session.subject.as_str());
+    let mut keys = vec![about(None, subject)];
+    if let Some(sid) = &session.sid {
+        keys.push(about(Some(sid), None));
+        keys.push(about(Some(sid), subject));
+    }
+    keys
+}
+
 const FIND: &str = "
-SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token FROM sessions WHERE day = $1::int4 AND sid = $2::text";
+SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
 
 /// What is kept of the sign-in upstream that a session came from; `None` for one that came from
 /// here.
 pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession>, StoreError> {
-    let kept = store.find(FIND, &[&day, sid], |row| {
-        let (issuer, subject) = (
-            column(row, "upstream_issuer")?,
-            column(row, "upstream_subject")?,
-        );
-        let (Some(issuer), Some(subject)) = (issuer, subject) else {
-            return Ok(None);
-        };
-        let sealed_id_token = column(row, "upstream_id_token")?;
-        Ok(Some(UpstreamSession {
-            issuer,
-            subject,
-            sid: column(row, "upstream_sid")?,
-            sealed_id_token,
-        }))
-    })?;
+    let kept = store.find(bind!(FIND, day, sid), upstream_session)?;
     Ok(kept.flatten())
+}
+
+fn upstream_session(row: &Row) -> Result<Option<UpstreamSession>, StoreError> {
+    let Some(issuer) = column(row, "upstream_issuer")? else {
+        return Ok(None);
+    };
+    let Some(subject) = column(row, "upstream_subject")? else {
+        return Ok(None);
+    };
+    Ok(Some(UpstreamSession {
+        issuer,
+        subject,
+        sid: column(row, "upstream_sid")?,
+        sealed_id_token: column(row, "upstream_id_token")?,
+    }))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +109,14 @@ pub struct SessionFromUpstream {
 
 const OF_SESSION: &str = "
 SELECT day, sid, sub FROM sessions
-WHERE identity_provider = $1::text AND upstream_sid = $2::text AND ($3::text IS NULL OR upstream_subject = $3::text)
-  AND upstream_issuer = $4::text
+WHERE identity_provider = :identity_provider::text AND upstream_sid = :upstream_sid::text AND (:upstream_subject::text IS NULL OR upstream_subject = :upstream_subject::text)
+  AND upstream_issuer = :upstream_issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
 const OF_SUBJECT: &str = "
 SELECT day, sid, sub FROM sessions
-WHERE identity_provider = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
+WHERE identity_provider = :identity_provider::text AND upstream_subject = :upstream_subject::text AND upstream_issuer = :upstream_issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
@@ -122,35 +127,48 @@ pub fn sessions_of(
     provider: &IdentityProvider,
     notice: &LogoutNotice,
 ) -> Result<Vec<SessionFromUpstream>, StoreError> {
-    let (name, issuer) = (&provider.name, provider.authority());
-    let (sql, values): (_, Values<'_>) = match (&notice.sid, &notice.subject) {
-        (Some(sid), subject) => (OF_SESSION, &[name, sid, subject, &issuer]),
-        (None, Some(subject)) => (OF_SUBJECT, &[name, subject, &issuer]),
-        (None, None) => return Ok(Vec::new()),
-    };
-    store.list(
-        sql,
-        values,
-        |row| read!(row, SessionFromUpstream { day, sid, sub; }),
-    )
+    let identity_provider = &provider.name;
+    let upstream_issuer = provider.authority();
+    let upstream_subject = notice.subject.as_ref();
+    let found = |row: &Row| read!(row, SessionFromUpstream { day, sid, sub; });
+    if let Some(upstream_sid) = &notice.sid {
+        let of_session = bind!(
+            OF_SESSION,
+            identity_provider,
+            upstream_sid,
+            upstream_subject,
+            upstream_issuer
+        );
+        return store.list(of_session, found);
+    }
+    if upstream_subject.is_none() {
+        return Ok(Vec::new());
+    }
+    let of_subject = bind!(
+        OF_SUBJECT,
+        identity_provider,
+        upstream_subject,
+        upstream_issuer
+    );
+    store.list(of_subject, found)
 }
 
 // One statement spends the token and ends the sessions: neither happens without the other. A user
 // who is on the way here from that session finds that it is over.
 const END: &str = "
 WITH taken AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)
+    INSERT INTO used_assertions (day, issuer, jti_hash) VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
 ), told AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at) SELECT day, $2::text, $7::bytea, clock_timestamp() FROM taken
+    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at) SELECT day, :issuer::text, :whom::bytea, clock_timestamp() FROM taken
     ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp()
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM taken
-    WHERE s.day = ANY ($4::int4[]) AND s.sid = ANY ($5::text[]) AND s.identity_provider = $6::text
-      AND s.upstream_issuer = $2::text AND s.ended_at IS NULL
+    WHERE s.day = ANY (:days::int4[]) AND s.sid = ANY (:sids::text[]) AND s.identity_provider = :identity_provider::text
+      AND s.upstream_issuer = :issuer::text AND s.ended_at IS NULL
     RETURNING s.day, s.sid
-), {called}, {audited taken $8}, EXISTS (SELECT FROM taken) AS ended";
+), {called}, {audited taken}, EXISTS (SELECT FROM taken) AS ended";
 
 /// Takes the token and ends these sessions of its provider, with an event for each, their clients
 /// called; `false`, and nothing done, when it was taken before.
@@ -161,34 +179,26 @@ pub fn end(
     sessions: &[SessionFromUpstream],
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let ended = sessions.iter();
-    let events: Vec<AuditEvent<'_>> = ended
-        .map(|one| AuditEvent {
-            sub: Some(&one.sub),
-            sid: Some(&one.sid),
+    let mut events = Vec::new();
+    for ended in sessions {
+        events.push(AuditEvent {
+            sub: Some(&ended.sub),
+            sid: Some(&ended.sid),
             ..audit.clone()
-        })
-        .collect();
-    let (day, jti_hash) = assertion_key(&notice.jti, notice.forgotten_at);
-    let (days, sids): (Vec<Day>, Vec<&Sid>) = sessions
-        .iter()
-        .map(|session| (session.day, &session.sid))
-        .unzip();
-    let whom = about(notice.sid.as_deref(), notice.subject.as_deref());
+        });
+    }
     let issuer = provider.authority();
-    let values: Values<'_> = &[
-        &day,
-        &issuer,
-        &jti_hash,
-        &days,
-        &sids,
-        &provider.name,
-        &whom,
-    ];
-    store.end(
-        Some(&[issuer.as_bytes(), &jti_hash].concat()),
+    let jti_hash = hash_of_jti(&notice.jti);
+    let bound = bind!(
         END,
-        values,
-        &events,
-    )
+        day = notice.forgotten_at.day(),
+        issuer,
+        jti_hash,
+        days = sessions.iter().map(|one| one.day).collect::<Vec<_>>(),
+        sids = sessions.iter().map(|one| &one.sid).collect::<Vec<_>>(),
+        identity_provider = provider.name,
+        whom = about(notice.sid.as_deref(), notice.subject.as_deref()),
+    );
+    let mark = [issuer.as_bytes(), &jti_hash].concat();
+    store.end(Some(&mark), bound, &events)
 }

@@ -7,11 +7,11 @@ use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use super::Store;
-use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::{others, with_endings};
-use super::values::{Values, column, read, tenant, tenant_text};
+use super::statement::{Bound, bind};
+use super::values::{column, read, tenant, tenant_text};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
@@ -100,10 +100,10 @@ pub struct SignInAccount {
 
 const FIND_FOR_SIGN_IN: &str = "
 SELECT t.username_key AS typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
-FROM (SELECT lower(normalize($2::text, NFKC)) AS username_key) AS t
+FROM (SELECT lower(normalize(:username::text, NFKC)) AS username_key) AS t
 CROSS JOIN installation i
-LEFT JOIN users u ON u.tenant = $1::text AND u.username_key = t.username_key
-LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text";
+LEFT JOIN users u ON u.tenant = :tenant::text AND u.username_key = t.username_key
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text";
 
 /// Looks for the user of that name in that tenant (or without one), for that client where there is
 /// one. The name must be free of NUL.
@@ -113,14 +113,11 @@ pub fn find_for_sign_in(
     username: &str,
     client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
-    let row = store.one(
-        FIND_FOR_SIGN_IN,
-        &[&tenant_text(tenant), &username, &client_id],
-    )?;
-    let present = column::<Option<&str>>(&row, "sub")?.is_some();
+    let tenant = tenant_text(tenant);
+    let row = store.one(bind!(FIND_FOR_SIGN_IN, tenant, username, client_id))?;
     Ok(SignInAccount {
         username_key: column(&row, "typed_key")?,
-        user: present.then(|| current(&row)).transpose()?,
+        user: is_there(&row)?.then(|| current(&row)).transpose()?,
     })
 }
 
@@ -128,8 +125,8 @@ const FIND_FOR_CLIENT: &str = "
 SELECT u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM users u
 CROSS JOIN installation i
-LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $2::text
-WHERE u.sub = $1::text";
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text
+WHERE u.sub = :sub::text";
 
 /// Reads one user, for what that client gets; without one, for what they get here.
 pub fn find_for_client(
@@ -137,71 +134,66 @@ pub fn find_for_client(
     sub: &Subject,
     client_id: Option<&ClientId>,
 ) -> Result<Option<CurrentUser>, StoreError> {
-    store.find(FIND_FOR_CLIENT, &[sub, &client_id], current)
+    store.find(bind!(FIND_FOR_CLIENT, sub, client_id), current)
 }
 
-pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = $1::text";
+pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = :sub::text";
 
 /// Reads one user.
 pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
-    store.find(FIND, &[sub], user)
+    store.find(bind!(FIND, sub), user)
 }
 
-const LIST: &str = "SELECT u.* FROM users u WHERE u.sub > $1::text ORDER BY u.sub LIMIT $2::int8";
+const LIST: &str =
+    "SELECT u.* FROM users u WHERE u.sub > :after::text ORDER BY u.sub LIMIT :limit::int8";
 
 /// Users by subject, at most `limit` behind `after` (empty: from the beginning).
 pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
-    store.list(LIST, &[&after, &limit], user)
+    store.list(bind!(LIST, after, limit), user)
 }
 
 const INSERT: &str = "
 WITH added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT $1::text, $2::text, $3::text, lower(normalize($3::text, NFKC)), $4::text, $5::bool, $6::jsonb
-    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = $1::text)
-      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = $1::text)
+    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, :enabled::bool, :claims::jsonb
+    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
+      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
     RETURNING sub
-), {audited added $7} FROM added";
+), {audited added} FROM added";
 
 impl UserRow {
     pub(super) fn insert_by(
         &self,
-        write: impl FnOnce(&'static str, Values<'_>) -> Result<Vec<Row>, StoreError>,
+        write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
     ) -> Result<(), StoreError> {
-        let (tenant, hash) = (
-            tenant_text(self.tenant.as_ref()),
-            self.password_hash.as_ref().map(SecretText::expose),
-        );
-        let added = write(
+        let added = write(bind!(
             INSERT,
-            &[
-                &self.sub,
-                &tenant,
-                &self.username,
-                &hash,
-                &self.enabled,
-                &Json(&self.claims),
-            ],
-        )?;
-        added
-            .first()
-            .map(drop)
-            .ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+            sub = self.sub,
+            tenant = tenant_text(self.tenant.as_ref()),
+            username = self.username,
+            password_hash = self.password_hash.as_ref().map(SecretText::expose),
+            enabled = self.enabled,
+            claims = Json(&self.claims),
+        ))?;
+        if added.is_empty() {
+            return Err(StoreError::Taken(String::from("removed_subjects")));
+        }
+        Ok(())
     }
 }
 
 /// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
 /// name.
 pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    new.insert_by(|sql, values| store.write_audited(sql, values, audit))
+    new.insert_by(|bound| store.write_audited(bound, audit))
 }
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
-    UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(), epoch = new_epoch()
-    WHERE sub = $1::text AND ($3::int8 IS NULL OR (enabled AND epoch = $3::int8 AND (SELECT i.epoch FROM installation i) = $4::int8))
+    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
+    WHERE sub = :sub::text AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
     RETURNING sub
-), {user called}, {audited changed $5} FROM changed";
+), {user called}, {audited changed} FROM changed";
 
 /// Gives a user another password, ends everything that was signed in with the old one, and calls
 /// the clients of their sessions. `false` when there is no such user, or when they no longer have
@@ -213,31 +205,28 @@ pub fn set_password(
     hash: &SecretText,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let (user, installation) = epochs
-        .map(|epochs| (epochs.user, epochs.installation))
-        .unzip();
-    Ok(!store
-        .write_audited(
-            SET_PASSWORD,
-            &[sub, &hash.expose(), &user, &installation],
-            audit,
-        )?
-        .is_empty())
+    let bound = bind!(
+        SET_PASSWORD,
+        sub,
+        password_hash = hash.expose(),
+        user_epoch = epochs.map(|epochs| epochs.user),
+        installation_epoch = epochs.map(|epochs| epochs.installation),
+    );
+    store.change(bound, audit)
 }
 
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users SET epoch = new_epoch() WHERE sub = $1::text RETURNING sub
-), {user called}, {audited revoked $2} FROM revoked";
+    UPDATE users SET epoch = new_epoch() WHERE sub = :sub::text RETURNING sub
+), {user called}, {audited revoked} FROM revoked";
 
 /// Ends all that was signed in, granted or issued for this user until now, the clients of their
 /// sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(REVOKE, &[sub], audit)?.is_empty())
+    store.change(bind!(REVOKE, sub), audit)
 }
 
-const REHASH: &str =
-    "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
+const REHASH: &str = "UPDATE users SET password_hash = :new::text WHERE sub = :sub::text AND password_hash = :old::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
 /// nothing.
@@ -247,9 +236,8 @@ pub fn rehash(
     old: &SecretText,
     new: &SecretText,
 ) -> Result<(), StoreError> {
-    store
-        .execute(REHASH, &[sub, &old.expose(), &new.expose()])
-        .map(drop)
+    let bound = bind!(REHASH, sub, old = old.expose(), new = new.expose());
+    store.execute(bound).map(drop)
 }
 
 // By an index that has these users alone.
@@ -258,12 +246,21 @@ SELECT pbkdf2 FROM users WHERE pbkdf2 IS NOT NULL GROUP BY pbkdf2 ORDER BY count
 
 /// A hash that costs what most PBKDF2 hashes do; `None` where there are none.
 pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
-    let found = store.find(USUAL_PBKDF2, &[], |row| column::<String>(row, "pbkdf2"))?;
+    let found = store.find(bind!(USUAL_PBKDF2), |row| column::<String>(row, "pbkdf2"))?;
     Ok(found.as_deref().and_then(Pbkdf2Hash::dummy))
 }
 
 pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
     read!(row, CurrentUser { installation_epoch, consent_epoch, username_key; user: user(row)? })
+}
+
+fn is_there(row: &Row) -> Result<bool, StoreError> {
+    Ok(column::<Option<&str>>(row, "sub")?.is_some())
+}
+
+/// The user of a row where there may be none.
+pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>, StoreError> {
+    is_there(row)?.then(|| user(row)).transpose()
 }
 
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
@@ -281,19 +278,19 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
 /// Nothing happens unless the session lives: a user who was signed out meanwhile changes nothing.
 const CHANGE_PASSWORD: &str = "
 WITH {own session}, changed AS (
-    UPDATE users SET password_hash = $3::text, updated_at = clock_timestamp(), epoch = new_epoch()
+    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
     FROM own
-    WHERE sub = $1::text AND enabled AND epoch = $2::int8
+    WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8
     RETURNING sub, epoch
 ), kept AS (
-    UPDATE sessions s SET handle_hash = $6::bytea, user_epoch = changed.epoch
-    FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
+    UPDATE sessions s SET handle_hash = :handle_hash::bytea, user_epoch = changed.epoch
+    FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
     RETURNING s.user_epoch
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
-    FROM changed WHERE s.sub = changed.sub AND s.sid <> $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    FROM changed WHERE s.sub = changed.sub AND s.sid <> :sid::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), {called}, {audited changed $7}, user_epoch FROM kept";
+), {called}, {audited changed}, user_epoch FROM kept";
 
 /// Changes the password of a user whose present one was checked. Nothing must have been revoked
 /// since they were read. The session stays, under a new handle. Answers the user's new epoch, which
@@ -308,18 +305,16 @@ pub fn change_password(
 ) -> Result<Option<i64>, StoreError> {
     let others = others(store, &user.sub, &session.sid)?;
     let events = with_endings(audit, &others);
-    let (hash, handle_hash) = (password_hash.expose(), &handle_hash[..]);
-    let values: Values<'_> = &[
-        &user.sub,
-        &user.epoch,
-        &hash,
-        &session.day,
-        &session.sid,
-        &handle_hash,
-    ];
-    let rows = store.write(|connection| {
-        connection.audited(CHANGE_PASSWORD, values, &events, Together::InOrder)
-    })?;
+    let bound = bind!(
+        CHANGE_PASSWORD,
+        sub = user.sub,
+        epoch = user.epoch,
+        password_hash = password_hash.expose(),
+        day = session.day,
+        sid = session.sid,
+        handle_hash = &handle_hash[..],
+    );
+    let rows = store.write_all_audited(bound, &events)?;
     rows.first()
         .map(|row| column(row, "user_epoch"))
         .transpose()

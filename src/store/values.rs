@@ -90,8 +90,6 @@ macro_rules! read {
 }
 pub(super) use read;
 
-pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
-
 /// Reads a column, naming it when it does not fit.
 pub(super) fn column<'a, T: FromSql<'a>>(
     row: &'a Row,
@@ -102,13 +100,9 @@ pub(super) fn column<'a, T: FromSql<'a>>(
 }
 
 pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
-    let (installation, client) = (
-        column(row, "installation_epoch")?,
-        column(row, "client_epoch")?,
-    );
     Ok(Epochs {
-        installation,
-        client,
+        installation: column(row, "installation_epoch")?,
+        client: column(row, "client_epoch")?,
         user: column(row, "user_epoch")?,
         consent: column(row, "consent_epoch")?,
     })

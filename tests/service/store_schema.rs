@@ -32,7 +32,8 @@ fn all_queries() -> Vec<(String, String)> {
             let Some((literal, _)) = literal else {
                 panic!("{module}::{name} is no plain text")
             };
-            let sql = written_out(&literal.replace("\\\"", "\""));
+            let literal = literal.replace("\\\"", "\"");
+            let sql = written_out(&literal, &names(&written_out(&literal, &[])));
             assert!(!sql.contains('\\'), "{module}::{name}");
             let is_migration = module == "migrate" && ["BEGIN", "FITNESS"].contains(&name);
             if !is_migration {
@@ -42,6 +43,20 @@ fn all_queries() -> Vec<(String, String)> {
     }
     queries.sort();
     queries
+}
+
+/// The names of a statement's values, but `events`, which comes behind them.
+fn names(sql: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for (at, _) in sql.match_indices(':') {
+        let behind = &sql[at + 1..];
+        let end = behind.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+        let name = &behind[..end.unwrap_or(behind.len())];
+        if !sql[..at].ends_with(':') && !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 #[test]

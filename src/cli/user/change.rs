@@ -193,11 +193,6 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
             )
         }
     };
-    let which = removed
-        .as_ref()
-        .map_or((FactorKind::RecoveryCode, &[][..]), |one| {
-            (one.kind, one.id.as_slice())
-        });
     let told = removed.as_ref().map_or("all", |one| one.kind.as_str());
     let question = format!(
         "This removes second factors of {} and ends their sessions, grants and tokens.",
@@ -209,7 +204,7 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
         &user.sub,
         json!({"by": "operator", "factor": told}),
     );
-    if !authenticators::remove(&operator.store, &user, which, left, None, &event)? {
+    if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
         return Err(Failure::Refused(String::from(
             "the user was changed meanwhile: look again",
         )));

@@ -30,7 +30,7 @@ use crate::protocol::words::session::{FRESH_SIGN_IN, Session};
 use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
-use crate::store::authenticators::{self, Authenticator, Kept};
+use crate::store::authenticators::{self, Authenticator, Kept, NewFactors};
 use crate::store::users::UserRow;
 
 /// For how long a page that adds a factor is good.
@@ -228,14 +228,18 @@ pub(super) fn add(
     };
     let all: Vec<Authenticator> = [factor].into_iter().chain(rows).collect();
     let strongest = strength.max(user.strongest_acr);
-    let reached = (&all[..], strongest, user_handle);
+    let new = NewFactors {
+        factors: &all,
+        strongest,
+        user_handle,
+    };
     let handle = SessionHandle::new(session.day, random::bytes());
     let handle_hash = handle.hash();
     let kept = Kept {
         session: &session,
         handle_hash: (!has_any(present)).then_some(&handle_hash),
     };
-    let added = match authenticators::add(&app.store, user, reached, Some(kept), None, &event) {
+    let added = match authenticators::add(&app.store, user, &new, Some(kept), None, &event) {
         Ok(added) => added,
         // Somebody's passkey already.
         Err(StoreError::Taken(_)) => false,
@@ -454,20 +458,17 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         detail,
         ..event("factor_added", request, present)
     };
-    let strongest = present.user.strongest_acr;
+    let new = NewFactors {
+        factors: &rows,
+        strongest: present.user.strongest_acr,
+        user_handle: None,
+    };
     let kept = Kept {
         session: &present.row,
         handle_hash: None,
     };
     let added = has_any(present)
-        && authenticators::add(
-            &app.store,
-            &present.user,
-            (&rows, strongest, None),
-            Some(kept),
-            None,
-            &event,
-        )?;
+        && authenticators::add(&app.store, &present.user, &new, Some(kept), None, &event)?;
     if added {
         Ok(recovery_page(change, &codes))
     } else {
@@ -503,11 +504,10 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
         detail,
         ..event("factor_removed", request, present)
     };
-    let which = (factor.kind, factor.id.as_slice());
     if !authenticators::remove(
         &app.store,
         &present.user,
-        which,
+        Some(factor),
         left,
         Some(&present.row),
         &event,

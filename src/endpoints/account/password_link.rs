@@ -29,7 +29,7 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
-use crate::store::authenticators::{self, Authenticator};
+use crate::store::authenticators::{self, Authenticator, NewFactors};
 use crate::store::users::{self, CurrentUser};
 
 const PAGE: &str = "/account/link";
@@ -208,8 +208,12 @@ impl OpenLink<'_> {
         };
         let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
         let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
-        let reached = (&all[..], Strength::TwoFactors, None);
-        if !authenticators::add(&app.store, user, reached, None, Some(&hash), &event)? {
+        let new = NewFactors {
+            factors: &all,
+            strongest: Strength::TwoFactors,
+            user_handle: None,
+        };
+        if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
         }
         let chrome = self.presentation().chrome("");
