@@ -12,10 +12,10 @@ use serde_json::json;
 use super::answers::{self, Presentation};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::{Method, Request, Response};
@@ -90,7 +90,7 @@ fn take(
     present: &PresentSession,
     visit: &Visit,
 ) -> Result<Response, Failure> {
-    let form = consent::read_post(app, request)?;
+    let form = forms::read_post(app, request)?;
     let decision = form.single("decision")?;
     let change = Change {
         app,
@@ -105,7 +105,7 @@ fn take(
         Some("make_recovery_codes") => return factors::make_recovery_codes(change),
         Some(_) | None => {}
     }
-    if !consent::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
+    if !forms::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
@@ -259,7 +259,7 @@ fn draw(
     };
     let (action, token) = (
         address(app, request, "/account"),
-        consent::issue(app, Form::Account, "", &present.handle.random),
+        forms::issue(app, Form::Account, "", &present.handle.random),
     );
     let (chrome, form) = (
         presentation.chrome(""),

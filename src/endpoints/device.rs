@@ -12,11 +12,11 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent::{self, Form};
+use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Next, Visit};
 use crate::endpoints::cookies;
-use crate::endpoints::forms::{refuse_parameters_in_query, require_form};
+use crate::endpoints::forms::{self, Form, refuse_parameters_in_query, require_form};
 use crate::endpoints::login::{LoginPage, second_factor};
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::http::{Method, Request, Response};
@@ -87,7 +87,7 @@ pub fn ask(
     let browser = known
         .clone()
         .unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-    let token = consent::issue(app, Form::UserCode, "", &browser);
+    let token = forms::issue(app, Form::UserCode, "", &browser);
     let presentation = Presentation {
         config: &app.config,
         request,
@@ -107,7 +107,7 @@ pub fn ask(
 }
 
 fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
-    let form = consent::read_post(app, request)?;
+    let form = forms::read_post(app, request)?;
     let typed = form.bounded("user_code", parameters::OTHER)?;
     let shown = typed
         .and_then(UserCode::parse)
@@ -117,7 +117,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     let again = |status, problem, reason: Reason| {
         answers::noted(ask(app, request, status, &shown, Some(problem)), reason)
     };
-    if !consent::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
+    if !forms::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
         return Ok(again(
             200,
             UserCodeProblem::PageExpired,

@@ -16,9 +16,10 @@ use super::answers::{self, Presentation, WayBack};
 use super::cookies;
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::consent::{self, Form};
+use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Next, Visit};
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{Attempt, Outcome, attempt, record_failure};
 use crate::endpoints::login::sign_in::Proof;
 use crate::endpoints::upstream::{self, Purpose};
@@ -170,13 +171,13 @@ impl<'a> LoginPage<'a> {
             visit,
             ..
         } = self;
-        let form = consent::read_post(app, request)?;
+        let form = forms::read_post(app, request)?;
         let decision = form.single("decision")?;
         let page = LoginPage {
             someone_else: form.single(SOMEONE_ELSE)?.is_some(),
             ..self
         };
-        let is_of = |kind, browser| consent::matches(app, kind, &visit.sealed, browser, &form);
+        let is_of = |kind, browser| forms::matches(app, kind, &visit.sealed, browser, &form);
         let of_chooser = is_of(
             Form::SelectAccount,
             self.present.map(|present| &present.handle.random),
@@ -435,13 +436,13 @@ impl<'a> LoginPage<'a> {
             .clone()
             .unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
         let form_token = match offered {
-            Some(present) => consent::issue(
+            Some(present) => forms::issue(
                 app,
                 Form::SelectAccount,
                 &visit.sealed,
                 &present.handle.random,
             ),
-            None => consent::issue(app, Form::Login, &visit.sealed, &browser),
+            None => forms::issue(app, Form::Login, &visit.sealed, &browser),
         };
         let presentation = Presentation {
             config: &app.config,

@@ -9,8 +9,8 @@ use super::{cookies, static_files};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -37,8 +37,8 @@ fn take(
     sign_out: &SignOut,
     present: &PresentSession,
 ) -> Result<Response, Failure> {
-    let form = consent::read_post(app, request)?;
-    if !consent::matches(
+    let form = forms::read_post(app, request)?;
+    if !forms::matches(
         app,
         Form::Logout,
         &sign_out.sealed,
@@ -70,7 +70,7 @@ fn draw(
     present: &PresentSession,
     drawn_again: bool,
 ) -> Response {
-    let token = consent::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
+    let token = forms::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
     let presentation = Presentation {
         config: &app.config,
         request,

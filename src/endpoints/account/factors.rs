@@ -9,9 +9,9 @@ use super::{Change, draw};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::forms::{self, Form};
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -326,7 +326,7 @@ pub(super) fn may_add(change: Change<'_>) -> bool {
 
 pub(super) fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     let action = super::address(change.app, change.request, "/account");
-    let token = consent::issue(change.app, Form::Account, "", &change.present.handle.random);
+    let token = forms::issue(change.app, Form::Account, "", &change.present.handle.random);
     draw(PageForm {
         action: &action,
         token: &token,
@@ -412,7 +412,7 @@ pub(super) fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Res
 /// The token of the form that makes recovery codes anew, for the factors that this session's user
 /// has.
 pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> String {
-    consent::issue(
+    forms::issue(
         app,
         Form::RecoveryCodes,
         &present.user.factors.to_string(),
@@ -440,7 +440,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         return refuse_without_passkey(change);
     }
     let drawn_with = present.user.factors.to_string();
-    if !consent::matches(
+    if !forms::matches(
         app,
         Form::RecoveryCodes,
         &drawn_with,

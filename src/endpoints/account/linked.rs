@@ -8,10 +8,10 @@ use super::{Change, draw};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::upstream::{self, Purpose};
 use crate::http::{Request, Response};
 use crate::pages;
@@ -200,7 +200,7 @@ pub fn arrived(
         sid: present.row.sid.clone(),
     };
     let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
-    let token = consent::issue(app, Form::Link, &sealed, &present.handle.random);
+    let token = forms::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
     let (presentation, form) = (
         Presentation {
@@ -237,7 +237,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
         .form
         .bounded("offer", parameters::HANDLE)?
         .unwrap_or_default();
-    if !consent::matches(
+    if !forms::matches(
         app,
         Form::Link,
         sealed,

@@ -9,9 +9,9 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::factors;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
+use crate::endpoints::forms::{self, Form};
 use crate::http::{Method, Request, Response};
 use crate::keys::password::PasswordVerdict;
 use crate::keys::random;
@@ -128,7 +128,7 @@ impl OpenLink<'_> {
         } = self;
         let presentation = self.presentation();
         let action = presentation.in_its_language(visit::page_address(app, PAGE, sealed));
-        let token = consent::issue(app, Form::Password, sealed, browser);
+        let token = forms::issue(app, Form::Password, sealed, browser);
         let form = PageForm {
             action: &action,
             token: &token,
@@ -158,11 +158,11 @@ impl OpenLink<'_> {
             found,
         } = self;
         let user = &found.user;
-        let form = consent::read_post(app, request)?;
+        let form = forms::read_post(app, request)?;
         let before = form.single("app")?;
         let new = form.single("new_password")?.unwrap_or_default();
         let again = form.single("new_password_again")?;
-        if !consent::matches(app, Form::Password, sealed, Some(browser), &form) {
+        if !forms::matches(app, Form::Password, sealed, Some(browser), &form) {
             return Ok(self.draw(Some(AccountProblem::SessionChanged), before, None));
         }
         if check_new(new).is_err() {

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -14,6 +11,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Next, Visit};
 use crate::endpoints::device;
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::LoginPage;
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -21,11 +19,9 @@ use crate::pages::frame::PageForm;
 use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::authorize::interaction::{Step, may_remember, narrow};
 use crate::protocol::device::device_code::DeviceDecision;
-use crate::protocol::words::named::named;
-use crate::protocol::words::parameters::{Parameters, check_sender};
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretBytes;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
@@ -46,8 +42,8 @@ pub fn answer(app: &App, request: &Request, visit: &Visit) -> Result<Response, F
     let Some(present) = present.as_ref().filter(|_| request.method == Method::Post) else {
         return show(app, request, visit, present.as_ref(), false);
     };
-    let form = read_post(app, request)?;
-    if !matches(
+    let form = forms::read_post(app, request)?;
+    if !forms::matches(
         app,
         Form::Consent,
         &visit.sealed,
@@ -220,7 +216,7 @@ pub fn draw(
     may_remember: bool,
     drawn_again: bool,
 ) -> Response {
-    let form_token = issue(app, Form::Consent, &visit.sealed, &present.handle.random);
+    let form_token = forms::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let presentation = Presentation {
         config: &app.config,
         request,
@@ -257,71 +253,4 @@ pub fn draw(
         drawn_again,
     );
     visit.noted(answers::form_page(200, page))
-}
-
-named! {
-    pub enum Form {
-        Login = "login",
-        /// `/login`, where it offers the present account.
-        SelectAccount = "select account",
-        Consent = "consent",
-        Logout = "logout",
-        /// `/device`, where it asks for the code.
-        UserCode = "user code",
-        Account = "account",
-        /// Behind a link of the operator's.
-        Password = "password",
-        /// Where a new factor is added during a sign-in.
-        NewFactor = "new factor",
-        /// New recovery codes, on the account page.
-        RecoveryCodes = "recovery codes",
-        /// The question whether to link an account elsewhere.
-        Link = "link",
-    }
-}
-
-/// The token of a form about `subject_matter` (a sealed request, or nothing) drawn for `browser`
-/// (the pre-session value, or the session's handle).
-pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes) -> String {
-    let matter = Sha256::digest(subject_matter);
-    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[
-        form.as_str().as_bytes(),
-        &matter,
-        browser.expose(),
-    ]))
-}
-
-/// Whether the posted `form_token` is that of this form in this browser.
-pub fn matches(
-    app: &App,
-    form: Form,
-    subject_matter: &str,
-    browser: Option<&SecretBytes>,
-    posted: &Parameters,
-) -> bool {
-    let (Some(browser), Ok(Some(posted))) = (browser, posted.single("form_token")) else {
-        return false;
-    };
-    let matter = Sha256::digest(subject_matter);
-    let decoded = URL_SAFE_NO_PAD.decode(posted);
-    decoded.is_ok_and(|tag| {
-        app.vault
-            .form_tokens
-            .verify(&[form.as_str().as_bytes(), &matter, browser.expose()], &tag)
-    })
-}
-
-/// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its
-/// fields in the body.
-pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
-    let sender = check_sender(
-        app.config.base_url.origin(),
-        request.headers.first("origin"),
-        request.headers.first("sec-fetch-site"),
-    );
-    sender.map_err(|reason| Failure::refused(403, TokenErrorCode::InvalidRequest, reason))?;
-    crate::endpoints::forms::require_form(request, 415)?;
-    let form = Parameters::parse(&request.body)?;
-    form.single("form_token")?;
-    Ok(form)
 }

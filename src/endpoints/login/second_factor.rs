@@ -11,10 +11,10 @@ use crate::app::guesses::Source;
 use crate::endpoints::account::factors::{self, Added};
 use crate::endpoints::account::passkeys;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies;
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::passkey;
 use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::sign_in::{self, Proof};
@@ -197,7 +197,7 @@ fn about_new<T>(
         visit::page_address(app, PAGE, &visit.sealed),
         visit.ui_locales(),
     );
-    let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
+    let token = forms::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
     draw(PageForm {
         action: &action,
         token: &token,
@@ -236,10 +236,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method != Method::Post {
         return Ok(answers::see_other(visit.page(app, "/login")));
     }
-    let form = consent::read_post(app, request)?;
+    let form = forms::read_post(app, request)?;
     let present = PresentSession::find(app, request)?;
     if let Some(present) = &present
-        && consent::matches(
+        && forms::matches(
             app,
             Form::NewFactor,
             &visit.sealed,
