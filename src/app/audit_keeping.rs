@@ -43,44 +43,33 @@ impl AuditFailures {
     }
 }
 
+/// Whom a failure concerns, besides the client.
+#[derive(Clone, Copy, Debug)]
+pub enum Concerned<'a> {
+    Nobody,
+    User(&'a Subject),
+    /// An identity provider, by its registered name.
+    Provider(&'a str),
+}
+
 impl App {
     pub fn note_failure(
         &self,
         event: &'static str,
         request: &Request,
         client_id: Option<&ClientId>,
+        concerned: Concerned<'_>,
         reason: Reason,
     ) {
-        self.note_failure_of(event, request, client_id, None, reason);
-    }
-
-    /// The same of a failure that concerns a user, where one is known.
-    pub fn note_failure_of(
-        &self,
-        event: &'static str,
-        request: &Request,
-        client_id: Option<&ClientId>,
-        sub: Option<&Subject>,
-        reason: Reason,
-    ) {
-        let detail = match sub {
-            Some(sub) => json!({"reason": reason.code(), "sub": sub}),
-            None => json!({"reason": reason.code()}),
+        let reason = reason.code();
+        let (sub, detail) = match concerned {
+            Concerned::Nobody => (None, json!({"reason": reason})),
+            Concerned::User(sub) => (Some(sub), json!({"reason": reason, "sub": sub})),
+            Concerned::Provider(name) => {
+                (None, json!({"identity_provider": name, "reason": reason}))
+            }
         };
         self.note_attempt(event, request, client_id, sub, detail);
-    }
-
-    /// The same of a failure with an identity provider, by its registered name.
-    pub fn note_upstream_failure(
-        &self,
-        event: &'static str,
-        request: &Request,
-        client_id: Option<&ClientId>,
-        provider: &str,
-        reason: Reason,
-    ) {
-        let detail = json!({"identity_provider": provider, "reason": reason.code()});
-        self.note_attempt(event, request, client_id, None, detail);
     }
 
     /// The same of a spent code that came again and had nothing left to revoke.

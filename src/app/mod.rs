@@ -1,7 +1,7 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference.
 //! There is nothing global.
 
-mod audit_keeping;
+pub mod audit_keeping;
 pub mod client_logos;
 pub mod extension_grant;
 pub mod failure;

@@ -4,12 +4,10 @@
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
-use crate::endpoints::authorize::{self, consent};
+use crate::endpoints::conversation::{self, Page};
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{
-    account, answers, device, discovery, login, metrics, static_files, upstream,
-};
+use crate::endpoints::{account, answers, device, discovery, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -102,7 +100,7 @@ impl<'a> Route<'a> {
                 "GET, POST",
                 Person,
                 Nobody,
-                Plain(authorize::handle),
+                Plain(|app, request| conversation::handle(Page::Authorize, app, request)),
             ),
             metadata::END_SESSION_PATH => (
                 "endsession",
@@ -163,15 +161,27 @@ impl<'a> Route<'a> {
                 };
                 ("change_password", READ, Person, Nobody, Plain(account))
             }
-            "/login" => ("login", FORM, Person, Nobody, Plain(login::handle)),
+            "/login" => (
+                "login",
+                FORM,
+                Person,
+                Nobody,
+                Plain(|app, request| conversation::handle(Page::Login, app, request)),
+            ),
             "/login/second-factor" => (
                 "second_factor",
                 FORM,
                 Person,
                 Nobody,
-                Plain(login::second_factor::handle),
+                Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
             ),
-            "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),
+            "/consent" => (
+                "consent",
+                FORM,
+                Person,
+                Nobody,
+                Plain(|app, request| conversation::handle(Page::Consent, app, request)),
+            ),
             "/logout" => ("logout", FORM, Person, Nobody, Plain(logout::handle)),
             "/account" => ("account", FORM, Person, Nobody, Plain(account::handle)),
             "/account/link" => (
@@ -181,7 +191,13 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(account::password_link::handle),
             ),
-            "/device" => ("device", FORM, Person, Nobody, Plain(device::handle)),
+            "/device" => (
+                "device",
+                FORM,
+                Person,
+                Nobody,
+                Plain(|app, request| conversation::handle(Page::UserCode, app, request)),
+            ),
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
                 match (first, rest.rsplit_once('/')) {
@@ -208,7 +224,7 @@ impl<'a> Route<'a> {
                         READ,
                         Person,
                         Nobody,
-                        Named(upstream::callback, provider),
+                        Named(conversation::come_back, provider),
                     ),
                     ("external", Some((provider, "logout"))) => (
                         "external_logout",

@@ -4,12 +4,11 @@
 
 pub mod factors;
 pub mod linked;
-pub mod passkeys;
 pub mod password_link;
 
 use serde_json::json;
 
-use super::answers::{self, Presentation};
+use super::answers;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::authorize::present_session::PresentSession;
@@ -17,7 +16,10 @@ use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
+use crate::endpoints::login::new_factor::{has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
+use crate::endpoints::login::webauthn;
+use crate::endpoints::turn::{InSession, Turn};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -27,12 +29,10 @@ use crate::protocol::authorize::consent::{Allowance, merged};
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::login::password::check_new;
 use crate::protocol::sealed_request::SealedPurpose;
-use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::Session;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::{authenticators, consents, grants, sessions, users};
 
@@ -41,82 +41,72 @@ const MOST_SESSIONS: i64 = 100;
 /// Grants looked at: the latest ones.
 const MOST_GRANTS: i64 = 500;
 
+/// A form of this page, in the session that it was posted in.
 #[derive(Clone, Copy)]
 struct Change<'a> {
-    app: &'a App,
-    request: &'a Request,
-    present: &'a PresentSession,
-    visit: &'a Visit,
+    turn: InSession<'a>,
     form: &'a Parameters,
 }
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes())?;
-    let asked = |name| {
-        query
-            .bounded(name, parameters::OTHER)
-            .map_err(Failure::bad_request)
+    let asked = |name| match query.bounded(name, parameters::OTHER) {
+        Ok(value) => Ok(value.map(str::to_owned)),
+        Err(reason) => Err(Failure::bad_request(reason)),
     };
-    let (tenant, ui_locales) = (
-        asked("tenant")?.map(str::to_owned),
-        asked("ui_locales")?.map(str::to_owned),
-    );
     let purpose = SealedPurpose::Account {
-        tenant,
-        ui_locales,
+        tenant: asked("tenant")?,
+        ui_locales: asked("ui_locales")?,
         anew: false,
         by_password: false,
     };
     let visit = Visit::resume(app, visit::seal(app, purpose))?;
     let present = PresentSession::find(app, request)?;
-    let interaction = visit.judge(app, present.as_ref(), None, &Step::Arrival)?;
-    let Some(present) = present.filter(|_| matches!(interaction, Interaction::Proceed { .. }))
-    else {
-        return Ok(answers::see_other(visit.page(app, "/login")));
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present: present.as_ref(),
+        someone_else: false,
+    };
+    let interaction = turn.judge(Step::Arrival)?.interaction;
+    let is_enough = matches!(interaction, Interaction::Proceed { .. });
+    let Some(signed_in) = turn.in_session().filter(|_| is_enough) else {
+        return Ok(turn.redirect("/login"));
     };
     match request.method {
-        Method::Post => take(app, request, &present, &visit),
+        Method::Post => take(signed_in),
         Method::Get | Method::Head | Method::Options | Method::Other => {
-            let outcome = linked::signed_in_anew(app, &query, &present);
-            draw(app, request, &present, 200, outcome)
+            let outcome = linked::signed_in_anew(signed_in, &query);
+            draw(signed_in, 200, outcome)
         }
     }
 }
 
-fn take(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
-    visit: &Visit,
-) -> Result<Response, Failure> {
-    let form = forms::read_post(app, request)?;
+fn take(turn: InSession<'_>) -> Result<Response, Failure> {
+    let form = forms::read_post(turn.app, turn.request)?;
     let decision = form.single("decision")?;
-    let change = Change {
-        app,
-        request,
-        present,
-        visit,
-        form: &form,
-    };
+    let change = Change { turn, form: &form };
     match decision {
         // These forms have tokens of their own.
         Some("confirm_link") => return linked::confirm(change),
         Some("make_recovery_codes") => return factors::make_recovery_codes(change),
         Some(_) | None => {}
     }
-    if !forms::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
+    let browser = Some(&turn.present.handle.random);
+    if !forms::matches(turn.app, Form::Account, "", browser, &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
         // Somebody else may have begun this session: by a password alone, or by a code that was
         // phished.
         Some("link" | "unlink" | "end_session" | "end_others" | "change_password")
-            if factors::has_any(present) && !factors::may_change(change) =>
+            if has_any(turn.present) && !factors::may_change(turn) =>
         {
             change.sign_in_anew()
         }
-        Some("add_app" | "add_passkey" | "remove_factor") if factors::needs_passkey(present) => {
+        Some("add_app" | "add_passkey" | "remove_factor") if needs_passkey(turn.present) => {
             factors::refuse_without_passkey(change)
         }
         Some("sign_in_anew") => change.sign_in_anew(),
@@ -126,32 +116,37 @@ fn take(
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
-        Some("add_passkey") => passkeys::add_passkey_here(change),
+        Some("add_passkey") => factors::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
-        Some("continue") => Ok(answers::see_other(address(app, request, "/account"))),
+        Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
         Some("change_password") => change_password(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
 
 /// The address of a page of ours, in the language of this one.
-fn address(app: &App, request: &Request, page: &str) -> String {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
-    presentation.in_its_language(format!("{}{page}", app.config.base_url.path()))
+fn address(turn: InSession<'_>, page: &str) -> String {
+    let path = turn.app.config.base_url.path();
+    turn.presentation().in_its_language(format!("{path}{page}"))
+}
+
+/// Draws something with a form of this page.
+fn with_form<T>(turn: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+    draw(PageForm {
+        action: &address(turn, "/account"),
+        token: &forms::issue(turn.app, Form::Account, "", &turn.present.handle.random),
+    })
 }
 
 impl<'a> Change<'a> {
     /// To a sign-in first, within the session's tenant; by their password if they have one.
     fn sign_in_anew(&self) -> Result<Response, Failure> {
-        let Change {
+        let InSession {
             app,
-            present,
             visit,
+            present,
             ..
-        } = self;
+        } = self.turn;
         let purpose = SealedPurpose::Account {
             tenant: present.row.tenant.as_ref().map(ToString::to_string),
             ui_locales: visit.request.ui_locales.clone(),
@@ -168,26 +163,22 @@ impl<'a> Change<'a> {
     }
 
     fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
-        draw(self.app, self.request, self.present, 200, Some(outcome))
+        draw(self.turn, 200, Some(outcome))
     }
 
     /// Says what was not done, and why to the log.
     fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
-        Ok(answers::noted(
-            self.answer(Outcome::Problem(problem))?,
-            reason,
-        ))
+        let page = self.answer(Outcome::Problem(problem))?;
+        Ok(answers::noted(page, reason))
     }
 
     fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {
         AuditEvent {
             event,
-            sub: Some(&self.present.user.sub),
+            sub: Some(&self.turn.present.user.sub),
             sid: Some(sid),
-            source: Some(self.request.source),
-            request_id: Some(&self.request.id),
             detail: json!({"by": "user"}),
-            ..AuditEvent::default()
+            ..self.turn.event()
         }
     }
 }
@@ -216,92 +207,68 @@ fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Fai
 
 /// The page, as everything is stored now.
 fn draw(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
+    turn: InSession<'_>,
     status: u16,
     outcome: Option<Outcome<'_>>,
 ) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = turn;
     let snapshot = app.registry.snapshot();
     let sessions = sessions::list_of_user(&app.store, &present.user.sub, MOST_SESSIONS)?;
     let mut applications = Vec::new();
     for allowance in allowances(app, present)? {
-        applications.extend(
-            app.registry
-                .client(&allowance.client_id)?
-                .map(|client| (client, allowance)),
-        );
+        let client = app.registry.client(&allowance.client_id)?;
+        applications.extend(client.map(|client| (client, allowance)));
     }
     let factors = authenticators::list(&app.store, &present.user.sub, true)?;
     let own = linked::identities(app, &snapshot, present)?;
     let linkable = linked::linkable(&snapshot, present, &own);
-    let named = |identity| {
-        let form_name = linked::form_name(app, &snapshot, &identity);
-        (identity, form_name)
-    };
+    let identities: Vec<_> = own
+        .into_iter()
+        .map(|identity| {
+            let form_name = linked::form_name(app, &snapshot, &identity);
+            (identity, form_name)
+        })
+        .collect();
     let holdings = Holdings {
         catalogue: &snapshot.catalogue,
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
         factors: &factors,
-        has_passkeys: passkeys::party(app).is_some(),
+        has_passkeys: webauthn::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, present),
-        needs_passkey: factors::needs_passkey(present),
+        needs_passkey: needs_passkey(present),
         present: &present.row,
         sessions: &sessions,
         applications: &applications,
-        identities: &own.into_iter().map(named).collect::<Vec<_>>(),
+        identities: &identities,
         linkable: &linkable,
     };
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
-    let (action, token) = (
-        address(app, request, "/account"),
-        forms::issue(app, Form::Account, "", &present.handle.random),
-    );
-    let (chrome, form) = (
-        presentation.chrome(""),
-        PageForm {
-            action: &action,
-            token: &token,
-        },
-    );
-    let page = pages::account::page(
-        chrome,
-        form,
-        &address(app, request, "/logout"),
-        &holdings,
-        outcome,
-    );
+    let sign_out = address(turn, "/logout");
+    let page = with_form(turn, |form| {
+        pages::account::page(turn.chrome(), form, &sign_out, &holdings, outcome)
+    });
     Ok(answers::scripted_page(status, page))
 }
 
 /// Ends one session: of this person, whatever else was named.
 fn end_session(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
     let sid = Sid::new(change.parameter("session", parameters::OTHER)?);
-    if sid == change.present.row.sid {
-        return Ok(answers::see_other(format!(
-            "{}/logout",
-            change.app.config.base_url.path()
-        )));
+    if sid == present.row.sid {
+        let path = app.config.base_url.path();
+        return Ok(answers::see_other(format!("{path}/logout")));
     }
-    let (store, sub) = (&change.app.store, &change.present.user.sub);
-    let theirs = sid
-        .day()
-        .map(|day| sessions::find_of_user(store, day, &sid, sub))
-        .transpose()?
-        .flatten();
-    let end = |session: Session| {
-        sessions::end(
-            store,
-            session.day,
-            &session.sid,
-            &change.event("session_ended", &session.sid),
-        )
+    let theirs = match sid.day() {
+        Some(day) => sessions::find_of_user(&app.store, day, &sid, &present.user.sub)?,
+        None => None,
     };
-    let ended = theirs.map(end).transpose()?.unwrap_or(false);
+    let ended = match theirs {
+        Some(session) => {
+            let event = change.event("session_ended", &session.sid);
+            sessions::end(&app.store, session.day, &session.sid, &event)?
+        }
+        None => false,
+    };
     change.answer(if ended {
         Outcome::SessionEnded
     } else {
@@ -310,30 +277,23 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
 }
 
 fn end_others(change: Change<'_>) -> Result<Response, Failure> {
-    let (present, event) = (
-        change.present,
-        change.event("session_ended", &change.present.row.sid),
-    );
-    sessions::end_others(
-        &change.app.store,
-        &present.user.sub,
-        &present.row.sid,
-        &event,
-    )?;
+    let InSession { app, present, .. } = change.turn;
+    let sid = &present.row.sid;
+    let event = change.event("session_ended", sid);
+    sessions::end_others(&app.store, &present.user.sub, sid, &event)?;
     change.answer(Outcome::OtherSessionsEnded)
 }
 
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.
 fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
-    let (app, present) = (change.app, change.present);
+    let InSession { app, present, .. } = change.turn;
+    let sub = &present.user.sub;
     let client_id = ClientId::new(change.parameter("client_id", parameters::CLIENT_ID)?);
     let allowed = allowances(app, present)?;
-    let Some(client) = app
-        .registry
-        .client(&client_id)?
-        .filter(|_| allowed.iter().any(|one| one.client_id == client_id))
+    let client = app.registry.client(&client_id)?;
+    let Some(client) = client.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
     else {
-        if consents::find(&app.store, &present.user.sub, &client_id)?.is_some() {
+        if consents::find(&app.store, sub, &client_id)?.is_some() {
             app.store.confirm()?;
         }
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
@@ -342,115 +302,116 @@ fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
         client_id: Some(&client_id),
         ..change.event("consent_withdrawn", &present.row.sid)
     };
-    consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
-    let presentation = Presentation {
-        config: &app.config,
-        request: change.request,
-    };
+    consents::withdraw(&app.store, sub, &client_id, &event)?;
+    let language = change.turn.presentation().language("");
     change.answer(Outcome::AccessWithdrawn(
-        presentation.language("").of(&client.client.client_name),
+        language.of(&client.client.client_name),
     ))
 }
 
 /// Changes the password, ends everything else of this person, and keeps this session under a new
 /// handle. The present one is asked for, and counts as any other attempt to sign in.
 fn change_password(change: Change<'_>) -> Result<Response, Failure> {
-    let Change {
+    let InSession {
         app,
         request,
         present,
-        form,
         ..
-    } = change;
-    let (given, new) = (
-        form.single("present_password")?,
-        form.single("new_password")?.unwrap_or_default(),
-    );
-    let again = form.single("new_password_again")?.unwrap_or_default();
-    let Some(given) = given else {
-        return change.answer(Outcome::Problem(AccountProblem::PresentPasswordMissing));
+    } = change.turn;
+    let passwords = match read_passwords(change)? {
+        Ok(passwords) => passwords,
+        Err(problem) => return change.answer(Outcome::Problem(problem)),
     };
-    if given.len() > parameters::PASSWORD_BYTES {
-        return Err(Failure::bad_request(Reason::OverlongParameter));
-    }
-    if new == given {
-        return change.answer(Outcome::Problem(AccountProblem::NewPasswordIsPresent));
-    }
-    if check_new(new).is_err() {
-        return change.answer(Outcome::Problem(AccountProblem::NewPasswordUnfit));
-    }
-    if new != again {
-        return change.answer(Outcome::Problem(AccountProblem::NewPasswordsDiffer));
-    }
-    let Some(username) = present.user.username.as_deref() else {
-        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
-    };
-    let (tenant, password) = (present.user.tenant.as_ref(), &SecretText::new(given));
-    let found = match attempt(
+    let tried = attempt(
         app,
         &Attempt {
-            tenant,
-            username,
-            password,
+            tenant: present.user.tenant.as_ref(),
+            username: passwords.username,
+            password: &passwords.present,
             request,
             client_id: None,
         },
-    )? {
-        Tried::Accepted(found) if found.user.sub == present.user.sub => found,
+    );
+    let user = match tried? {
+        // The row that the present password was checked by.
+        Tried::Accepted(found) if found.user.sub == present.user.sub => found.user,
         Tried::Accepted(_) | Tried::Wrong { .. } => {
-            audit_events::insert(
-                &app.store,
-                &change.event("password_change_refused", &present.row.sid),
-            )?;
+            let event = change.event("password_change_refused", &present.row.sid);
+            audit_events::insert(&app.store, &event)?;
             return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
         }
         Tried::Throttled(wait) => {
             app.note_turned_away(request);
-            let problem = AccountProblem::TooManyAttempts {
-                minutes: answers::minutes(wait),
-            };
-            let response = draw(app, request, present, 429, Some(Outcome::Problem(problem)))?;
-            return Ok(answers::retry_after(
-                answers::noted(response, Reason::TooManySignInFailures),
-                wait,
-            ));
+            let minutes = answers::minutes(wait);
+            let problem = AccountProblem::TooManyAttempts { minutes };
+            let page = draw(change.turn, 429, Some(Outcome::Problem(problem)))?;
+            let page = answers::noted(page, Reason::TooManySignInFailures);
+            return Ok(answers::retry_after(page, wait));
         }
     };
-    // The row that the present password was checked by.
-    let user = found.user;
     let known = known_browser::account(app, request, Some(&user.sub));
     let password_hash = app
         .take_hashing_turn(request, None, known)?
-        .hash(&SecretText::new(new))?;
+        .hash(&passwords.new)?;
     let handle = SessionHandle::new(present.row.day, random::bytes());
-    let event = change.event("password_changed", &present.row.sid);
-    let epoch = users::change_password(
+    let changed = users::change_password(
         &app.store,
         &user,
         &password_hash,
         &present.row,
         &handle.hash(),
-        &event,
+        &change.event("password_changed", &present.row.sid),
     )?;
     // Revoked or signed out while the hash was made: the next look will find no session.
-    let Some(epoch) = epoch else {
+    let Some(user_epoch) = changed else {
         app.store.confirm()?;
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     };
-    let epochs = SessionEpochs {
-        user: epoch,
-        ..present.row.epochs
-    };
-    let row = Session {
-        epochs,
-        ..present.row.clone()
-    };
-    let kept = PresentSession {
+    let mut kept = PresentSession {
         handle,
-        row,
         user,
-        browser_state: present.browser_state.clone(),
+        ..present.clone()
     };
-    let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
-    Ok(kept.carried_by(app, response))
+    kept.row.epochs.user = user_epoch;
+    let page = draw(
+        change.turn.within(&kept),
+        200,
+        Some(Outcome::PasswordChanged),
+    )?;
+    Ok(kept.carried_by(app, page))
+}
+
+/// What somebody types to change their password.
+struct Passwords<'a> {
+    username: &'a str,
+    present: SecretText,
+    new: SecretText,
+}
+
+fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountProblem>, Failure> {
+    let form = change.form;
+    let new = form.single("new_password")?.unwrap_or_default();
+    let again = form.single("new_password_again")?.unwrap_or_default();
+    let Some(present) = form.single("present_password")? else {
+        return Ok(Err(AccountProblem::PresentPasswordMissing));
+    };
+    if present.len() > parameters::PASSWORD_BYTES {
+        return Err(Failure::bad_request(Reason::OverlongParameter));
+    }
+    let problem = if new == present {
+        AccountProblem::NewPasswordIsPresent
+    } else if check_new(new).is_err() {
+        AccountProblem::NewPasswordUnfit
+    } else if new != again {
+        AccountProblem::NewPasswordsDiffer
+    } else if let Some(username) = change.turn.present.user.username.as_deref() {
+        return Ok(Ok(Passwords {
+            username,
+            present: SecretText::new(present),
+            new: SecretText::new(new),
+        }));
+    } else {
+        AccountProblem::NothingThere
+    };
+    Ok(Err(problem))
 }

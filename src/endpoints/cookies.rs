@@ -71,14 +71,31 @@ pub fn pre_session(config: &Config, request: &Request) -> Option<SecretBytes> {
     (bytes.len() == 16).then(|| SecretBytes::new(bytes))
 }
 
-/// Gives this browser a pre-session value.
-pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes) -> Response {
-    set(
-        config,
-        response,
-        PRE_SESSION,
-        &URL_SAFE_NO_PAD.encode(value.expose()),
-    )
+/// A browser that forms are drawn for, by its pre-session value.
+pub struct Browser {
+    pub value: SecretBytes,
+    is_new: bool,
+}
+
+impl Browser {
+    /// The one that sent this request; with a fresh value if it sent none.
+    pub fn of(config: &Config, request: &Request) -> Browser {
+        let known = pre_session(config, request);
+        Browser {
+            is_new: known.is_none(),
+            value: known.unwrap_or_else(|| SecretBytes::new(random::bytes::<16>())),
+        }
+    }
+
+    /// The answer, which brings the browser its value unless it has it.
+    pub fn carried_by(&self, config: &Config, response: Response) -> Response {
+        if self.is_new {
+            let value = URL_SAFE_NO_PAD.encode(self.value.expose());
+            set(config, response, PRE_SESSION, &value)
+        } else {
+            response
+        }
+    }
 }
 
 /// The seal beside the pre-session value: see `login/known_browser.rs`.

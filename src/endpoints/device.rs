@@ -12,82 +12,63 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent;
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Next, Visit};
-use crate::endpoints::cookies;
+use crate::endpoints::authorize::visit::{self, Visit};
+use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form, refuse_parameters_in_query, require_form};
-use crate::endpoints::login::{LoginPage, second_factor};
 use crate::endpoints::token::client_authentication::authenticate;
+use crate::endpoints::turn::Opening;
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
 use crate::pages::consent::UserCodeProblem;
 use crate::pages::frame::PageForm;
-use crate::protocol::authorize::authorize_request::Ending;
-use crate::protocol::authorize::interaction::Step;
 use crate::protocol::device::device_code::{
-    DeviceAuthorizationRequest, DeviceDecision, PARAMETERS, PREFIX, SINGLE_PARAMETERS, UserCode,
+    DeviceAuthorizationRequest, PARAMETERS, PREFIX, SINGLE_PARAMETERS, UserCode,
 };
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::{SecretBytes, SecretText};
-use crate::store::audit_events::AuditEvent;
-use crate::store::device_authorizations::{self, Entered, NewDecision, NewDevice};
+use crate::protocol::words::secret::SecretText;
+use crate::store::device_authorizations::{self, Entered, NewDevice};
 
-/// Shows the page, or takes its forms: the code's, and with a sealed request in the address the
-/// decision's.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
-    let has_request = query.was_sent("r");
-    let code = match request.method {
-        Method::Post if has_request => {
-            let visit = Visit::resume(app, visit::open(app, request)?)?;
-            let is_here = visit.is_of_device();
-            return if is_here {
-                consent::answer(app, request, &visit)
-            } else {
-                Err(visit::invalid())
-            };
-        }
-        Method::Post => return take_code(app, request),
-        Method::Get | Method::Head | Method::Options | Method::Other if has_request => {
-            let SealedPurpose::Device(code) = visit::open(app, request)?.request.purpose else {
-                return Err(visit::invalid());
-            };
-            Some(code)
-        }
-        Method::Get | Method::Head | Method::Options | Method::Other => {
-            let code = query.bounded("user_code", parameters::OTHER)?;
-            // Anything but a code is left out: an address must not put words into our page.
-            code.and_then(UserCode::parse)
-        }
+/// Asks for the code, or takes it. The address of a page that asked before has it under seal.
+pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
+    if request.method == Method::Post {
+        return take_code(app, request);
+    }
+    let code = if has_request(request)? {
+        let SealedPurpose::Device(code) = visit::open(app, request)?.request.purpose else {
+            return Err(visit::invalid());
+        };
+        Some(code)
+    } else {
+        let query = Parameters::parse(request.query.as_bytes())?;
+        let code = query.bounded("user_code", parameters::OTHER)?;
+        // Anything but a code is left out: an address must not put words into our page.
+        code.and_then(UserCode::parse)
     };
-    Ok(ask(
-        app,
-        request,
-        200,
-        &code.map(|code| code.to_string()).unwrap_or_default(),
-        None,
-    ))
+    Ok(Opening::Answer(ask(app, request, code.as_ref())))
 }
 
-/// Asks for the code; one that is known already is to be held against the device.
-pub fn ask(
+/// Whether the address has a sealed request: a post to it answers the question about the device.
+pub fn has_request(request: &Request) -> Result<bool, Failure> {
+    Ok(Parameters::parse(request.query.as_bytes())?.was_sent("r"))
+}
+
+/// Asks for the code. One that is known already is to be held against the device.
+pub fn ask(app: &App, request: &Request, code: Option<&UserCode>) -> Response {
+    draw(app, request, 200, code, None)
+}
+
+fn draw(
     app: &App,
     request: &Request,
     status: u16,
-    code: &str,
+    code: Option<&UserCode>,
     problem: Option<UserCodeProblem>,
 ) -> Response {
-    let known = cookies::pre_session(&app.config, request);
-    let browser = known
-        .clone()
-        .unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-    let token = forms::issue(app, Form::UserCode, "", &browser);
+    let browser = Browser::of(&app.config, request);
     let presentation = Presentation {
         config: &app.config,
         request,
@@ -95,148 +76,56 @@ pub fn ask(
     let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
     let form = PageForm {
         action: &action,
-        token: &token,
+        token: &forms::issue(app, Form::UserCode, "", &browser.value),
     };
-    let page = pages::consent::user_code_page(presentation.chrome(""), form, code, problem);
-    let response = answers::form_page(status, page);
-    if known.is_some() {
-        response
-    } else {
-        cookies::set_pre_session(&app.config, response, &browser)
-    }
+    let code = code.map(|code| code.to_string()).unwrap_or_default();
+    let page = pages::consent::user_code_page(presentation.chrome(""), form, &code, problem);
+    browser.carried_by(&app.config, answers::form_page(status, page))
 }
 
-fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
+fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
     let form = forms::read_post(app, request)?;
     let typed = form.bounded("user_code", parameters::OTHER)?;
-    let shown = typed
-        .and_then(UserCode::parse)
-        .map(|code| code.to_string())
-        .unwrap_or_default();
+    let code = typed.and_then(UserCode::parse);
+    let again = |problem, reason| {
+        let page = draw(app, request, 200, code.as_ref(), Some(problem));
+        Ok(Opening::Answer(answers::noted(page, reason)))
+    };
     let browser = cookies::pre_session(&app.config, request);
-    let again = |status, problem, reason: Reason| {
-        answers::noted(ask(app, request, status, &shown, Some(problem)), reason)
-    };
     if !forms::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
-        return Ok(again(
-            200,
-            UserCodeProblem::PageExpired,
-            Reason::PageExpired,
-        ));
+        return again(UserCodeProblem::PageExpired, Reason::PageExpired);
     }
-    let Some(typed) = typed else {
-        return Ok(again(
-            200,
-            UserCodeProblem::Missing,
-            Reason::UnknownUserCode,
-        ));
-    };
-    let source = Source::of(request.source);
+    if typed.is_none() {
+        return again(UserCodeProblem::Missing, Reason::UnknownUserCode);
+    }
     // Counted before it is looked at, so that many at once cannot pass the limit.
-    let overall = |()| {
-        let counted = app.user_code_failures_overall.count((), app.now());
-        counted.inspect_err(|_| app.user_code_failures.take_back(&source))
-    };
-    if let Err(wait) = app
-        .user_code_failures
-        .count(source, app.now())
-        .and_then(overall)
-    {
-        let minutes = answers::minutes(wait);
-        let response = again(
-            429,
-            UserCodeProblem::TooMany { minutes },
-            Reason::TooManyUserCodes,
-        );
-        return Ok(answers::retry_after(response, wait));
+    let source = Source::of(request.source);
+    if let Err(wait) = count(app, source) {
+        let problem = UserCodeProblem::TooMany {
+            minutes: answers::minutes(wait),
+        };
+        let page = draw(app, request, 429, code.as_ref(), Some(problem));
+        let page = answers::noted(page, Reason::TooManyUserCodes);
+        return Ok(Opening::Answer(answers::retry_after(page, wait)));
     }
-    let found = UserCode::parse(typed).map_or(Ok(None), |code| Visit::to_device(app, code));
-    let Some(visit) = found.transpose() else {
-        return Ok(again(200, UserCodeProblem::Wrong, Reason::UnknownUserCode));
+    let found = code
+        .clone()
+        .and_then(|code| Visit::to_device(app, code).transpose());
+    let Some(visit) = found else {
+        return again(UserCodeProblem::Wrong, Reason::UnknownUserCode);
     };
     app.user_code_failures.take_back(&source);
     app.user_code_failures_overall.take_back(&());
-    let visit = visit?;
-    // The question's page, or the sign-in's: drawn as the answer to the code, and not redirected
-    // to.
-    let present = PresentSession::find(app, request)?;
-    match (
-        visit.next(app, request, present.as_ref(), Step::Arrival)?,
-        &present,
-    ) {
-        (Next::Consent { may_remember }, Some(present)) => Ok(consent::draw(
-            app,
-            request,
-            &visit,
-            present,
-            may_remember,
-            false,
-        )),
-        (Next::Answer(response), _) => Ok(response),
-        (Next::Stronger(stronger), Some(present)) => {
-            second_factor::in_session(app, request, &visit, present, stronger)
-        }
-        (
-            Next::Login
-            | Next::Upstream(_)
-            | Next::SelectAccount
-            | Next::Stronger(_)
-            | Next::Consent { .. },
-            _,
-        ) => LoginPage::of(app, request, &visit)
-            .with_session(present.as_ref())
-            .begin(""),
-    }
+    Ok(Opening::Visit(Box::new(visit?)))
 }
 
-/// Decides about the device, once. Its grant does not depend on the browser session.
-pub fn decide(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    decision: DeviceDecision,
-    scope: &ScopeSet,
-) -> Result<Response, Failure> {
-    let (Ending::Device(user_code), Some(client)) = (&visit.request.ending, &visit.client) else {
-        return Err(visit::invalid());
-    };
-    let allowed = decision == DeviceDecision::Allowed;
-    let new = NewDecision {
-        decision,
-        user: &present.sign_in(None, &visit.request),
-        scopes: scope,
-        session_epochs: present.row.epochs,
-        client_epoch: client.epoch,
-        ends_lapsed_consent: allowed && client.client.require_consent == Some(true),
-    };
-    let event = AuditEvent {
-        event: if allowed {
-            "device_allowed"
-        } else {
-            "device_denied"
-        },
-        client_id: Some(&client.client.client_id),
-        sub: Some(&present.row.subject),
-        sid: Some(&present.row.sid),
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        detail: json!({"scope": scope.to_string()}),
-    };
-    if !device_authorizations::decide(&app.store, &hashes(app, user_code), &new, &event)? {
-        return Err(Failure::bad_request(Reason::DeviceAlreadyDecided));
-    }
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
-    let page = pages::consent::decided_page(presentation.chrome(""), &client.client, allowed);
-    Ok(visit.noted(answers::plain_page(200, page)))
-}
-
-/// What the database knows a code by, under every line of the master secret.
-pub fn hashes(app: &App, user_code: &UserCode) -> Vec<[u8; 32]> {
-    app.vault.user_codes.tags(&[user_code.letters().as_bytes()])
+/// Counts a code that was typed, for its source and for all together. Says how long to wait where
+/// there were too many.
+fn count(app: &App, source: Source) -> Result<(), Duration> {
+    app.user_code_failures.count(source, app.now())?;
+    app.user_code_failures_overall
+        .count((), app.now())
+        .inspect_err(|_| app.user_code_failures.take_back(&source))
 }
 
 /// With some billions of user codes even a second drawing is rare.

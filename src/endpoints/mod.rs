@@ -2,8 +2,10 @@
 //! answers.
 
 pub mod account;
+pub mod answer;
 pub mod answers;
 pub mod authorize;
+pub mod conversation;
 pub mod cookies;
 pub mod device;
 pub mod discovery;
@@ -13,4 +15,5 @@ pub mod logout;
 pub mod metrics;
 pub mod static_files;
 pub mod token;
+pub mod turn;
 pub mod upstream;

@@ -382,6 +382,10 @@ fn house() -> House {
     add("strong", json!({"minimum_acr": "2"}));
     add("closed", json!({"allowed_roles": ["nobody has this role"]}));
     add("only-up", json!({"identity_providers": ["up"]}));
+    add(
+        "told",
+        json!({"frontchannel_logout_uri": format!("{RP1}-out")}),
+    );
     let fay = json!({"username": "fay", "password": FAYS_PASSWORD, "totp": FAYS_KEY});
     document["users"].as_array_mut().unwrap().push(fay);
     House::start_with(document, &json!({}), &[])
@@ -659,4 +663,20 @@ fn each_page_and_step_leads_where_the_table_says() {
         ROWS.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn an_answer_that_is_not_given_writes_nothing() {
+    let house = house();
+    let database = &house.gatepost.database;
+    let entered = || database.count("session_clients");
+    for unanswered in ["ask-by-post head", "ask-by-post follow-as-someone-else"] {
+        let mut scene = Scene::of(&house, &row("told", Alice, "", ""));
+        scene.make_all(unanswered);
+        assert_eq!(entered(), 0, "{unanswered}");
+    }
+    let mut scene = Scene::of(&house, &row("told", Alice, "", ""));
+    scene.make_all("ask-by-post follow");
+    assert_eq!(seen(&house, scene.last()), "code");
+    assert_eq!(entered(), 1);
 }

@@ -6,14 +6,16 @@ use serde_json::json;
 
 use super::{Change, draw};
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
-use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::answers;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::upstream::{self, Purpose};
-use crate::http::{Request, Response};
+use crate::endpoints::turn::InSession;
+use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, provider_name};
 use crate::pages::frame::PageForm;
@@ -31,13 +33,9 @@ use crate::store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlink
 
 /// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in
 /// was not new. A provider may date it back.
-pub(super) fn signed_in_anew(
-    app: &App,
-    query: &Parameters,
-    present: &PresentSession,
-) -> Option<Outcome<'static>> {
+pub(super) fn signed_in_anew(turn: InSession<'_>, query: &Parameters) -> Option<Outcome<'static>> {
     let was_sent = query.all("signed_in").any(|value| value == "anew");
-    let outcome = if may_begin(app, present) {
+    let outcome = if may_begin(turn) {
         Outcome::SignedInAnew
     } else {
         Outcome::Problem(AccountProblem::SignInTooOld)
@@ -45,9 +43,10 @@ pub(super) fn signed_in_anew(
     was_sent.then_some(outcome)
 }
 
-fn may_begin(app: &App, present: &PresentSession) -> bool {
+fn may_begin(turn: InSession<'_>) -> bool {
+    let present = turn.present;
     let has_password = present.user.password_hash.is_some();
-    present.row.may_change_ways_in(has_password, app.now())
+    present.row.may_change_ways_in(has_password, turn.app.now())
 }
 
 /// A person's identities elsewhere, as far as one signs in with them.
@@ -107,44 +106,42 @@ pub(super) fn linkable<'a>(
 
 /// Goes upstream; or to a sign-in first, where the last one is too long ago.
 pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
-    let Change {
+    let InSession {
         app,
         request,
         present,
         ..
-    } = change;
+    } = change.turn;
     let name = change.parameter("provider", parameters::OTHER)?;
     let snapshot = app.registry.snapshot();
     let own = identities(app, &snapshot, present)?;
-    if !linkable(&snapshot, present, &own)
-        .iter()
-        .any(|provider| provider.name == name)
-    {
+    let linkable = linkable(&snapshot, present, &own);
+    if !linkable.iter().any(|provider| provider.name == name) {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
-    if !may_begin(app, present) {
+    if !may_begin(change.turn) {
         return change.sign_in_anew();
     }
-    match upstream::depart(app, request, Purpose::Link(present), name)? {
+    match depart(app, request, Purpose::Link(present), name)? {
         Ok(response) => Ok(response),
-        Err(problem) => not_arrived(app, request, present, name, &problem),
+        Err(problem) => not_arrived(change.turn, name, &problem),
     }
 }
 
 /// The account page after a link that failed upstream, or that never got there.
 pub fn not_arrived(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
+    turn: InSession<'_>,
     provider: &str,
     problem: &UpstreamProblem,
 ) -> Result<Response, Failure> {
-    app.note_upstream_failure(
+    let reason = problem.reason();
+    let concerned = Concerned::Provider(provider);
+    turn.app.note_failure(
         "identity_link_failed",
-        request,
+        turn.request,
         None,
-        provider,
-        problem.reason(),
+        concerned,
+        reason,
     );
     let sentence = match problem {
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
@@ -154,8 +151,8 @@ pub fn not_arrived(
         | UpstreamProblem::Unavailable(_)
         | UpstreamProblem::NotBelieved(_) => AccountProblem::ProviderUnavailable,
     };
-    let mut response = draw(app, request, present, 200, Some(Outcome::Problem(sentence)))?;
-    response.note.reason = Some(problem.reason());
+    let mut response = draw(turn, 200, Some(Outcome::Problem(sentence)))?;
+    response.note.reason = Some(reason);
     response.note.detail = Some(problem.detail(provider));
     Ok(response)
 }
@@ -163,87 +160,68 @@ pub fn not_arrived(
 /// Somebody is back from upstream, verified, in the session that asked: shows who they are there
 /// and asks.
 pub fn arrived(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
+    turn: InSession<'_>,
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
-    let show = |outcome| draw(app, request, present, 200, Some(outcome));
-    match linked_identities::find_user(
-        &app.store,
-        provider.authority(),
-        &identity.facts.subject,
-        None,
-    )? {
-        Some(owner) if owner.found.user.sub == present.user.sub => {
-            return show(Outcome::IdentityLinkedAlready(&provider.display_name));
+    let InSession {
+        app,
+        request,
+        present,
+        ..
+    } = turn;
+    let issuer = provider.authority();
+    let subject = &identity.facts.subject;
+    let owner = linked_identities::find_user(&app.store, issuer, subject, None)?;
+    match owner.map(|owner| owner.found.user.sub) {
+        Some(sub) if sub == present.user.sub => {
+            let linked_already = Outcome::IdentityLinkedAlready(&provider.display_name);
+            return draw(turn, 200, Some(linked_already));
         }
         Some(_) => {
-            app.note_upstream_failure(
-                "identity_link_refused",
-                request,
-                None,
-                provider.name.as_str(),
-                Reason::IdentityLinkedElsewhere,
-            );
-            let response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
-            return Ok(answers::noted(response, Reason::IdentityLinkedElsewhere));
+            let reason = Reason::IdentityLinkedElsewhere;
+            let concerned = Concerned::Provider(&provider.name);
+            app.note_failure("identity_link_refused", request, None, concerned, reason);
+            let problem = Outcome::Problem(AccountProblem::LinkedElsewhere);
+            return Ok(answers::noted(draw(turn, 200, Some(problem))?, reason));
         }
         None => {}
     }
     let offer = LinkOffer {
         provider: provider.name.clone(),
-        issuer: provider.authority().to_owned(),
-        subject: identity.facts.subject.clone(),
+        issuer: issuer.to_owned(),
+        subject: subject.clone(),
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
     let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
-    let token = forms::issue(app, Form::Link, &sealed, &present.handle.random);
-    let account = format!("{}/account", app.config.base_url.path());
-    let (presentation, form) = (
-        Presentation {
-            config: &app.config,
-            request,
-        },
-        PageForm {
-            action: &account,
-            token: &token,
-        },
-    );
-    let subject = identity.facts.subject.as_str();
+    let form = PageForm {
+        action: &format!("{}/account", app.config.base_url.path()),
+        token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
+    };
+    let account = present.account();
     let label = identity.label.as_deref();
-    let chrome = presentation.chrome("");
-    Ok(answers::form_page(
-        200,
-        pages::account::link_page(
-            chrome,
-            form,
-            present.account(),
-            provider,
-            subject,
-            label,
-            &sealed,
-        ),
-    ))
+    let page = pages::account::link_page(
+        turn.chrome(),
+        form,
+        account,
+        provider,
+        subject,
+        label,
+        &sealed,
+    );
+    Ok(answers::form_page(200, page))
 }
 
 /// The person said yes: links what the form holds under seal, if it is this session's and all still
 /// stands.
 pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, present, .. } = change;
-    let sealed = change
-        .form
+    let InSession { app, present, .. } = change.turn;
+    let form = change.form;
+    let sealed = form
         .bounded("offer", parameters::HANDLE)?
         .unwrap_or_default();
-    if !forms::matches(
-        app,
-        Form::Link,
-        sealed,
-        Some(&present.handle.random),
-        change.form,
-    ) {
+    if !forms::matches(app, Form::Link, sealed, Some(&present.handle.random), form) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
@@ -271,27 +249,34 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Some(provider) = provider else {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     };
-    let (sub, issuer, upstream_subject) = (&present.user.sub, &offer.issuer, &offer.subject);
-    let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
-    let event = AuditEvent {
-        detail,
-        ..change.event("identity_linked", &present.row.sid)
-    };
     let new = Link {
-        issuer,
-        upstream_subject,
-        sub,
+        issuer: &offer.issuer,
+        upstream_subject: &offer.subject,
+        sub: &present.user.sub,
         provider: Some(&provider.name),
     };
+    let event = link_event(&change, "identity_linked", &new);
     match linked_identities::link(&app.store, &new, &event)? {
         Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
-        Linked::Taken(owner) if owner == *sub => {
+        Linked::Taken(owner) if owner == present.user.sub => {
             change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
         }
         Linked::Taken(_) => change.refuse(
             AccountProblem::LinkedElsewhere,
             Reason::IdentityLinkedElsewhere,
         ),
+    }
+}
+
+fn link_event<'a>(change: &'a Change<'_>, event: &'a str, link: &Link<'_>) -> AuditEvent<'a> {
+    let detail = json!({
+        "by": "user",
+        "issuer": link.issuer,
+        "upstream_subject": link.upstream_subject,
+    });
+    AuditEvent {
+        detail,
+        ..change.event(event, &change.turn.present.row.sid)
     }
 }
 
@@ -318,21 +303,23 @@ pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentit
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
 pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, present, .. } = change;
+    let InSession { app, present, .. } = change.turn;
     let sealed = change.parameter("identity", parameters::HANDLE)?;
     let sub = &present.user.sub;
     let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
-    let is_theirs = |purpose: &SealedPurpose| matches!(purpose, SealedPurpose::Unlink { sub: theirs, .. } if theirs == sub);
-    let purpose = opened.map(|request| request.purpose).filter(is_theirs);
+    let purpose = opened.map(|request| request.purpose);
     let Some(SealedPurpose::Unlink {
+        sub: theirs,
         issuer,
         upstream_subject,
         provider,
-        ..
     }) = &purpose
     else {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
+    if theirs != sub {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    }
     let snapshot = app.registry.snapshot();
     // Of the providers by which this person could come in, offered here or not.
     let place = place(&snapshot, present);
@@ -348,11 +335,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         sub,
         provider: None,
     };
-    let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
-    let event = AuditEvent {
-        detail,
-        ..change.event("identity_unlinked", &present.row.sid)
-    };
+    let event = link_event(&change, "identity_unlinked", &identity);
     match linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)? {
         Unlinked::Done if present.read_again(app)?.is_some() => {
             change.answer(Outcome::IdentityUnlinked(provider))

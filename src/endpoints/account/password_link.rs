@@ -7,14 +7,13 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::account::factors;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::visit;
-use crate::endpoints::cookies;
+use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::new_factor::{self, RecoveryCodes};
 use crate::http::{Method, Request, Response};
 use crate::keys::password::PasswordVerdict;
-use crate::keys::random;
 use crate::pages;
 use crate::pages::account::AccountProblem;
 use crate::pages::error::Problem;
@@ -43,7 +42,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
-        let entered = enter(app, presentation, known, text)?;
+        let entered = enter(app, presentation, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
     let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else {
@@ -142,7 +141,9 @@ impl OpenLink<'_> {
             )
         };
         match link.enrols {
-            true => factors::with_offer(app, &self.found.user, app_before, |new| page(Some(new))),
+            true => {
+                new_factor::with_offer(app, &self.found.user, app_before, |new| page(Some(new)))
+            }
             false => page(None),
         }
     }
@@ -173,7 +174,7 @@ impl OpenLink<'_> {
         }
         let added = match link
             .enrols
-            .then(|| factors::shown_right(app, user, &form))
+            .then(|| new_factor::shown_right(app, user, &form))
             .transpose()?
         {
             None => None,
@@ -206,8 +207,8 @@ impl OpenLink<'_> {
                 false => used(app, self.presentation()),
             };
         };
-        let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
-        let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
+        let codes = RecoveryCodes::new(app, &user.sub);
+        let all: Vec<Authenticator> = [added].into_iter().chain(codes.rows).collect();
         let new = NewFactors {
             factors: &all,
             strongest: Strength::TwoFactors,
@@ -219,7 +220,7 @@ impl OpenLink<'_> {
         let chrome = self.presentation().chrome("");
         Ok(answers::form_page(
             200,
-            pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes),
+            pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes.texts),
         ))
     }
 
@@ -242,7 +243,6 @@ impl OpenLink<'_> {
 fn enter(
     app: &App,
     presentation: Presentation<'_>,
-    known: Option<SecretBytes>,
     text: &str,
 ) -> Result<Option<Response>, Failure> {
     let Some(link) = app
@@ -255,25 +255,15 @@ fn enter(
     if user(app, &link)?.is_none() {
         return Ok(None);
     }
-    let is_known = known.is_some();
-    let browser = known.unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-    let opened = visit::seal(
-        app,
-        SealedPurpose::SetPassword {
-            link,
-            browser: name_of(&browser),
-        },
-    );
-    let response = answers::see_other(presentation.in_its_language(visit::page_address(
-        app,
-        PAGE,
-        &opened.sealed,
-    )));
-    Ok(Some(if is_known {
-        response
-    } else {
-        cookies::set_pre_session(&app.config, response, &browser)
-    }))
+    let browser = Browser::of(&app.config, presentation.request);
+    let purpose = SealedPurpose::SetPassword {
+        link,
+        browser: name_of(&browser.value),
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    let form = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
+    let response = answers::see_other(form);
+    Ok(Some(browser.carried_by(&app.config, response)))
 }
 
 /// The user of the link, while it is good.

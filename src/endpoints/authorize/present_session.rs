@@ -14,6 +14,7 @@ use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
+use crate::protocol::words::strength::Strength;
 use crate::registry::Snapshot;
 use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
@@ -80,6 +81,13 @@ impl PresentSession {
     pub fn max_age(&self, app: &App) -> Option<u64> {
         self.is_remembered(app)
             .then(|| self.row.expires_at.since(app.now()).as_secs())
+    }
+
+    /// Whether the user may add factors. Factors are for people with a password; the first one is
+    /// the operator's to allow.
+    pub fn may_add_factors(&self, app: &App) -> bool {
+        let has_some = self.user.strongest_acr > Strength::SignedIn;
+        self.user.password_hash.is_some() && (app.config.enrols || has_some)
     }
 
     /// The answer that brings its browser the handle of this session.

@@ -7,17 +7,13 @@ use std::sync::atomic::Ordering;
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::granted::Granted;
+use crate::endpoints::answers;
 use crate::endpoints::authorize::present_session::{self, PresentSession};
-use crate::endpoints::login::LoginPage;
-use crate::endpoints::{answers, device};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRequest, Ending, Refusal,
 };
-use crate::protocol::authorize::interaction::{Interaction, Situation, Step, Stronger, decide};
-use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
-use crate::protocol::login::passkey;
+use crate::protocol::device::device_code::{UserCode, is_still_allowed};
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::acr_values::{AcrValues, named_tenant};
@@ -28,7 +24,6 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::place::Place;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::session::LOCAL;
-use crate::protocol::words::strength::Strength;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents::{self, ConsentRow};
 use crate::store::device_authorizations;
@@ -42,23 +37,6 @@ pub struct Visit {
     /// The client that asked; `None` for the account page.
     pub client: Option<Arc<RegisteredClient>>,
     pub snapshot: Arc<Snapshot>,
-}
-
-/// What a step leads to.
-pub enum Next {
-    Login,
-    /// Straight to that identity provider: the request names it, or there is no other way.
-    Upstream(String),
-    /// The sign-in page, offering the present account.
-    SelectAccount,
-    /// The page that asks whether the client, or the device, may have what it asks for.
-    Consent {
-        /// Whether agreeing may be remembered.
-        may_remember: bool,
-    },
-    /// Another factor of theirs, or a new one.
-    Stronger(Stronger),
-    Answer(Response),
 }
 
 impl Visit {
@@ -101,6 +79,17 @@ impl Visit {
     pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
         let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
         Visit::of_device(app, user_code, request.received_at, sealed)
+    }
+
+    /// To the account page, by itself.
+    pub fn to_account(app: &App) -> Result<Visit, Failure> {
+        let purpose = SealedPurpose::Account {
+            tenant: None,
+            ui_locales: None,
+            anew: false,
+            by_password: false,
+        };
+        Visit::resume(app, seal(app, purpose))
     }
 
     /// Goes on with a request of which the seal was opened, validated as if it came now.
@@ -194,7 +183,7 @@ impl Visit {
         received_at: Instant,
         sealed: String,
     ) -> Result<Option<Visit>, Failure> {
-        let hashes = device::hashes(app, &user_code);
+        let hashes = user_code_hashes(app, &user_code);
         let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else {
             return Ok(None);
         };
@@ -225,116 +214,6 @@ impl Visit {
         }))
     }
 
-    /// Decides what comes next, with what is stored now, and does it where no question is needed.
-    pub fn next(
-        &self,
-        app: &App,
-        http: &Request,
-        present: Option<&PresentSession>,
-        step: Step,
-    ) -> Result<Next, Failure> {
-        let consent = match (&self.request.ending, present) {
-            (Ending::Client(_), Some(present)) => self.find_consent(app, present)?,
-            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
-        };
-        let Some((scope, present)) = (match self.judge(app, present, consent.as_ref(), &step)? {
-            Interaction::Proceed { scope } => present.map(|present| (scope, present)),
-            Interaction::Login { .. } => None,
-            Interaction::SelectAccount => return Ok(Next::SelectAccount),
-            Interaction::NotOpen => {
-                return Ok(present.map_or(Next::Login, |present| {
-                    Next::Answer(LoginPage::of(app, http, self).not_open(present))
-                }));
-            }
-            Interaction::Stronger(stronger) => return Ok(Next::Stronger(stronger)),
-            Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
-            Interaction::Refuse(refusal) => return Err(self.refuse(refusal)),
-        }) else {
-            return self.to_sign_in();
-        };
-        let answer = match (&self.request.ending, &self.client) {
-            (Ending::Client(path), Some(client)) => {
-                let agreed = matches!(step, Step::AfterConsent { .. });
-                let lapsed = consent
-                    .as_ref()
-                    .is_some_and(|row| row.has_lapsed(app.now()));
-                let mut consent_epoch = consent.map_or(0, |row| row.epoch);
-                // A new consent, remembered or not, first ends what stood on one that has lapsed.
-                if agreed && lapsed && client.client.require_consent == Some(true) {
-                    let ended = consents::end_lapsed(
-                        &app.store,
-                        &present.user.sub,
-                        &client.client.client_id,
-                    )?;
-                    consent_epoch = match ended {
-                        Some(epoch) => epoch,
-                        // Somebody was quicker, most likely they themselves.
-                        None => self.find_consent(app, present)?.map_or(0, |row| row.epoch),
-                    };
-                }
-                let epochs = present.row.epochs.at_client(client.epoch, consent_epoch);
-                Granted {
-                    visit: self,
-                    client,
-                    path,
-                    present,
-                    scope: &scope,
-                    epochs,
-                }
-                .respond(app, http)?
-            }
-            (Ending::Device(_), Some(_)) => {
-                device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?
-            }
-            (Ending::Account { anew }, _) => {
-                // How the account page is told that they were sent to sign in anew, and did.
-                let query = if *anew { "?signed_in=anew" } else { "" };
-                let account = format!("{}/account{query}", app.config.base_url.path());
-                answers::see_other(answers::speaking(account, self.ui_locales()))
-            }
-            (Ending::Client(_) | Ending::Device(_), None) => return self.to_sign_in(),
-        };
-        Ok(Next::Answer(answer))
-    }
-
-    /// What the request needs from this session; `consent` is what its user allowed the client
-    /// before.
-    pub fn judge(
-        &self,
-        app: &App,
-        present: Option<&PresentSession>,
-        consent: Option<&ConsentRow>,
-        step: &Step,
-    ) -> Result<Interaction, Failure> {
-        let user = present.map(|present| &present.user);
-        let strongest_acr = user.map_or(Strength::SignedIn, |user| user.strongest_acr);
-        let has_way = user.is_some_and(|user| user.password_hash.is_some())
-            && (app.config.enrols || strongest_acr > Strength::SignedIn);
-        let minimum_acr = app.config.client_defaults.minimum_acr;
-        Ok(decide(&Situation {
-            request: &self.request,
-            client: self.registration(),
-            catalogue: &self.snapshot.catalogue,
-            session: present.map(|present| &present.row),
-            role: user.and_then(|user| user.claims.get("role")),
-            minimum_acr: self
-                .registration()
-                .map_or(minimum_acr, |client| client.minimum_acr),
-            strongest_acr,
-            may_enrol: match passkey::host(app.issuer()) {
-                _ if !has_way => Strength::SignedIn,
-                Some(_) => Strength::PhishingResistant,
-                None => Strength::TwoFactors,
-            },
-            consent: consent
-                .filter(|row| !row.has_lapsed(app.now()))
-                .map(|row| &row.consent),
-            hinted_subject: self.hinted_subject(app)?.as_ref(),
-            step: step.clone(),
-            now: app.now(),
-        }))
-    }
-
     pub fn choices(&self) -> Choices {
         let AcrValues {
             identity_provider,
@@ -352,8 +231,8 @@ impl Visit {
         )
     }
 
-    /// Where the user signs in for this request; refused where there is no way to.
-    pub fn to_sign_in(&self) -> Result<Next, Failure> {
+    /// The ways to sign in for this request; refused where there is none.
+    pub fn ways_in(&self) -> Result<Choices, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
             return Err(self.refuse(Refusal::new(
@@ -361,9 +240,7 @@ impl Visit {
                 Reason::NoWayToSignIn,
             )));
         }
-        Ok(choices
-            .only()
-            .map_or(Next::Login, |provider| Next::Upstream(provider.to_owned())))
+        Ok(choices)
     }
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
@@ -416,13 +293,6 @@ impl Visit {
         ))
     }
 
-    pub fn denied(&self) -> Failure {
-        self.refuse(Refusal::new(
-            AuthorizeErrorCode::AccessDenied,
-            Reason::AccessDenied,
-        ))
-    }
-
     /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
     /// the client is told that the database is away.
     pub fn silent(&self, failure: Failure) -> Failure {
@@ -450,7 +320,7 @@ impl Visit {
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
-    fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
+    pub fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
         let Some(hint) = &self.request.unverified_id_token_hint else {
             return Ok(None);
         };
@@ -523,4 +393,10 @@ pub fn page_address(app: &App, page: &str, sealed: &str) -> String {
 /// The address of this page does not hold what it should.
 pub fn invalid() -> Failure {
     Failure::bad_request(Reason::SealedRequestInvalid)
+}
+
+/// The hashes that the database may know a device's code by: one under each line of the master
+/// secret.
+pub fn user_code_hashes(app: &App, user_code: &UserCode) -> Vec<[u8; 32]> {
+    app.vault.user_codes.tags(&[user_code.letters().as_bytes()])
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::LoginPage;
 use super::password::counted_wrong;
 use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
+use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
-use crate::endpoints::account::passkeys::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::endpoints::answers;
-use crate::endpoints::login::sign_in::{self, Proof};
-use crate::http::Response;
+use crate::endpoints::login::proof::Proof;
+use crate::endpoints::turn::{Taken, Turn};
 use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::keys::jwt::PublicKey;
@@ -23,72 +23,171 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::{self, AuditEvent};
-use crate::store::users::{self, UserRow};
-use crate::store::{authenticators, tokens};
+use crate::store::authenticators::{self, Authenticator};
+use crate::store::tokens;
+use crate::store::users::{self, CurrentUser, UserRow};
 
-/// A spent challenge is remembered for so long after its end.
+/// How long a spent challenge is remembered after its end.
 const SPENT_FOR: Duration = Duration::from_secs(3_600);
 
-/// Signs in with a passkey: by itself, or as what a ticket asks for.
+/// Signs in with a passkey: by itself, or as what a ticket asks for. The challenge must have been
+/// drawn for one of these `ties`.
 pub(super) fn prove(
-    page: LoginPage<'_>,
+    turn: Turn<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     form: &Parameters,
-) -> Result<Response, Failure> {
-    let LoginPage {
-        app,
-        request,
-        visit,
-        ..
-    } = page;
-    let refused = |reason| {
-        let event = if ticket.is_some() {
-            SECOND_FACTOR_FAILED
-        } else {
-            PASSKEY_REFUSED
-        };
-        app.note_failure_of(
-            event,
-            request,
-            visit.client_id(),
-            ticket.map(|ticket| &ticket.subject),
-            reason,
-        );
-        let response = match ticket {
-            Some(ticket) => ask(
-                app,
-                request,
-                visit,
-                ticket,
-                Some(FactorProblem::PasskeyRefused),
-            )?,
-            None => page.again("", LoginProblem::PasskeyRefused, reason),
-        };
-        Ok(answers::noted(response, reason))
+) -> Result<Taken, Failure> {
+    let answer = Answer::read(form)?;
+    match judge(turn, ticket, ties, answer)? {
+        Err(reason) => refuse(turn, ticket, reason),
+        Ok(shown) => {
+            turn.app.note_factor(FactorKind::Passkey);
+            let before = ticket.map_or(&[][..], |ticket| &ticket.amr);
+            let proof = Proof {
+                amr: with_factor(before, &passkey::methods(shown.backup_eligible)),
+                acr: Strength::PhishingResistant.as_str().to_owned(),
+                auth_time: ticket.map(|ticket| ticket.auth_time),
+                ..Proof::password(ticket.map(|ticket| ticket.remember))
+            };
+            Ok(Taken::Proved(Box::new(shown.found), proof))
+        }
+    }
+}
+
+fn refuse(turn: Turn<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken, Failure> {
+    let note = |event, concerned| {
+        let client_id = turn.visit.client_id();
+        turn.app
+            .note_failure(event, turn.request, client_id, concerned, reason);
     };
-    let (id, client_data) = (
-        passkeys::decoded(form, "id", parameters::HANDLE)?,
-        passkeys::decoded(form, "client_data", CLIENT_DATA)?,
-    );
-    let (data, signature) = (
-        passkeys::decoded(form, "authenticator_data", CLIENT_DATA)?,
-        passkeys::decoded(form, "signature", CLIENT_DATA)?,
-    );
-    let handle = passkeys::decoded(form, "user_handle", parameters::OTHER)?;
-    let Some(party) = passkeys::party(app) else {
-        return refused(Reason::PasskeyElsewhere);
+    let Some(ticket) = ticket else {
+        note(PASSKEY_REFUSED, Concerned::Nobody);
+        return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
     };
-    let challenge = match passkey::challenge(&client_data, "webauthn.get", party) {
+    note(SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject));
+    let page = ask(turn, ticket, Some(FactorProblem::PasskeyRefused))?;
+    Ok(Taken::Answer(answers::noted(page, reason)))
+}
+
+/// What the browser posts (WebAuthn §5.1.4, `AuthenticationResponseJSON`).
+struct Answer {
+    id: Vec<u8>,
+    client_data: Vec<u8>,
+    authenticator_data: Vec<u8>,
+    signature: Vec<u8>,
+    /// Empty where the passkey does not say whose it is.
+    user_handle: Vec<u8>,
+}
+
+impl Answer {
+    fn read(form: &Parameters) -> Result<Answer, Failure> {
+        Ok(Answer {
+            id: webauthn::decoded(form, "id", parameters::HANDLE)?,
+            client_data: webauthn::decoded(form, "client_data", CLIENT_DATA)?,
+            authenticator_data: webauthn::decoded(form, "authenticator_data", CLIENT_DATA)?,
+            signature: webauthn::decoded(form, "signature", CLIENT_DATA)?,
+            user_handle: webauthn::decoded(form, "user_handle", parameters::OTHER)?,
+        })
+    }
+}
+
+/// Somebody has shown their passkey.
+struct Shown {
+    found: CurrentUser,
+    backup_eligible: bool,
+}
+
+/// Judges the answer, and spends its challenge. The inner error is why it is refused.
+fn judge(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    answer: Answer,
+) -> Result<Result<Shown, Reason>, Failure> {
+    let app = turn.app;
+    let Some(party) = webauthn::party(app) else {
+        return Ok(Err(Reason::PasskeyElsewhere));
+    };
+    let challenge = match passkey::challenge(&answer.client_data, "webauthn.get", party) {
         Ok(challenge) => challenge,
-        Err(reason) => return refused(reason),
+        Err(reason) => return Ok(Err(reason)),
     };
-    let Some(asked) = passkeys::answered(app, &challenge, ties).filter(|asked| asked.new.is_none())
+    let Some(asked) = webauthn::answered(app, &challenge, ties).filter(|asked| asked.new.is_none())
     else {
-        return refused(Reason::PasskeyChallenge);
+        return Ok(Err(Reason::PasskeyChallenge));
     };
-    let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {
-        return refused(Reason::PasskeySignature);
+    let Some(owned) = find(turn, ticket, &answer)? else {
+        return Ok(Err(Reason::PasskeySignature));
+    };
+    let known = Passkey {
+        id: answer.id,
+        key: owned.key,
+        sign_count: owned.row.sign_count.unwrap_or(0),
+        backup_eligible: owned.row.backup_eligible.unwrap_or(false),
+    };
+    let verified = passkey::verify(
+        party,
+        &known,
+        &answer.client_data,
+        &answer.authenticator_data,
+        &answer.signature,
+    );
+    if let Err(reason) = verified
+        && reason != Reason::PasskeyCloned
+    {
+        return Ok(Err(reason));
+    }
+    // Spent before a counter is judged: an answer that was sent twice is no copy. The day must be
+    // the same whenever it comes again.
+    let spent = URL_SAFE_NO_PAD.encode(&challenge);
+    let until = asked.expires_at.plus(SPENT_FOR);
+    if !tokens::take_assertion(&app.store, "passkey", &spent, until)? {
+        return Ok(Err(Reason::PasskeyChallenge));
+    }
+    let sub = &owned.found.user.sub;
+    let event = AuditEvent {
+        sub: Some(sub),
+        ..turn.event()
+    };
+    let Ok(sign_count) = verified else {
+        let cloned = AuditEvent {
+            event: "passkey_cloned",
+            ..event
+        };
+        audit_events::insert(&app.store, &cloned)?;
+        return Ok(Err(Reason::PasskeyCloned));
+    };
+    let wrong_passwords =
+        ticket.and_then(|_| counted_wrong(app, &owned.found, turn.request.source));
+    let row = &owned.row;
+    let store = &app.store;
+    if !authenticators::use_passkey(store, sub, row, sign_count, wrong_passwords, &event)? {
+        return Ok(Err(Reason::PasskeyChallenge));
+    }
+    Ok(Ok(Shown {
+        found: owned.found,
+        backup_eligible: known.backup_eligible,
+    }))
+}
+
+/// A passkey, and whose it is.
+struct Owned {
+    row: Authenticator,
+    key: PublicKey,
+    found: CurrentUser,
+}
+
+/// The passkey that the answer names. `None` where nobody has it, or somebody who is not to sign in
+/// here.
+fn find(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    answer: &Answer,
+) -> Result<Option<Owned>, Failure> {
+    let Turn { app, visit, .. } = turn;
+    let Some((sub, row)) = authenticators::find_passkey(&app.store, &answer.id)? else {
+        return Ok(None);
     };
     let found = users::find_for_client(&app.store, &sub, visit.client_id())?;
     let is_meant = |user: &UserRow| match ticket {
@@ -99,82 +198,16 @@ pub(super) fn prove(
                 && visit.choices().password
         }
     };
+    let found = found.filter(|found| is_meant(&found.user));
     let own_handle = authenticators::user_handle(&app.store, &sub)?;
-    let is_theirs = handle.is_empty() || own_handle.is_some_and(|own| own == handle);
+    let named = &answer.user_handle;
+    let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
     let key = row
         .public_key
         .as_deref()
         .and_then(|key| PublicKey::from_jwk(&serde_json::from_slice(key).ok()?));
-    let (Some(found), Some(key)) = (
-        found.filter(|found| is_theirs && is_meant(&found.user)),
-        key,
-    ) else {
-        return refused(Reason::PasskeySignature);
+    let (Some(found), Some(key)) = (found.filter(|_| is_theirs), key) else {
+        return Ok(None);
     };
-    let (sign_count, backup_eligible) = (
-        row.sign_count.unwrap_or(0),
-        row.backup_eligible.unwrap_or(false),
-    );
-    let known = Passkey {
-        id,
-        key,
-        sign_count,
-        backup_eligible,
-    };
-    let event = AuditEvent {
-        client_id: visit.client_id(),
-        sub: Some(&sub),
-        ..AuditEvent::default()
-    };
-    let event = event.by(request.source, &request.id);
-    let (name, verified) = (
-        URL_SAFE_NO_PAD.encode(&challenge),
-        passkey::verify(party, &known, &client_data, &data, &signature),
-    );
-    if let Err(reason) = verified
-        && reason != Reason::PasskeyCloned
-    {
-        return refused(reason);
-    }
-    // Spent before a counter is judged: an answer that was sent twice is no copy. The day must be
-    // the same whenever it comes again.
-    if !tokens::take_assertion(
-        &app.store,
-        "passkey",
-        &name,
-        asked.expires_at.plus(SPENT_FOR),
-    )? {
-        return refused(Reason::PasskeyChallenge);
-    }
-    let Ok(sign_count) = verified else {
-        audit_events::insert(
-            &app.store,
-            &AuditEvent {
-                event: "passkey_cloned",
-                ..event
-            },
-        )?;
-        return refused(Reason::PasskeyCloned);
-    };
-    let wrong_passwords = ticket.and_then(|_| counted_wrong(app, &found, request.source));
-    if !authenticators::use_passkey(&app.store, &sub, &row, sign_count, wrong_passwords, &event)? {
-        return refused(Reason::PasskeyChallenge);
-    }
-    app.note_factor(FactorKind::Passkey);
-    let before = ticket
-        .map(|ticket| ticket.amr.as_slice())
-        .unwrap_or_default();
-    let amr = with_factor(before, &passkey::methods(backup_eligible));
-    let remember = ticket.map(|ticket| ticket.remember);
-    let (acr, auth_time) = (
-        Strength::PhishingResistant.as_str().to_owned(),
-        ticket.map(|ticket| ticket.auth_time),
-    );
-    let proof = Proof {
-        amr,
-        acr,
-        auth_time,
-        ..Proof::password(remember)
-    };
-    sign_in::complete(app, request, visit, page.present, found, &proof)
+    Ok(Some(Owned { row, key, found }))
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::login::known_browser;
@@ -144,11 +145,12 @@ pub fn record_failure(
     client_id: Option<&ClientId>,
     user: Option<&Subject>,
 ) {
-    app.note_failure_of(
+    let whose = user.map_or(Concerned::Nobody, Concerned::User);
+    app.note_failure(
         "sign_in_failed",
         request,
         client_id,
-        user,
+        whose,
         Reason::WrongPassword,
     );
 }

@@ -1,420 +1,304 @@
 //! `/login/second-factor`: asks for a second factor after a right password, or to make a session
-//! stronger. Until it is answered there is no session; the factors that were proved travel sealed
+//! stronger. Until it is answered there is no session. The factors that were proved travel sealed
 //! in the form.
 
 use std::time::Duration;
 
-use super::LoginPage;
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::endpoints::account::factors::{self, Added};
-use crate::endpoints::account::passkeys;
-use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::answers;
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::passkey;
+use crate::endpoints::login::new_factor::{self, Added};
 use crate::endpoints::login::password::counted_wrong;
-use crate::endpoints::login::sign_in::{self, Proof};
-use crate::http::{Method, Request, Response};
+use crate::endpoints::login::proof::Proof;
+use crate::endpoints::login::{passkey, webauthn};
+use crate::endpoints::turn::{InSession, Taken, Turn};
+use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
-use crate::pages::login::{LoginProblem, SignInFor};
+use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
-use crate::protocol::authorize::authorize_request::{Ending, Refusal};
-use crate::protocol::authorize::interaction::Stronger;
+use crate::protocol::authorize::interaction::{Step, Stronger};
 use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
 };
-use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::{self, AuditEvent};
-use crate::store::authenticators;
-use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
+use crate::store::authenticators::{self, Authenticator};
+use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/login/second-factor";
-/// The event of a wrong second factor. Whoever brings one has shown a password before.
+/// The audit event of a wrong second factor. Whoever brings one has shown a password before.
 pub(super) const SECOND_FACTOR_FAILED: &str = "second_factor_failed";
-/// Tickets begin with it, and are sealed with it: nothing else that is sealed for second factors
-/// opens as one.
+/// The prefix of a sealed ticket. It is sealed with the ticket, so nothing else that is sealed for
+/// second factors opens as one.
 const TICKET: &str = "gpf_";
 
 /// Asks for another factor after a right password.
-pub(super) fn after_password(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    user: &UserRow,
-    proof: Proof,
-) -> Result<Response, Failure> {
-    let browser =
-        cookies::pre_session(&app.config, request).unwrap_or_else(|| SecretBytes::new([]));
+pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Response, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
     let event = AuditEvent {
         event: "first_factor",
-        client_id: visit.client_id(),
         sub: Some(&user.sub),
-        ..AuditEvent::default()
+        ..turn.event()
     };
-    audit_events::insert(&app.store, &event.by(request.source, &request.id))?;
-    let proved = (
-        proof.amr,
-        app.now().max(visit.request.received_at),
-        proof.remember == Some(true),
-    );
-    let ticket = ticket(app, user, proved, false, tie(&visit.sealed, &browser));
-    ask(app, request, visit, &ticket, None)
+    audit_events::insert(&app.store, &event)?;
+    let browser =
+        cookies::pre_session(&app.config, request).unwrap_or_else(|| SecretBytes::new([]));
+    let ticket = Ticket {
+        amr: proof.amr,
+        auth_time: app.now().max(visit.request.received_at),
+        remember: proof.remember == Some(true),
+        ..ticket(app, user, tie(&visit.sealed, &browser))
+    };
+    ask(turn, &ticket, None)
 }
 
-/// Asks for what makes that session stronger.
-pub fn in_session(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    stronger: Stronger,
-) -> Result<Response, Failure> {
+/// Asks for what makes this session stronger.
+pub fn in_session(turn: InSession<'_>, stronger: Stronger) -> Result<Response, Failure> {
     let may_skip = match stronger {
         Stronger::Prove { may_skip } => may_skip,
-        Stronger::Enrol(wanted) => {
-            return enrol(app, request, visit, present, wanted, (None, None));
-        }
+        Stronger::Enrol(wanted) => return enrol(turn, wanted, None, None),
     };
-    let (user, row) = (&present.user, &present.row);
-    let proved = (row.amr.clone(), row.auth_time, present.is_remembered(app));
-    let ticket = ticket(
-        app,
-        user,
-        proved,
+    let present = turn.present;
+    let ticket = Ticket {
+        amr: present.row.amr.clone(),
+        auth_time: present.row.auth_time,
+        remember: present.is_remembered(turn.app),
         may_skip,
-        tie(&visit.sealed, &present.handle.random),
-    );
-    ask(app, request, visit, &ticket, None)
+        ..ticket(turn.app, &present.user, turn.tie())
+    };
+    ask(turn.within(Some(present)), &ticket, None)
 }
 
 fn has_code(ticket: &Ticket) -> bool {
     ticket.amr.iter().any(|method| method == "otp")
 }
 
-fn ticket(
-    app: &App,
-    user: &UserRow,
-    (amr, auth_time, remember): (Vec<String>, Instant, bool),
-    may_skip: bool,
-    tie: [u8; 32],
-) -> Ticket {
-    let UserRow {
-        sub: subject,
-        epoch,
-        factors,
-        ..
-    } = user.clone();
-    let expires_at = app.now().plus(TICKET_LIFETIME);
+/// The ticket of this user, who has proved nothing yet.
+fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
     Ticket {
-        subject,
-        epoch,
-        factors,
-        amr,
-        auth_time,
-        remember,
-        may_skip,
-        expires_at,
+        subject: user.sub.clone(),
+        epoch: user.epoch,
+        factors: user.factors,
+        amr: Vec::new(),
+        auth_time: app.now(),
+        remember: false,
+        may_skip: false,
+        expires_at: app.now().plus(TICKET_LIFETIME),
         tie,
     }
 }
 
-/// Draws the page that asks; its form token is the ticket.
+/// Draws the page that asks. Its form token is the ticket.
 pub(super) fn ask(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
+    turn: Turn<'_>,
     ticket: &Ticket,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
+    let app = turn.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
-    // A code that was given already makes the sign-in no stronger.
-    let takes_codes =
-        !has_code(ticket) && factors.iter().any(|one| one.kind != FactorKind::Passkey);
+    let is_passkey = |one: &&Authenticator| one.kind == FactorKind::Passkey;
     let passkeys: Vec<&[u8]> = factors
         .iter()
-        .filter(|one| one.kind == FactorKind::Passkey)
+        .filter(is_passkey)
         .map(|one| &one.id[..])
         .collect();
+    // A code that was given already makes the sign-in no stronger.
+    let takes_codes = !has_code(ticket) && passkeys.len() < factors.len();
     let options = (!passkeys.is_empty())
-        .then(|| passkeys::request_options(app, ticket.tie, &passkeys))
+        .then(|| webauthn::request_options(app, ticket.tie, &passkeys))
         .flatten();
-    let token = app.vault.second_factors.seal_text(TICKET, ticket);
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
-    let action = presentation.in_language_of(
-        visit::page_address(app, PAGE, &visit.sealed),
-        visit.ui_locales(),
-    );
-    let (chrome, form) = (
-        presentation.chrome(visit.ui_locales()),
-        PageForm {
-            action: &action,
-            token: &token,
-        },
-    );
-    let purpose = SignInFor {
-        request: &visit.request,
-        client: visit.registration(),
-        catalogue: &visit.snapshot.catalogue,
+    let form = PageForm {
+        action: &turn.action(PAGE),
+        token: &app.vault.second_factors.seal_text(TICKET, ticket),
     };
     let page = pages::second_factor::page(
-        chrome,
+        turn.chrome(),
         form,
-        purpose,
+        turn.purpose(),
         takes_codes,
         options.as_deref(),
         ticket.may_skip,
         problem,
     );
-    Ok(visit.noted(answers::scripted_page(200, page)))
+    Ok(answers::scripted_page(200, page))
 }
 
-/// Draws a page about a new factor, whose form is good for this request in this session.
-fn about_new<T>(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    draw: impl FnOnce(PageForm<'_>) -> T,
-) -> T {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
-    let action = presentation.in_language_of(
-        visit::page_address(app, PAGE, &visit.sealed),
-        visit.ui_locales(),
-    );
-    let token = forms::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
-    draw(PageForm {
-        action: &action,
-        token: &token,
+/// The page that adds the factor that this sign-in needs. `app_before` is the app that it offered
+/// when it was drawn before.
+fn enrol(
+    turn: InSession<'_>,
+    wanted: Strength,
+    app_before: Option<&str>,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    turn.with_form(PAGE, Form::NewFactor, |form| match wanted {
+        Strength::PhishingResistant => {
+            new_factor::passkey_page(turn, form, turn.tie(), true, problem)
+        }
+        Strength::SignedIn | Strength::TwoFactors => {
+            Ok(new_factor::app_page(turn, form, app_before, true, problem))
+        }
     })
 }
 
-/// The page that adds the factor that this sign-in needs.
-fn enrol(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    wanted: Strength,
-    (before, problem): (Option<&str>, Option<FactorProblem>),
-) -> Result<Response, Failure> {
-    let tie = tie(&visit.sealed, &present.handle.random);
-    let page = about_new(app, request, visit, present, |form| match wanted {
-        Strength::PhishingResistant => {
-            passkeys::passkey_page(app, request, present, form, (tie, true), problem)
-        }
-        Strength::SignedIn | Strength::TwoFactors => Ok(factors::app_page(
-            app,
-            request,
-            present,
-            form,
-            (before, true),
-            problem,
-        )),
-    });
-    page.map(|page| visit.noted(page))
-}
-
-/// Takes the forms of both pages. A GET leads to the sign-in page.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let visit = &Visit::resume(app, visit::open(app, request)?)?;
-    if request.method != Method::Post {
-        return Ok(answers::see_other(visit.page(app, "/login")));
-    }
+/// Takes the forms of both pages.
+pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
     let form = forms::read_post(app, request)?;
-    let present = PresentSession::find(app, request)?;
-    if let Some(present) = &present
-        && forms::matches(
-            app,
-            Form::NewFactor,
-            &visit.sealed,
-            Some(&present.handle.random),
-            &form,
-        )
-    {
-        return take_new_factor(app, request, visit, present, &form);
+    let in_session = turn.in_session();
+    if let Some(turn) = in_session.filter(|turn| turn.matches(Form::NewFactor, &form)) {
+        return take_new_factor(turn, &form);
     }
-    let ticket = form.bounded("form_token", parameters::HANDLE)?;
-    let ticket: Option<Ticket> =
-        ticket.and_then(|text| app.vault.second_factors.open_text(TICKET, text));
-    let of_session = present
-        .as_ref()
-        .map(|present| tie(&visit.sealed, &present.handle.random));
+    let of_session = in_session.map(|turn| turn.tie());
     let of_browser =
         cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
-    let page = LoginPage::of(app, request, visit).with_session(present.as_ref());
-    let is_tied = |ticket: &Ticket| {
-        [of_session, of_browser].contains(&Some(ticket.tie)) && app.now() < ticket.expires_at
-    };
-    let ticket = ticket.filter(is_tied);
-    if form.single("decision")? == Some("passkey") {
-        let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
-        return passkey::prove(page, ticket.as_ref(), &ties, &form);
+    let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
+    let ticket = form
+        .bounded("form_token", parameters::HANDLE)?
+        .and_then(|text| app.vault.second_factors.open_text::<Ticket>(TICKET, text))
+        .filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at);
+    let decision = form.single("decision")?;
+    if decision == Some("passkey") {
+        return passkey::prove(turn, ticket.as_ref(), &ties, &form);
     }
     let Some(ticket) = ticket else {
-        return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
+        return Ok(expired());
     };
-    match (form.single("decision")?, &present) {
-        (Some("not_now"), Some(present)) if ticket.may_skip => page.go_on(present),
-        (Some("cancel"), Some(_)) if of_session == Some(ticket.tie) => declined(page),
-        (Some("cancel"), _) => page.cancelled(),
-        (Some(_), _) => Err(Failure::bad_request(Reason::UnknownPageAction)),
-        (None, _) => prove(page, &ticket, &form),
+    match decision {
+        Some("not_now") if ticket.may_skip && in_session.is_some() => {
+            Ok(Taken::Step(Step::AfterAccountChosen))
+        }
+        Some("cancel") if of_session == Some(ticket.tie) => decline(turn),
+        Some("cancel") => turn.cancel(),
+        Some(_) => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        None => prove(turn, &ticket, &form),
     }
 }
 
-/// For the client; where none waits, back to where they came from.
-fn declined(page: LoginPage<'_>) -> Result<Response, Failure> {
-    let unmet = Refusal::new(
+fn expired() -> Taken {
+    Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
+}
+
+fn decline<S>(turn: Turn<'_, S>) -> Result<Taken, Failure> {
+    turn.give_up(
         AuthorizeErrorCode::UnmetAuthenticationRequirements,
         Reason::FactorDeclined,
-    );
-    match page.visit.request.ending {
-        Ending::Client(_) => Err(page.visit.refuse(unmet)),
-        Ending::Device(_) | Ending::Account { .. } => page.cancelled(),
-    }
+    )
 }
 
-/// Goes on once a factor was added that this sign-in needed, or declines.
-fn take_new_factor(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    form: &Parameters,
-) -> Result<Response, Failure> {
+/// Takes the factor that this sign-in needs, or a refusal to add one.
+fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let again = |wanted, problem| {
-        enrol(
-            app,
-            request,
-            visit,
-            present,
-            wanted,
-            (form.single("app")?, problem),
-        )
+        let page = enrol(turn, wanted, form.single("app")?, problem)?;
+        Ok(Taken::Answer(page))
     };
-    let (wanted, added) = match form.single("decision")? {
-        Some("cancel") => return declined(LoginPage::of(app, request, visit)),
-        Some("continue") => return sign_in::go_on(app, request, visit, present, false),
-        Some("add_app") => (
-            Strength::TwoFactors,
-            factors::add_app(app, request, present, form)?,
-        ),
+    let wanted = match form.single("decision")? {
+        Some("cancel") => return decline(turn),
+        Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
+        Some("add_app") => Strength::TwoFactors,
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
             return again(Strength::PhishingResistant, None);
         }
-        Some("add_passkey") => {
-            let tie = tie(&visit.sealed, &present.handle.random);
-            (
-                Strength::PhishingResistant,
-                passkeys::add_passkey(app, request, present, tie, form)?,
-            )
-        }
+        Some("add_passkey") => Strength::PhishingResistant,
         Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
+    };
+    let added = match wanted {
+        Strength::PhishingResistant => new_factor::add_passkey(turn, turn.tie(), form)?,
+        Strength::SignedIn | Strength::TwoFactors => new_factor::add_app(turn, form)?,
     };
     match added {
         Added::Problem(problem) => again(wanted, Some(problem)),
-        Added::Another => match present.read_again(app)? {
-            Some(present) => sign_in::go_on(app, request, visit, &present, false),
-            None => Ok(answers::see_other(visit.page(app, "/login"))),
-        },
+        Added::Another => Ok(match turn.present.read_again(turn.app)? {
+            Some(present) => Taken::Strengthened(Box::new(present)),
+            None => Taken::Answer(turn.redirect("/login")),
+        }),
         Added::First {
             handle,
             recovery_codes,
         } => {
             let kept = PresentSession {
                 handle,
-                ..present.clone()
+                ..turn.present.clone()
             };
-            let chrome = Presentation {
-                config: &app.config,
-                request,
-            }
-            .chrome(visit.ui_locales());
-            let page = about_new(app, request, visit, &kept, |form| {
+            let chrome = turn.chrome();
+            let page = turn.within(&kept).with_form(PAGE, Form::NewFactor, |form| {
                 pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
             });
-            Ok(kept.carried_by(app, answers::form_page(200, page)))
+            let page = answers::form_page(200, page);
+            Ok(Taken::Answer(kept.carried_by(turn.app, page)))
         }
     }
 }
 
-/// Tries the code that was typed, and signs in with all that was proved.
-fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Response, Failure> {
-    let LoginPage {
+/// Tries the code that was typed. The sign-in then has all that was proved.
+fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Failure> {
+    let Turn {
         app,
         request,
         visit,
         ..
-    } = page;
+    } = turn;
     let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id())?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
-        return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
+        return Ok(expired());
     };
+    let again = |problem| Ok(Taken::Answer(ask(turn, ticket, problem)?));
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
-        return ask(
-            app,
-            request,
-            visit,
-            ticket,
-            Some(FactorProblem::CodeMissing),
-        );
+        return again(Some(FactorProblem::CodeMissing));
     };
     if has_code(ticket) {
-        return ask(app, request, visit, ticket, None);
+        return again(None);
     }
-    match try_code(page, &found, code)? {
-        Ok(true) => {
-            let (amr, acr) = (
-                with_factor(&ticket.amr, &["otp"]),
-                Strength::TwoFactors.as_str().to_owned(),
-            );
+    match try_code(turn, &found, code)? {
+        CodeVerdict::Right => {
             let proof = Proof {
-                amr,
-                acr,
+                amr: with_factor(&ticket.amr, &["otp"]),
+                acr: Strength::TwoFactors.as_str().to_owned(),
                 auth_time: Some(ticket.auth_time),
                 ..Proof::password(Some(ticket.remember))
             };
-            sign_in::complete(app, request, visit, page.present, found, &proof)
+            Ok(Taken::Proved(Box::new(found), proof))
         }
-        Ok(false) => {
-            let whose = Some(&ticket.subject);
-            app.note_failure_of(
+        CodeVerdict::Wrong => {
+            let reason = Reason::SecondFactorWrong;
+            let whose = Concerned::User(&ticket.subject);
+            app.note_failure(
                 SECOND_FACTOR_FAILED,
                 request,
                 visit.client_id(),
                 whose,
-                Reason::SecondFactorWrong,
+                reason,
             );
-            let response = ask(app, request, visit, ticket, Some(FactorProblem::CodeWrong))?;
-            Ok(answers::noted(response, Reason::SecondFactorWrong))
+            let page = ask(turn, ticket, Some(FactorProblem::CodeWrong))?;
+            Ok(Taken::Answer(answers::noted(page, reason)))
         }
-        Err(wait) => {
+        CodeVerdict::TurnedAway(wait) => {
             app.note_turned_away(request);
-            let problem = FactorProblem::TooManyAttempts {
-                minutes: answers::minutes(wait),
-            };
-            let mut response = ask(app, request, visit, ticket, Some(problem))?;
-            response.status = 429;
-            Ok(answers::retry_after(
-                answers::noted(response, Reason::TooManyCodes),
-                wait,
-            ))
+            let minutes = answers::minutes(wait);
+            let problem = FactorProblem::TooManyAttempts { minutes };
+            let mut page = answers::noted(ask(turn, ticket, Some(problem))?, Reason::TooManyCodes);
+            page.status = 429;
+            Ok(Taken::Answer(answers::retry_after(page, wait)))
         }
     }
 }
@@ -427,29 +311,55 @@ pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
         && user.factors == ticket.factors
 }
 
-/// Whether the code is right, or how long no code is looked at. Each attempt is counted before it
-/// is looked at, so that many at once are no way around the limit.
-fn try_code(
-    page: LoginPage<'_>,
-    found: &CurrentUser,
-    text: &str,
-) -> Result<Result<bool, Duration>, Failure> {
-    let LoginPage {
-        app,
-        request,
-        visit,
-        ..
-    } = page;
-    let user = &found.user;
+enum CodeVerdict {
+    Right,
+    Wrong,
+    /// Not looked at: too many came before.
+    TurnedAway(Duration),
+}
+
+fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdict, Failure> {
+    let app = turn.app;
     let code = typed(text);
     let (kind, limits) = match code {
         Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES[..]),
         Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &MOST_CODES[..1]),
-        Typed::Neither => return Ok(Ok(false)),
+        Typed::Neither => return Ok(CodeVerdict::Wrong),
     };
-    let source = Source::of(request.source).bytes();
-    let bucket = |(at, (_, seconds)): (usize, &(i32, u64))| {
-        let from: &[u8] = if at == 0 { &source } else { &[] };
+    let counters: Vec<CodeCounter> = limits
+        .iter()
+        .enumerate()
+        .map(|(at, limit)| CodeCounter::of(turn, &found.user, kind, at == 0, *limit))
+        .collect();
+    if let Some(wait) = count(app, &counters)? {
+        return Ok(CodeVerdict::TurnedAway(wait));
+    }
+    if !spend(turn, &found.user, kind, code)? {
+        return Ok(CodeVerdict::Wrong);
+    }
+    app.note_factor(kind);
+    let buckets: Vec<FailureBucket> = counters.into_iter().map(|counter| counter.bucket).collect();
+    let wrong_passwords = counted_wrong(app, found, turn.request.source);
+    sign_in_failures::take_back(&app.store, &buckets, wrong_passwords)?;
+    Ok(CodeVerdict::Right)
+}
+
+/// Where the codes of one account are counted.
+struct CodeCounter {
+    bucket: FailureBucket,
+    most: i32,
+}
+
+impl CodeCounter {
+    fn of(
+        turn: Turn<'_>,
+        user: &UserRow,
+        kind: FactorKind,
+        from_one_source: bool,
+        (most, seconds): (i32, u64),
+    ) -> CodeCounter {
+        let source = Source::of(turn.request.source).bytes();
+        let from: &[u8] = if from_one_source { &source } else { &[] };
         let parts = [
             b"code",
             kind.as_str().as_bytes(),
@@ -457,69 +367,68 @@ fn try_code(
             &seconds.to_be_bytes(),
             from,
         ];
-        FailureBucket {
-            bucket: app.vault.throttle_buckets.tag(&parts),
-            window: Duration::from_secs(*seconds),
-        }
-    };
-    let buckets: Vec<FailureBucket> = limits.iter().enumerate().map(bucket).collect();
-    // One source that is turned away uses up nothing of what everybody has together.
-    let (own, everywhere) = buckets.split_at_checked(1).unwrap_or_default();
-    for part in [own, everywhere] {
-        let counts = sign_in_failures::record(&app.store, part)?;
-        let is_above = |count: &&FailureCount| {
-            buckets
-                .iter()
-                .zip(limits)
-                .any(|(own, (most, _))| own.bucket == count.bucket && count.failures > *most)
+        let bucket = FailureBucket {
+            bucket: turn.app.vault.throttle_buckets.tag(&parts),
+            window: Duration::from_secs(seconds),
         };
-        if let Some(wait) = counts
-            .iter()
-            .filter(is_above)
-            .map(|count| count.expires_at.since(app.now()))
-            .max()
-        {
-            return Ok(Err(wait));
+        CodeCounter { bucket, most }
+    }
+}
+
+/// Counts an attempt. Each one is counted before it is looked at, so that many at once are no way
+/// around the limit. Says how long no code is looked at, where the limit is passed.
+fn count(app: &App, counters: &[CodeCounter]) -> Result<Option<Duration>, Failure> {
+    // The first counter is that of one source. A source that is turned away there uses up nothing
+    // of what everybody has together.
+    let (own, everywhere) = counters.split_at_checked(1).unwrap_or_default();
+    for part in [own, everywhere] {
+        let buckets: Vec<FailureBucket> = part.iter().map(|one| one.bucket.clone()).collect();
+        let counts = sign_in_failures::record(&app.store, &buckets)?;
+        let passed = counts.iter().filter(|count| {
+            part.iter()
+                .any(|one| one.bucket.bucket == count.bucket && count.failures > one.most)
+        });
+        if let Some(ends_at) = passed.map(|count| count.expires_at).max() {
+            return Ok(Some(ends_at.since(app.now())));
         }
     }
+    Ok(None)
+}
+
+/// Whether the code is right. A right one is spent.
+fn spend(turn: Turn<'_>, user: &UserRow, kind: FactorKind, code: Typed) -> Result<bool, Failure> {
+    let app = turn.app;
+    let store = &app.store;
     let event = AuditEvent {
-        client_id: visit.client_id(),
         sub: Some(&user.sub),
-        ..AuditEvent::default()
+        ..turn.event()
     };
-    let event = event.by(request.source, &request.id);
-    let secrets = authenticators::list(&app.store, &user.sub, true)?;
-    let mut secrets = secrets.iter().filter(|one| one.kind == kind);
-    let opened = |sealed: &Option<SecretBytes>| factors::opened(app, &user.sub, sealed.as_ref()?);
-    let is_right = match code {
-        Typed::Totp(code) => match secrets
-            .next()
-            .and_then(|one| Some((opened(&one.secret)?, one.last_step)))
-        {
-            Some((secret, last)) => match step_of(code, &secret, last, app.now()) {
-                Some(step) => authenticators::use_step(&app.store, &user.sub, step, &event)?,
-                None => false,
-            },
-            None => false,
-        },
-        Typed::RecoveryCode(digest) => {
-            let digest = SecretBytes::new(digest);
-            match secrets.find(|one| opened(&one.secret).is_some_and(|stored| stored == digest)) {
-                Some(code) => {
-                    authenticators::use_recovery_code(&app.store, &user.sub, &code.id, &event)?
-                }
-                None => false,
+    let factors = authenticators::list(store, &user.sub, true)?;
+    let mut factors = factors.iter().filter(|one| one.kind == kind);
+    let opened = |one: &Authenticator| new_factor::opened(app, &user.sub, one.secret.as_ref()?);
+    match code {
+        Typed::Totp(code) => {
+            let Some(factor) = factors.next() else {
+                return Ok(false);
+            };
+            let step = opened(factor)
+                .and_then(|secret| step_of(code, &secret, factor.last_step, app.now()));
+            match step {
+                Some(step) => Ok(authenticators::use_step(store, &user.sub, step, &event)?),
+                None => Ok(false),
             }
         }
-        Typed::Neither => false,
-    };
-    if is_right {
-        app.note_factor(kind);
-        sign_in_failures::take_back(
-            &app.store,
-            &buckets,
-            counted_wrong(app, found, request.source),
-        )?;
+        Typed::RecoveryCode(digest) => {
+            let digest = SecretBytes::new(digest);
+            match factors.find(|one| opened(one).is_some_and(|stored| stored == digest)) {
+                Some(code) => {
+                    let used =
+                        authenticators::use_recovery_code(store, &user.sub, &code.id, &event)?;
+                    Ok(used)
+                }
+                None => Ok(false),
+            }
+        }
+        Typed::Neither => Ok(false),
     }
-    Ok(Ok(is_right))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::guesses::Source;
 use crate::endpoints::token::assertions::KeySource;
@@ -94,7 +95,13 @@ fn prove<T>(
         // An unknown client_id may be anything, even a secret in the wrong field.
         let reason = failure.error.reason;
         let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
-        app.note_failure("client_authentication_failed", request, known, reason);
+        app.note_failure(
+            "client_authentication_failed",
+            request,
+            known,
+            Concerned::Nobody,
+            reason,
+        );
     }
     // An unknown name may be a secret in the wrong field: not for the log.
     let is_name =

@@ -4,21 +4,24 @@
 //! their account is found or made, takes over what the provider says of them, and they are signed
 //! in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::departure::{self, Flow};
-use super::{FAILED, provider};
+use super::provider;
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::answers::{self, Presentation, WayBack};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Visit};
-use crate::endpoints::login::sign_in::{self, Proof};
-use crate::endpoints::login::{self, LoginPage};
+use crate::endpoints::authorize::visit::Visit;
+use crate::endpoints::login::proof::Proof;
+use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
+use crate::endpoints::turn::{Taken, Turn};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
@@ -27,12 +30,13 @@ use crate::protocol::upstream::account::{
 };
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
-use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
+use crate::registry::Snapshot;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, LinkedUser};
@@ -43,43 +47,139 @@ use crate::store::users::{CurrentUser, UserRow};
 /// sign-outs upstream: rather somebody signs in anew than that a sign-out is missed.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
-/// Signs in, or links, the user who comes back from upstream.
-pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
-    // Neither is a callback, and the code is good for one request.
-    if request.method == Method::Head || is_prefetch(request) {
-        return Ok(answers::nothing_to_show());
-    }
-    let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    let state = parameters
-        .bounded("state", parameters::HANDLE)
-        .ok()
-        .flatten()
-        .unwrap_or_default();
-    let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
-    let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
-    let Some(trip) = underway else {
-        return Ok(over(app, request, Reason::RoundTripOver));
-    };
-    let flow = Flow::new(trip.begun_at, trip.flow);
-    let Some(cookie) = request
-        .cookie(&flow.cookie_name(&app.config))
-        .filter(|cookie| is_of(cookie, &trip))
-    else {
-        return Ok(over(app, request, Reason::RoundTripOver));
-    };
-    let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
-    let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
-    let arrived = go_on(app, request, &parameters, &trip, sealed);
-    // The code is spent: this round trip is over, whatever the answer.
-    match arrived {
-        Ok(response) => Ok(departure::end(&app.config, response, flow)),
-        Err(failure) => {
-            let set_cookie = departure::removal(&app.config, flow);
-            Err(Failure::WithCookie {
-                set_cookie,
-                failure: Box::new(failure),
-            })
+/// Somebody who is back from upstream, in the browser that left.
+pub struct Back<'a> {
+    pub app: &'a App,
+    pub request: &'a Request,
+    pub trip: RoundTrip,
+    /// The page's `r`; empty for a link.
+    pub sealed: String,
+    parameters: Parameters,
+    snapshot: Arc<Snapshot>,
+    flow: Flow,
+}
+
+/// Who somebody is at the provider that they come from.
+pub struct Identified<'a> {
+    provider: &'a IdentityProvider,
+    identity: UpstreamIdentity,
+}
+
+impl<'a> Back<'a> {
+    /// Reads what comes back. Whatever this browser did not begin itself, a short while ago and at
+    /// this provider, gets the answer in `Err`.
+    pub fn of(
+        app: &'a App,
+        request: &'a Request,
+        provider: &str,
+    ) -> Result<Back<'a>, Box<Response>> {
+        // Neither is a callback, and the code is good for one request.
+        if request.method == Method::Head || is_prefetch(request) {
+            return Err(Box::new(answers::nothing_to_show()));
         }
+        let is_over = || Box::new(over(app, request, Reason::RoundTripOver));
+        let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
+        let state = parameters
+            .bounded("state", parameters::HANDLE)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
+        let trip = trip
+            .filter(|trip| trip.provider == provider && trip.is_underway(app.now()))
+            .ok_or_else(is_over)?;
+        let flow = Flow::new(trip.begun_at, trip.flow);
+        let cookie = request
+            .cookie(&flow.cookie_name(&app.config))
+            .filter(|cookie| is_of(cookie, &trip))
+            .ok_or_else(is_over)?;
+        let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
+        let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
+        Ok(Back {
+            sealed: sealed.to_owned(),
+            snapshot: app.registry.snapshot(),
+            app,
+            request,
+            trip,
+            parameters,
+            flow,
+        })
+    }
+
+    /// The code is spent: this round trip is over, whatever the answer.
+    pub fn end(&self, answer: Result<Response, Failure>) -> Result<Response, Failure> {
+        let config = &self.app.config;
+        match answer {
+            Ok(response) => Ok(departure::end(config, response, self.flow)),
+            Err(failure) => Err(Failure::WithCookie {
+                set_cookie: departure::removal(config, self.flow),
+                failure: Box::new(failure),
+            }),
+        }
+    }
+
+    /// Finds out who they are there, if they may still go on from that provider.
+    pub fn identify(
+        &self,
+        may_go_on: impl FnOnce(&IdentityProvider) -> bool,
+    ) -> Result<Identified<'_>, UpstreamProblem> {
+        // Where they went, if the name stands for the same issuer still: what that one sent is no
+        // other's to see.
+        let providers = &self.snapshot.catalogue.identity_providers;
+        let provider = providers
+            .get(&self.trip.provider)
+            .filter(|provider| provider.enabled && provider.authority() == self.trip.issuer)
+            .filter(|provider| may_go_on(provider))
+            .ok_or_else(|| {
+                UpstreamProblem::unavailable(
+                    "it was disabled, forbidden or changed in the meantime",
+                )
+            })?;
+        let identity = provider::identity(
+            self.app,
+            &self.snapshot,
+            provider,
+            &self.trip,
+            &self.parameters,
+        )?;
+        Ok(Identified { provider, identity })
+    }
+
+    /// Asks whether to link, in the session that asked for it: another user may have signed in
+    /// since.
+    pub fn link(&self, sid: &Sid) -> Result<Response, Failure> {
+        let Back { app, request, .. } = *self;
+        let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
+        let Some(present) = present else {
+            return Ok(over(app, request, Reason::LinkSessionOver));
+        };
+        let identified =
+            self.identify(|provider| linked::may_link(&self.snapshot, &present, provider));
+        let visit = Visit::to_account(app)?;
+        let turn = Turn {
+            app,
+            request,
+            visit: &visit,
+            present: &present,
+            someone_else: false,
+        };
+        match identified {
+            Ok(Identified { provider, identity }) => linked::arrived(turn, provider, &identity),
+            Err(problem) => linked::not_arrived(turn, &self.trip.provider, &problem),
+        }
+    }
+
+    /// Lets them in, as the user whom the provider vouches for.
+    pub fn take(&self, turn: Turn<'_>, identified: &Identified<'_>) -> Result<Taken, Failure> {
+        let Identified { provider, identity } = identified;
+        let entry = Entry {
+            app: turn.app,
+            request: turn.request,
+            visit: turn.visit,
+            provider,
+            identity,
+        };
+        entry.enter(&self.trip)
     }
 }
 
@@ -103,7 +203,7 @@ fn is_of(cookie: &str, trip: &RoundTrip) -> bool {
 
 /// One page for every bad callback, so that a stranger does not learn what was wrong.
 pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
-    app.note_failure(FAILED, request, None, reason);
+    app.note_failure(FAILED, request, None, Concerned::Nobody, reason);
     answers::error_page(
         &Presentation {
             config: &app.config,
@@ -112,65 +212,6 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
         Problem::RoundTripOver,
         reason,
     )
-}
-
-/// Finds out who they are there, and lets them in or asks whether to link; `sealed` is the page's
-/// `r`, empty for a link.
-fn go_on(
-    app: &App,
-    request: &Request,
-    parameters: &Parameters,
-    trip: &RoundTrip,
-    sealed: &str,
-) -> Result<Response, Failure> {
-    let snapshot = app.registry.snapshot();
-    // Where they went, if the name stands for the same issuer still: what that one sent is no
-    // other's to see.
-    let registered = snapshot.catalogue.identity_providers.get(&trip.provider);
-    let registered =
-        registered.filter(|provider| provider.enabled && provider.authority() == trip.issuer);
-    let identity = |may_go_on: &dyn Fn(&IdentityProvider) -> bool| {
-        let gone = || {
-            UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime")
-        };
-        let provider = registered
-            .filter(|provider| may_go_on(provider))
-            .ok_or_else(gone)?;
-        Ok((
-            provider,
-            provider::identity(app, &snapshot, provider, trip, parameters)?,
-        ))
-    };
-    if let Some(sid) = &trip.linking {
-        // Only within the session that asked for it: another user may have signed in since.
-        let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
-        let Some(present) = present else {
-            return Ok(over(app, request, Reason::LinkSessionOver));
-        };
-        return match identity(&|provider| linked::may_link(&snapshot, &present, provider)) {
-            Ok((provider, identity)) => {
-                linked::arrived(app, request, &present, provider, &identity)
-            }
-            Err(problem) => linked::not_arrived(app, request, &present, &trip.provider, &problem),
-        };
-    }
-    let visit = &Visit::resume(app, visit::open_text(app, sealed)?)?;
-    let arrived = identity(&|provider| visit.choices().offers(&provider.name));
-    // Read after that wait: a session that was revoked meanwhile is not to go on.
-    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
-    match arrived {
-        Ok((provider, identity)) => Entry {
-            app,
-            request,
-            visit,
-            provider,
-            identity: &identity,
-        }
-        .enter(trip, present.as_ref()),
-        Err(problem) => LoginPage::of(app, request, visit)
-            .with_session(present.as_ref())
-            .after(&trip.provider, &problem),
-    }
 }
 
 struct Entry<'a> {
@@ -183,11 +224,7 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
-    fn enter(
-        &self,
-        trip: &RoundTrip,
-        present: Option<&PresentSession>,
-    ) -> Result<Response, Failure> {
+    fn enter(&self, trip: &RoundTrip) -> Result<Taken, Failure> {
         let Entry {
             app,
             request,
@@ -221,7 +258,7 @@ impl Entry<'_> {
         };
         let user = match accepted {
             Ok(user) => user,
-            Err(refusal) => return Ok(self.refuse(refusal)),
+            Err(refusal) => return Ok(Taken::Answer(self.refuse(refusal))),
         };
         let facts = &identity.facts;
         let ask = Ask::of(&visit.request);
@@ -259,7 +296,7 @@ impl Entry<'_> {
             }),
             remember: None,
         };
-        sign_in::complete(app, request, visit, present, user, &proof)
+        Ok(Taken::Proved(Box::new(user), proof))
     }
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
@@ -364,13 +401,14 @@ impl Entry<'_> {
             provider,
             ..
         } = self;
-        app.note_upstream_failure(FAILED, request, visit.client_id(), &provider.name, reason);
+        let concerned = Concerned::Provider(&provider.name);
+        app.note_failure(FAILED, request, visit.client_id(), concerned, reason);
         let presentation = Presentation {
             config: &app.config,
             request,
         };
         // Otherwise the provider would let the same person in once more, without a word.
-        let sign_in = login::as_someone_else(visit.page(app, "/login"));
+        let sign_in = as_someone_else(visit.page(app, "/login"));
         let way_back = WayBack {
             sign_in: &sign_in,
             ui_locales: visit.ui_locales(),

@@ -6,11 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::Purpose;
 use super::provider::{self, Connection};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::{Config, SameSite};
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::visit::Visit;
 use crate::endpoints::{answers, cookies};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
@@ -61,6 +62,17 @@ impl Flow {
         // One spelling for each name: another encoding of the same bytes is not ours.
         (flow.cookie_name(config) == name).then_some(flow)
     }
+}
+
+#[derive(Clone, Copy)]
+pub enum Purpose<'a> {
+    SignIn {
+        visit: &'a Visit,
+        /// As somebody else than this browser is known to be, there or here: they shall be asked
+        /// who they are.
+        someone_else: bool,
+    },
+    Link(&'a PresentSession),
 }
 
 /// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to

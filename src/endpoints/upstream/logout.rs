@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::provider::{Connection, not_believed};
 use crate::app::App;
+use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
@@ -146,8 +147,14 @@ fn refused(
     let event = "upstream_logout_refused";
     let reason = Reason::LogoutTokenRefused;
     match provider {
-        Some(provider) => app.note_upstream_failure(event, request, None, &provider.name, reason),
-        None => app.note_failure(event, request, None, reason),
+        Some(provider) => app.note_failure(
+            event,
+            request,
+            None,
+            Concerned::Provider(&provider.name),
+            reason,
+        ),
+        None => app.note_failure(event, request, None, Concerned::Nobody, reason),
     }
     Failure::Refused(Refusal {
         status: 400,

@@ -1,0 +1,307 @@
+//! The sign-in as one conversation. A browser opens a page, or posts its form; the page makes a
+//! step of it; the core decides what the request needs next; and [`next`] alone says how the person
+//! gets there: a page is drawn as the answer, its address is sent, or the request is granted or
+//! refused. No page knows another one.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::authorize::consent;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::visit::{self, Visit};
+use crate::endpoints::login::proof::Proof;
+use crate::endpoints::login::{self, Drawn, second_factor, sign_in};
+use crate::endpoints::turn::{Judged, Opening, Taken, Turn};
+use crate::endpoints::upstream::callback::{self, Back};
+use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::endpoints::{answer, answers, authorize, device};
+use crate::http::{Method, Request, Response};
+use crate::protocol::authorize::authorize_request::{Ending, Refusal};
+use crate::protocol::authorize::interaction::{Interaction, Step};
+use crate::protocol::sealed_request::SealedPurpose;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::protocol::words::strength::Strength;
+use crate::store::users::CurrentUser;
+
+/// Where a browser is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    Authorize,
+    Login,
+    SecondFactor,
+    Consent,
+    /// `/device`, which asks for a device's code.
+    UserCode,
+    /// The question whether the device may have what it asks for. It is posted to `/device`.
+    Question,
+    /// Back from an identity provider.
+    Callback,
+}
+
+/// Opens a page, or takes its form.
+pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
+    let is_post = request.method == Method::Post;
+    let page = if page == Page::UserCode && is_post && device::has_request(request)? {
+        Page::Question
+    } else {
+        page
+    };
+    let visit = match open(page, app, request)? {
+        Opening::Visit(visit) => visit,
+        Opening::Answer(response) => return Ok(response),
+    };
+    meet(app, request, &visit, page, |turn| match page {
+        Page::Login if is_post => login::take(turn),
+        Page::SecondFactor => second_factor::take(turn),
+        Page::Consent | Page::Question if is_post => consent::take(turn),
+        Page::Authorize | Page::Login | Page::Consent => Ok(Taken::Step(Step::Arrival)),
+        Page::UserCode | Page::Question | Page::Callback => Ok(Taken::Step(Step::Arrival)),
+    })
+}
+
+fn open(page: Page, app: &App, request: &Request) -> Result<Opening, Failure> {
+    match page {
+        Page::Authorize => return authorize::open(app, request),
+        Page::UserCode => return device::open(app, request),
+        Page::Login | Page::SecondFactor | Page::Consent | Page::Question | Page::Callback => {}
+    }
+    let is_post = request.method == Method::Post;
+    let opened = visit::open(app, request)?;
+    let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
+    // An address alone does not lead past the page that asks for the code.
+    if page == Page::Login && is_of_device && !is_post {
+        let device = visit::page_address(app, "/device", &opened.sealed);
+        return Ok(Opening::Answer(answers::see_other(device)));
+    }
+    let visit = Visit::resume(app, opened)?;
+    match page {
+        Page::Question if !is_of_device => Err(visit::invalid()),
+        Page::Consent if !matches!(visit.request.ending, Ending::Client(_)) => {
+            Err(visit::invalid())
+        }
+        Page::SecondFactor if !is_post => {
+            let login = answers::see_other(visit.page(app, "/login"));
+            Ok(Opening::Answer(login))
+        }
+        _ => Ok(Opening::Visit(Box::new(visit))),
+    }
+}
+
+/// Lets the page take the form, in the session of this browser, and goes on from there.
+fn meet(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    page: Page,
+    take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
+) -> Result<Response, Failure> {
+    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    let turn = Turn {
+        app,
+        request,
+        visit,
+        present: present.as_ref(),
+        someone_else: page == Page::Login && login::says_someone_else(request),
+    };
+    go_on(turn, page, take(turn)?)
+}
+
+/// Goes on with somebody who is back from an identity provider.
+pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let back = match Back::of(app, request, provider) {
+        Ok(back) => back,
+        Err(answer) => return Ok(*answer),
+    };
+    let answer = match &back.trip.linking {
+        Some(sid) => back.link(sid),
+        None => sign_in_from(&back),
+    };
+    back.end(answer)
+}
+
+fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
+    let visit = &Visit::resume(back.app, visit::open_text(back.app, &back.sealed)?)?;
+    // Asked before the session is read: one that was revoked meanwhile is not to go on.
+    let identified = back.identify(|provider| visit.choices().offers(&provider.name));
+    meet(
+        back.app,
+        back.request,
+        visit,
+        Page::Callback,
+        |turn| match identified {
+            Ok(identified) => back.take(turn, &identified),
+            Err(problem) => {
+                let provider = &back.trip.provider;
+                Ok(Taken::Answer(login::after_failure(
+                    turn, provider, &problem,
+                )?))
+            }
+        },
+    )
+}
+
+/// Does what the page's form asks for. With `prompt=none` a client hears of an outage at once.
+fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> {
+    let answer = match taken {
+        Taken::Answer(response) => Ok(response),
+        Taken::Step(step) => next(turn, page, step),
+        Taken::Strengthened(session) => next(turn.within(Some(&*session)), page, Step::AfterSignIn),
+        Taken::Proved(found, proof)
+            if proof.is_password_alone() && found.user.strongest_acr > Strength::SignedIn =>
+        {
+            second_factor::after_password(turn, &found.user, proof)
+        }
+        Taken::Proved(found, proof) => begin_session(turn, page, *found, &proof),
+        Taken::NotSignedIn(problem, reason) => {
+            let page = login::draw(turn, Drawn::default().with(problem));
+            Ok(answers::noted(page, reason))
+        }
+        Taken::OtherWay {
+            someone_else,
+            provider,
+        } => {
+            let turn = Turn {
+                someone_else,
+                ..turn
+            };
+            match provider {
+                Some(provider) => to_provider(turn, &provider),
+                None => ask_who(turn),
+            }
+        }
+        Taken::DeviceDenied => match (turn.judge(Step::Arrival)?.interaction, turn.in_session()) {
+            (Interaction::Refuse(refusal), _) => Err(turn.visit.refuse(refusal)),
+            (Interaction::Consent { .. }, Some(turn)) => answer::deny_device(turn),
+            (_, _) => Ok(start_again(turn)),
+        },
+    };
+    answer
+        .map(|response| turn.visit.noted(response))
+        .map_err(|failure| turn.visit.silent(failure))
+}
+
+fn begin_session(
+    turn: Turn<'_>,
+    page: Page,
+    found: CurrentUser,
+    proof: &Proof,
+) -> Result<Response, Failure> {
+    let Some(session) = sign_in::begin(turn, found, proof)? else {
+        return Ok(if page == Page::Callback {
+            callback::over(turn.app, turn.request, Reason::RoundTripOver)
+        } else {
+            // Revoked while they signed in: who they are is asked anew.
+            turn.redirect("/login")
+        });
+    };
+    let response = match next(turn.within(Some(&session)), page, Step::AfterSignIn) {
+        // The user is signed in although the client is told no: the browser must learn its session
+        // in that answer.
+        Err(Failure::Authorize(error)) => answers::authorize_error(&turn.presentation(), error),
+        answer => answer?,
+    };
+    Ok(sign_in::carried_by(turn.app, response, &session))
+}
+
+/// Asks the core what comes next, and shows it: a page is drawn as the answer, or its address is
+/// sent.
+fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
+    let Judged {
+        interaction,
+        consent,
+    } = turn.judge(step.clone())?;
+    let visit = turn.visit;
+    let arrives = step == Step::Arrival;
+    let wants_fresh = arrives && visit.wants_fresh_sign_in();
+    let is_consent = matches!(page, Page::Consent | Page::Question);
+    match (interaction, turn.in_session()) {
+        (Interaction::Refuse(refusal), _) => Err(visit.refuse(refusal)),
+        // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
+        // to sign in.
+        (_, _) if page == Page::Login && (wants_fresh || turn.someone_else && arrives) => {
+            ask_who(turn)
+        }
+        (Interaction::Login { .. }, _) | (_, None) => match page {
+            Page::Authorize => match visit.ways_in()?.only() {
+                Some(provider) => to_provider(turn, provider),
+                None => Ok(turn.redirect("/login")),
+            },
+            // Asking upstream again would get the same answer, round and round.
+            Page::Callback => Err(visit.refuse(Refusal::new(
+                AuthorizeErrorCode::LoginRequired,
+                Reason::LoginRequired,
+            ))),
+            Page::Consent | Page::Question => Ok(start_again(turn)),
+            _ if step == Step::AfterSignIn => Ok(turn.redirect("/login")),
+            Page::Login | Page::SecondFactor | Page::UserCode => ask_who(turn),
+        },
+        (Interaction::SelectAccount, Some(signed_in)) if page == Page::Login => {
+            Ok(login::choose_account(signed_in))
+        }
+        (Interaction::SelectAccount, _) => Ok(start_again(turn)),
+        (Interaction::Stronger(stronger), Some(signed_in)) => match page {
+            Page::Authorize | Page::Consent | Page::Question => Ok(start_again(turn)),
+            Page::Login | Page::SecondFactor | Page::UserCode | Page::Callback => {
+                second_factor::in_session(signed_in, stronger)
+            }
+        },
+        (Interaction::Consent { may_remember }, Some(signed_in)) => {
+            // The page of a device has no address. That of a client does not say that the account
+            // was chosen.
+            let is_drawn = is_consent || visit.is_of_device() || step == Step::AfterAccountChosen;
+            let drawn_again = is_consent && turn.request.method == Method::Post;
+            match is_drawn {
+                true => consent::draw(signed_in, may_remember, drawn_again),
+                false => Ok(turn.redirect("/consent")),
+            }
+        }
+        // The consent page asks nothing here, so nothing shows that the sign-in was a fresh one.
+        (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
+            Ok(start_again(turn))
+        }
+        (Interaction::NotOpen | Interaction::Proceed { .. }, _)
+            if turn.request.method == Method::Head =>
+        {
+            Ok(answers::nothing_to_show())
+        }
+        (Interaction::NotOpen, Some(signed_in)) => Ok(login::not_open(signed_in)),
+        (Interaction::Proceed { scope }, Some(signed_in)) => {
+            let agreed = matches!(step, Step::AfterConsent { .. });
+            answer::grant(signed_in, &scope, consent, agreed)
+        }
+    }
+}
+
+/// The sign-in page; or, where there is nothing to choose, straight to the provider.
+fn ask_who(turn: Turn<'_>) -> Result<Response, Failure> {
+    let ways = turn.visit.ways_in()?;
+    if let Some(provider) = ways.only() {
+        return to_provider(turn, provider);
+    }
+    let hint = turn.visit.request.login_hint.as_deref();
+    let hint = hint.filter(|_| turn.request.method != Method::Post);
+    let drawn = Drawn {
+        username: hint.unwrap_or_default(),
+        ..Drawn::default()
+    };
+    Ok(login::draw(turn, drawn))
+}
+
+fn to_provider(turn: Turn<'_>, provider: &str) -> Result<Response, Failure> {
+    let purpose = Purpose::SignIn {
+        visit: turn.visit,
+        someone_else: turn.someone_else,
+    };
+    match depart(turn.app, turn.request, purpose, provider)? {
+        Ok(response) => Ok(response),
+        Err(problem) => login::after_failure(turn, provider, &problem),
+    }
+}
+
+/// Back to the page that a sign-in begins with. For a device that is the page that asks for its
+/// code, which no address leads past.
+fn start_again(turn: Turn<'_>) -> Response {
+    match &turn.visit.request.ending {
+        Ending::Device(user_code) => device::ask(turn.app, turn.request, Some(user_code)),
+        Ending::Client(_) | Ending::Account { .. } => turn.redirect("/login"),
+    }
+}
