@@ -33,17 +33,17 @@
 //! opens the code, `protocol/authorize/authorization_code.rs` judges it, `store/grants.rs` enters
 //! it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
 //!
-//! A sign-in: `endpoints/authorize.rs` takes the request in,
-//! `protocol/authorize/authorize_request/` validates it, `endpoints/authorize/visit.rs` seals it
-//! and asks `protocol/authorize/interaction.rs` what comes next, `endpoints/login.rs` shows the
-//! page and takes its form, `endpoints/login/password.rs` tries the password,
-//! `endpoints/login/sign_in.rs` begins the session, and `visit.rs` sends the answer on its way by
-//! `protocol/authorize/authorize_response.rs`.
+//! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next. It
+//! begins with `endpoints/visit.rs`, which validates the request and seals it for the addresses of
+//! the pages. `endpoints/turn.rs` asks `protocol/authorize/interaction.rs` what the request needs;
+//! `endpoints/login.rs` shows its page and takes the form, `endpoints/login/password.rs` tries the
+//! password, `endpoints/login/second_factor.rs` asks for a code where the user has a second factor,
+//! `endpoints/login/sign_in.rs` begins the session, and `endpoints/answer.rs` grants.
 //!
-//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/upstream/departure.rs`, which seals
-//! the round trip and sends the browser upstream; back at `endpoints/upstream/callback.rs`,
+//! A sign-in elsewhere: from `endpoints/conversation.rs` to `endpoints/upstream/departure.rs`, which
+//! seals the round trip and sends the browser upstream; back at `endpoints/upstream/callback.rs`,
 //! `provider.rs` beside it exchanges the code and has `protocol/upstream/` judge what came,
-//! `callback.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a password.
+//! `callback.rs` finds the account, and the conversation goes on as for a password.
 
 pub mod app;
 pub mod cli;

@@ -104,12 +104,6 @@ const LONG_FILES: &[&str] = &[];
 /// Functions that are longer: file and name. Only `route::find`, a table, is to stay.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[
     ("dispatch/route.rs", "find"),
-    ("endpoints/account.rs", "change_password"),
-    ("endpoints/authorize/visit.rs", "next"),
-    ("endpoints/login.rs", "sign_in"),
-    ("endpoints/login/passkey.rs", "prove"),
-    ("endpoints/login/second_factor.rs", "try_code"),
-    ("endpoints/login/sign_in.rs", "begin"),
     ("protocol/registration/client.rs", "read"),
     ("protocol/registration/client_rules.rs", "check"),
     ("protocol/registration/import/identity_server.rs", "client"),

@@ -238,7 +238,7 @@ impl<'a> Route<'a> {
                         READ,
                         Person,
                         Nobody,
-                        Named(upstream::logout::signed_out, provider),
+                        Named(end_session::signed_out, provider),
                     ),
                     _ => return None,
                 }

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::authorize::visit::{self, user_code_hashes};
 use crate::endpoints::cookies;
 use crate::endpoints::token::grants::issue::{self, Issue, IssueUser};
 use crate::endpoints::turn::InSession;
+use crate::endpoints::visit::{self, user_code_hashes};
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;

@@ -1,15 +1,13 @@
 //! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in.
 
 pub mod consent;
-pub mod present_session;
-pub mod visit;
 
 use super::answers;
 use super::forms::require_form;
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::visit::Visit;
 use crate::endpoints::turn::Opening;
+use crate::endpoints::visit::Visit;
 use crate::http::{Method, Request};
 use crate::protocol::words::parameters::Parameters;
 

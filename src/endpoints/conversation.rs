@@ -5,14 +5,15 @@
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::account::linked;
 use crate::endpoints::authorize::consent;
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Visit};
-use crate::endpoints::login::proof::Proof;
 use crate::endpoints::login::{self, Drawn, second_factor, sign_in};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::proof::Proof;
 use crate::endpoints::turn::{Judged, Opening, Taken, Turn};
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::endpoints::visit::{self, Visit};
 use crate::endpoints::{answer, answers, authorize, device};
 use crate::http::{Method, Request, Response};
 use crate::protocol::authorize::authorize_request::{Ending, Refusal};
@@ -73,17 +74,15 @@ fn open(page: Page, app: &App, request: &Request) -> Result<Opening, Failure> {
         return Ok(Opening::Answer(answers::see_other(device)));
     }
     let visit = Visit::resume(app, opened)?;
-    match page {
-        Page::Question if !is_of_device => Err(visit::invalid()),
-        Page::Consent if !matches!(visit.request.ending, Ending::Client(_)) => {
-            Err(visit::invalid())
-        }
-        Page::SecondFactor if !is_post => {
-            let login = answers::see_other(visit.page(app, "/login"));
-            Ok(Opening::Answer(login))
-        }
-        _ => Ok(Opening::Visit(Box::new(visit))),
+    let is_of_client = matches!(visit.request.ending, Ending::Client(_));
+    if page == Page::SecondFactor && !is_post {
+        let login = answers::see_other(visit.page(app, "/login"));
+        return Ok(Opening::Answer(login));
     }
+    if page == Page::Question && !is_of_device || page == Page::Consent && !is_of_client {
+        return Err(visit::invalid());
+    }
+    Ok(Opening::Visit(Box::new(visit)))
 }
 
 /// Lets the page take the form, in the session of this browser, and goes on from there.
@@ -112,7 +111,7 @@ pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Respons
         Err(answer) => return Ok(*answer),
     };
     let answer = match &back.trip.linking {
-        Some(sid) => back.link(sid),
+        Some(sid) => linked::come_back(&back, sid),
         None => sign_in_from(&back),
     };
     back.end(answer)

@@ -5,10 +5,10 @@
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::proof::Proof;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::proof::Proof;
+use crate::endpoints::visit::{self, Visit};
 use crate::http::{Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};

@@ -6,11 +6,11 @@ use super::{Change, draw, with_form};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
+use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::turn::InSession;
 use crate::http::Response;
 use crate::pages;

@@ -9,12 +9,13 @@ use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::turn::InSession;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::turn::{InSession, Turn};
+use crate::endpoints::upstream::callback::{Back, Identified, over};
 use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::endpoints::visit::{self, Visit};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, provider_name};
@@ -23,6 +24,7 @@ use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::account::{LinkOffer, OfferProblem};
 use crate::protocol::upstream::choices::{Choices, provider_of};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
+use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::place::Place;
@@ -81,11 +83,7 @@ fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a Iden
 }
 
 /// Whether this person may link an account at that provider.
-pub fn may_link(
-    snapshot: &Snapshot,
-    present: &PresentSession,
-    provider: &IdentityProvider,
-) -> bool {
+fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &IdentityProvider) -> bool {
     Choices::of(&place(snapshot, present), None).offers(&provider.name)
 }
 
@@ -129,7 +127,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
 }
 
 /// The account page after a link that failed upstream, or that never got there.
-pub fn not_arrived(
+fn not_arrived(
     turn: InSession<'_>,
     provider: &str,
     problem: &UpstreamProblem,
@@ -157,9 +155,31 @@ pub fn not_arrived(
     Ok(response)
 }
 
-/// Somebody is back from upstream, verified, in the session that asked: shows who they are there
-/// and asks.
-pub fn arrived(
+/// Somebody is back from upstream, to link: asks, in the session that left. Another user may have
+/// signed in since.
+pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response, Failure> {
+    let Back { app, request, .. } = *back;
+    let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
+    let Some(present) = present else {
+        return Ok(over(app, request, Reason::LinkSessionOver));
+    };
+    let identified = back.identify(|provider| may_link(&back.snapshot, &present, provider));
+    let visit = Visit::to_account(app)?;
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present: &present,
+        someone_else: false,
+    };
+    match identified {
+        Ok(Identified { provider, identity }) => ask(turn, provider, &identity),
+        Err(problem) => not_arrived(turn, &back.trip.provider, &problem),
+    }
+}
+
+/// Shows who they are there, and asks.
+fn ask(
     turn: InSession<'_>,
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::authorize::visit::{self};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::turn::{InSession, Taken, Turn};
+use crate::endpoints::visit::{self};
 use crate::http::Response;
 use crate::pages;
 use crate::protocol::authorize::interaction::{Step, may_remember, narrow};

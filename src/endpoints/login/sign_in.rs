@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::login::known_browser;
-use crate::endpoints::login::proof::Proof;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::proof::Proof;
 use crate::endpoints::turn::Turn;
 use crate::http::Response;
 use crate::keys::random;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::present_session::{self, PresentSession};
-use crate::endpoints::authorize::visit::{self, Opened};
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
+use crate::endpoints::present_session::{self, PresentSession};
 use crate::endpoints::upstream::logout::UpstreamSignOut;
+use crate::endpoints::visit::{self, Opened};
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::SignedOut;
@@ -319,4 +319,31 @@ impl SignOut {
         page.note.detail = Some(detail);
         page
     }
+}
+
+/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
+/// `/logout`, which says that nobody is signed in or asks whether to sign out.
+pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let state = query
+        .bounded("state", parameters::HANDLE)
+        .map_err(Failure::bad_request)?;
+    let opened = state.and_then(|state| visit::open_text(app, state).ok());
+    let returns = opened.and_then(|opened| {
+        if let SealedPurpose::SignedOut(returns) = opened.request.purpose {
+            Some(returns)
+        } else {
+            None
+        }
+    });
+    let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
+        let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+        response.note.reason = Some(Reason::SignOutNotBegunHere);
+        return Ok(response);
+    };
+    if request.method == Method::Head {
+        return Ok(answers::nothing_to_show());
+    }
+    let present = PresentSession::find(app, request)?;
+    SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
 }

@@ -15,13 +15,11 @@ use super::provider;
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
-use crate::endpoints::account::linked;
 use crate::endpoints::answers::{self, Presentation, WayBack};
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::Visit;
-use crate::endpoints::login::proof::Proof;
 use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
+use crate::endpoints::proof::Proof;
 use crate::endpoints::turn::{Taken, Turn};
+use crate::endpoints::visit::Visit;
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
@@ -30,7 +28,7 @@ use crate::protocol::upstream::account::{
 };
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
-use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
@@ -55,14 +53,14 @@ pub struct Back<'a> {
     /// The page's `r`; empty for a link.
     pub sealed: String,
     parameters: Parameters,
-    snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<Snapshot>,
     flow: Flow,
 }
 
 /// Who somebody is at the provider that they come from.
 pub struct Identified<'a> {
-    provider: &'a IdentityProvider,
-    identity: UpstreamIdentity,
+    pub provider: &'a IdentityProvider,
+    pub identity: UpstreamIdentity,
 }
 
 impl<'a> Back<'a> {
@@ -143,30 +141,6 @@ impl<'a> Back<'a> {
             &self.parameters,
         )?;
         Ok(Identified { provider, identity })
-    }
-
-    /// Asks whether to link, in the session that asked for it: another user may have signed in
-    /// since.
-    pub fn link(&self, sid: &Sid) -> Result<Response, Failure> {
-        let Back { app, request, .. } = *self;
-        let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
-        let Some(present) = present else {
-            return Ok(over(app, request, Reason::LinkSessionOver));
-        };
-        let identified =
-            self.identify(|provider| linked::may_link(&self.snapshot, &present, provider));
-        let visit = Visit::to_account(app)?;
-        let turn = Turn {
-            app,
-            request,
-            visit: &visit,
-            present: &present,
-            someone_else: false,
-        };
-        match identified {
-            Ok(Identified { provider, identity }) => linked::arrived(turn, provider, &identity),
-            Err(problem) => linked::not_arrived(turn, &self.trip.provider, &problem),
-        }
     }
 
     /// Lets them in, as the user whom the provider vouches for.

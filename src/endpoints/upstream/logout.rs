@@ -12,12 +12,10 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
-use crate::endpoints::answers;
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::logout::end_session::SignOut;
-use crate::http::{Method, Request, Response};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit;
+use crate::http::{Request, Response};
 use crate::outbound::Asker;
 use crate::protocol::authorize::authorize_response::with_query;
 use crate::protocol::keys::jwt::{LOGOUT_TOKEN_TYP, UnverifiedJws};
@@ -232,31 +230,4 @@ impl UpstreamSignOut {
             .find(|address| address.len() <= LONGEST_ADDRESS)?;
         Some((provider.display_name.clone(), address))
     }
-}
-
-/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
-/// `/logout`, which says that nobody is signed in or asks whether to sign out.
-pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let state = query
-        .bounded("state", parameters::HANDLE)
-        .map_err(Failure::bad_request)?;
-    let opened = state.and_then(|state| visit::open_text(app, state).ok());
-    let returns = opened.and_then(|opened| {
-        if let SealedPurpose::SignedOut(returns) = opened.request.purpose {
-            Some(returns)
-        } else {
-            None
-        }
-    });
-    let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
-        let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
-        response.note.reason = Some(Reason::SignOutNotBegunHere);
-        return Ok(response);
-    };
-    if request.method == Method::Head {
-        return Ok(answers::nothing_to_show());
-    }
-    let present = PresentSession::find(app, request)?;
-    SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
 }

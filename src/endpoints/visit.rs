@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::authorize::present_session::{self, PresentSession};
+use crate::endpoints::present_session::{self, PresentSession};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRequest, Ending, Refusal,
