@@ -3,7 +3,7 @@
 use super::App;
 use super::failure::Failure;
 use crate::http::Request;
-use crate::protocol::token::extension_grant::Answer;
+use crate::protocol::token::extension_grant::GrantAnswer;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::instant::Instant;
@@ -23,7 +23,7 @@ pub struct GrantContext<'a> {
 
 /// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A
 /// [`Failure`] is for what the client can do nothing about.
-pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<Answer, Failure>;
+pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer, Failure>;
 
 /// A grant type and its handler: one line of the table that a binary of one's own gives to
 /// `gatepost::cli::run_with`.
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
     use crate::protocol::token::extension_grant::Proposal;
 
-    fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
-        Ok(Answer::Propose(Box::new(Proposal {
+    fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer, Failure> {
+        Ok(GrantAnswer::Propose(Box::new(Proposal {
             claims: request.to_json(),
             ..Proposal::default()
         })))

@@ -16,7 +16,7 @@ pub enum Failure {
     /// An authorization request was refused: a page, or an error that travels to the client.
     Authorize(AuthorizeError),
     /// An extension grant said no, in its own words where it has some.
-    RefusedByGrant(extension_grant::Refusal),
+    RefusedByGrant(extension_grant::GrantRefusal),
     /// Too many wrong guesses; come back later.
     Throttled {
         reason: Reason,

@@ -14,7 +14,7 @@ use crate::deadline;
 use crate::http::Request;
 use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::permits::{self, Permit, Permits};
-use crate::protocol::login::line::{Account, Line, LineLimits, Number};
+use crate::protocol::login::line::{AccountHash, LineLimits, Number, PasswordLine};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::secret::SecretText;
@@ -34,7 +34,7 @@ const MOST_TOKENS_AHEAD: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Hashing {
     passwords: PasswordHashing,
-    line: Mutex<Line<Origin>>,
+    line: Mutex<PasswordLine<Origin>>,
     /// A turn ended.
     moved: Condvar,
     /// Hashes that leave a core to tokens.
@@ -61,7 +61,7 @@ impl Hashing {
         };
         Ok(Hashing {
             passwords: PasswordHashing::new(cost(config))?,
-            line: Mutex::new(Line::new(limits)),
+            line: Mutex::new(PasswordLine::new(limits)),
             moved: Condvar::new(),
             beside_tokens: Permits::new((cores - 1).max(1)),
             tokens_ahead: AtomicU64::new(0),
@@ -69,7 +69,7 @@ impl Hashing {
     }
 
     /// Waits in line, as none of the workers. None where it was full, or took too long.
-    fn await_turn(&self, account: Option<Account>, origin: Origin) -> Option<Number> {
+    fn await_turn(&self, account: Option<AccountHash>, origin: Origin) -> Option<Number> {
         let deadline = Instant::now() + PATIENCE;
         let mut line = self.line();
         let number = line.enter(account, origin);
@@ -91,7 +91,7 @@ impl Hashing {
         Some(number)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line<Origin>> {
+    fn line(&self) -> MutexGuard<'_, PasswordLine<Origin>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,7 +156,7 @@ impl App {
         &self,
         request: &Request,
         client_id: Option<&ClientId>,
-        account: Option<Account>,
+        account: Option<AccountHash>,
     ) -> Result<HashingTurn<'_>, Failure> {
         let begun = Instant::now();
         let origin = Origin {

@@ -14,7 +14,7 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user;
 use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head, heads_in};
-use crate::protocol::audit::audit_verification::{Finding, Verdict, Verification, Wrong};
+use crate::protocol::audit::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::Subject;
@@ -261,7 +261,7 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
     audit_events::read_through(&operator.store, |(row, hash, after)| {
         verification.row(&row, hash, after)
     })?;
-    let Verdict {
+    let ChainVerdict {
         rows,
         chains,
         findings,
@@ -321,8 +321,8 @@ fn heads_of(log: impl BufRead) -> io::Result<Vec<Head>> {
     Ok(heads)
 }
 
-fn sentence(finding: &Finding) -> String {
-    let Finding {
+fn sentence(finding: &ChainFinding) -> String {
+    let ChainFinding {
         wrong,
         chain,
         seq,

@@ -14,7 +14,7 @@ use crate::keys::random;
 use crate::protocol::registration::client_checkup::examine;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{self, Kind, timestamp};
+use crate::protocol::registration::{self, ObjectKind, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
 use crate::protocol::upstream::outbound_address::may_be_dialled;
@@ -369,10 +369,10 @@ fn who_names(
     writer: &mut RegistryWriter<'_>,
     client_id: &ClientId,
 ) -> Result<Option<String>, Failure> {
-    let names_it = |kind: Kind, document: &Value| {
+    let names_it = |kind: ObjectKind, document: &Value| {
         let mut mentions = kind.mentions(document).into_iter();
         mentions.any(|mention| {
-            mention.called == Kind::Client.called() && mention.name == client_id.as_str()
+            mention.called == ObjectKind::Client.called() && mention.name == client_id.as_str()
         })
     };
     for entry in writer.catalogue()?.entries {
@@ -384,7 +384,8 @@ fn who_names(
         .clients()?
         .into_iter()
         .filter(|other| other.client_id != *client_id);
-    let mut naming = others.filter(|other| names_it(Kind::Client, &parse_own(&other.metadata)));
+    let mut naming =
+        others.filter(|other| names_it(ObjectKind::Client, &parse_own(&other.metadata)));
     Ok(naming
         .next()
         .map(|other| format!("client {}", other.client_id)))

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{
-    AuthorizeError, AuthorizeRequest, Ending, Refusal, client_id, validate,
+    AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
 };
 use crate::protocol::discovery::AUTHORIZE_PATH;
 use crate::protocol::registration::names::hint;
@@ -223,7 +223,7 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
         Ok(client_id) => client_id,
         Err(
             AuthorizeError::Page { reason, .. }
-            | AuthorizeError::Redirect(_, Refusal { reason, .. }),
+            | AuthorizeError::Redirect(_, AuthorizeRefusal { reason, .. }),
         ) => {
             return Ok(refused(reason, None));
         }

@@ -11,7 +11,7 @@ use crate::keys::sealing::Sealer;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
-use crate::protocol::registration::{Kind, provider};
+use crate::protocol::registration::{ObjectKind, provider};
 use crate::protocol::upstream::external_url;
 use crate::protocol::upstream::metadata::{Asked, SecretStanding, examine};
 use crate::protocol::words::identifiers::TenantName;
@@ -61,7 +61,7 @@ pub(super) fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failu
     let entries = catalogue::load(&operator.store)?.value.entries;
     Ok(entries
         .into_iter()
-        .filter(|entry| entry.kind == Kind::IdentityProvider)
+        .filter(|entry| entry.kind == ObjectKind::IdentityProvider)
         .collect())
 }
 

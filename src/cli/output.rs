@@ -10,7 +10,7 @@ use super::arguments::Invocation;
 use crate::config::{ConfigError, cause};
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::problem::{Finding, Verdict};
-use crate::protocol::registration::{Problem, timestamp};
+use crate::protocol::registration::{DocumentProblem, timestamp};
 use crate::protocol::words::instant::Instant;
 use crate::store::StoreError;
 
@@ -34,11 +34,11 @@ impl Failure {
         })
     }
 
-    pub(super) fn of_document(problems: &[Problem]) -> Failure {
+    pub(super) fn of_document(problems: &[DocumentProblem]) -> Failure {
         let mut lines: Vec<String> = problems
             .iter()
             .take(MOST_SHOWN)
-            .map(Problem::to_string)
+            .map(DocumentProblem::to_string)
             .collect();
         if problems.len() > MOST_SHOWN {
             lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
@@ -249,8 +249,8 @@ pub(super) fn time(instant: Instant) -> String {
 }
 
 /// What is registered and breaks a rule of today.
-pub(super) fn not_served(name: &str, problems: &[Problem]) -> Failure {
-    let rules: Vec<String> = problems.iter().map(Problem::to_string).collect();
+pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
+    let rules: Vec<String> = problems.iter().map(DocumentProblem::to_string).collect();
     Failure::Refused(format!("{name} is not served: {}", rules.join("; ")))
 }
 

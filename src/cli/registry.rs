@@ -18,8 +18,8 @@ use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user::change::told_link;
-use crate::protocol::registration::plan::{self, Change, FieldChange, Plan, Step, Verb};
-use crate::protocol::registration::{self, Kind, document as exported};
+use crate::protocol::registration::plan::{self, FieldChange, Plan, PlanStep, PlannedChange, Verb};
+use crate::protocol::registration::{self, ObjectKind, document as exported};
 use crate::registry::Sealers;
 use crate::store::linked_identities;
 use crate::store::registry_writer::RegistryWriter;
@@ -87,7 +87,7 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
             let horizons = operator.horizons(writer.longest_lifetimes()?);
             writer.make_partitions(&horizons, operator.now()?.day())?;
         }
-        let mut report = listing(invocation, plan, |Change { verb, step, .. }| {
+        let mut report = listing(invocation, plan, |PlannedChange { verb, step, .. }| {
             let done = match verb {
                 Verb::Add => "added",
                 Verb::Change => "changed",
@@ -209,7 +209,7 @@ const MOST_LISTED: usize = 100;
 fn listing(
     invocation: &Invocation,
     plan: &Plan<'_>,
-    told: impl Fn(&Change<'_>) -> String,
+    told: impl Fn(&PlannedChange<'_>) -> String,
 ) -> Vec<String> {
     let all = plan.changes.len();
     let listed = if invocation.has("--verbose") {
@@ -219,13 +219,13 @@ fn listing(
     };
     let mut texts: Vec<String> = plan.changes.iter().take(listed).map(told).collect();
     if listed < all {
-        let of_kind = |kind: Kind| {
+        let of_kind = |kind: ObjectKind| {
             plan.changes
                 .iter()
                 .filter(|change| change.step.kind() == kind)
                 .count()
         };
-        let counts = Kind::ALL
+        let counts = ObjectKind::ALL
             .into_iter()
             .map(|kind| (of_kind(kind), kind.list()))
             .filter(|(count, _)| *count > 0);
@@ -264,7 +264,7 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     lines.join("\n")
 }
 
-fn block(change: &Change<'_>, colours: bool) -> String {
+fn block(change: &PlannedChange<'_>, colours: bool) -> String {
     let (sign, colour) = match change.verb {
         Verb::Add => ("+", "32"),
         Verb::Change => ("~", "33"),
@@ -277,10 +277,10 @@ fn block(change: &Change<'_>, colours: bool) -> String {
     );
     // Users can have the names of others in other tenants.
     let title = match &change.step {
-        Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => {
+        PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {
             format!("{title} (sub {subject})")
         }
-        Step::AddUser { .. } | Step::Put(..) | Step::Remove { .. } => title,
+        PlanStep::AddUser { .. } | PlanStep::Put(..) | PlanStep::Remove { .. } => title,
     };
     let mut lines = vec![if colours {
         format!("\u{1b}[{colour}m{title}\u{1b}[0m")
@@ -354,7 +354,7 @@ fn plan_json(plan: &Plan<'_>) -> Result<String, Failure> {
     }))
 }
 
-fn change_json(change: &Change<'_>) -> Value {
+fn change_json(change: &PlannedChange<'_>) -> Value {
     let action = match change.verb {
         Verb::Add => "add",
         Verb::Change => "change",

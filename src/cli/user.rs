@@ -10,7 +10,7 @@ use super::output::{self, Failure};
 use super::{idp, input};
 use crate::keys::random;
 use crate::protocol::registration::plan::FieldChange;
-use crate::protocol::registration::{self, Kind, user::UserEntry};
+use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
@@ -36,7 +36,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         let entries = catalogue::load(&operator.store)?.value.entries;
         if !entries
             .iter()
-            .any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str())
+            .any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
         {
             let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
             return Err(Failure::Refused(rule));

@@ -14,7 +14,7 @@ use crate::http::Response;
 use crate::keys::random;
 use crate::pages;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize::authorize_request::{Ending, Refusal, ReturnPath};
+use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use crate::protocol::device::device_code::{DeviceDecision, UserCode};
 use crate::protocol::logout::end_session::session_state;
@@ -233,7 +233,10 @@ impl Granted<'_> {
                 let resources = &request.resources;
                 let narrowed = narrow(self.scope, &[], resources, catalogue, app.issuer());
                 let code = AuthorizeErrorCode::InvalidTarget;
-                Some(narrowed.map_err(|error| visit.refuse(Refusal::new(code, error.reason)))?)
+                Some(
+                    narrowed
+                        .map_err(|error| visit.refuse(AuthorizeRefusal::new(code, error.reason)))?,
+                )
             }
             false => None,
         };

@@ -14,12 +14,10 @@ use crate::http::{Body, Note, Request, Response};
 use crate::pages::error::{self, Problem};
 use crate::pages::frame::{self, Chrome};
 use crate::pages::language::Language;
-use crate::protocol::authorize::authorize_request::{
-    AuthorizeError, Refusal as Refused, ReturnPath,
-};
+use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRefusal, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
-use crate::protocol::token::extension_grant::{Description, Refusal};
+use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
 use crate::protocol::words::reason::{Reason, TokenError};
 
@@ -277,7 +275,7 @@ pub fn json_error(
 }
 
 /// What an extension grant refused: its own words where it has some.
-pub fn refused_by_grant(config: &Config, refusal: &Refusal) -> Response {
+pub fn refused_by_grant(config: &Config, refusal: &GrantRefusal) -> Response {
     let TokenError {
         code,
         reason,
@@ -362,7 +360,7 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
         }
         AuthorizeError::Redirect(
             path,
-            Refused {
+            AuthorizeRefusal {
                 code,
                 reason,
                 detail,

@@ -16,7 +16,7 @@ use crate::endpoints::upstream::departure::{Purpose, depart};
 use crate::endpoints::visit::{self, Visit};
 use crate::endpoints::{answer, answers, authorize, device};
 use crate::http::{Method, Request, Response};
-use crate::protocol::authorize::authorize_request::{Ending, Refusal};
+use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -225,7 +225,7 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
                 None => Ok(turn.redirect("/login")),
             },
             // Asking upstream again would get the same answer, round and round.
-            Page::Callback => Err(visit.refuse(Refusal::new(
+            Page::Callback => Err(visit.refuse(AuthorizeRefusal::new(
                 AuthorizeErrorCode::LoginRequired,
                 Reason::LoginRequired,
             ))),

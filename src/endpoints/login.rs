@@ -26,7 +26,7 @@ use crate::pages;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::login::{AskPasskey, LoginProblem, SignInForm};
-use crate::protocol::authorize::authorize_request::{Ending, Refusal};
+use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::upstream::UpstreamProblem;
@@ -199,7 +199,7 @@ pub fn after_failure(
     let has_client = matches!(visit.request.ending, Ending::Client(_));
     let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
         WayOut::TellClient(refusal) => {
-            return Err(visit.refuse(Refusal {
+            return Err(visit.refuse(AuthorizeRefusal {
                 detail: Some(detail),
                 ..refusal
             }));

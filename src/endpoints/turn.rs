@@ -12,7 +12,7 @@ use crate::endpoints::visit::{self, Visit};
 use crate::http::{Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
-use crate::protocol::authorize::authorize_request::{Ending, Refusal};
+use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
@@ -112,7 +112,9 @@ impl<'a, S> Turn<'a, S> {
     /// to where they came from.
     pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
         let back = match self.visit.request.ending {
-            Ending::Client(_) => return Err(self.visit.refuse(Refusal::new(code, reason))),
+            Ending::Client(_) => {
+                return Err(self.visit.refuse(AuthorizeRefusal::new(code, reason)));
+            }
             Ending::Device(_) => "/device",
             Ending::Account { .. } => "/",
         };

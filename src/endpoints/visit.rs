@@ -11,7 +11,7 @@ use crate::endpoints::answers;
 use crate::endpoints::present_session::{self, PresentSession};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{
-    self, AuthorizeError, AuthorizeRequest, Ending, Refusal,
+    self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
 };
 use crate::protocol::device::device_code::{UserCode, is_still_allowed};
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
@@ -21,7 +21,7 @@ use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::place::Place;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::session::LOCAL;
 use crate::registry::{RegisteredClient, Snapshot};
@@ -222,7 +222,7 @@ impl Visit {
         } = &self.request.acr_values;
         let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
         Choices::of(
-            &Place {
+            &SignInPlace {
                 client,
                 tenant: tenant.as_ref(),
                 catalogue,
@@ -235,7 +235,7 @@ impl Visit {
     pub fn ways_in(&self) -> Result<Choices, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
-            return Err(self.refuse(Refusal::new(
+            return Err(self.refuse(AuthorizeRefusal::new(
                 AuthorizeErrorCode::AccessDenied,
                 Reason::NoWayToSignIn,
             )));
@@ -281,13 +281,13 @@ impl Visit {
 
     /// A refusal, on its way to the client; or a page, where none waits for an answer through this
     /// browser.
-    pub fn refuse(&self, refusal: Refusal) -> Failure {
+    pub fn refuse(&self, refusal: AuthorizeRefusal) -> Failure {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
     /// It is too long to go where it must.
     pub fn too_long(&self) -> Failure {
-        self.refuse(Refusal::new(
+        self.refuse(AuthorizeRefusal::new(
             AuthorizeErrorCode::InvalidRequest,
             Reason::RequestTooLong,
         ))
@@ -301,7 +301,7 @@ impl Visit {
         if !self.request.prompt.none || !is_outage {
             return failure;
         }
-        self.refuse(Refusal::new(
+        self.refuse(AuthorizeRefusal::new(
             AuthorizeErrorCode::TemporarilyUnavailable,
             Reason::Unavailable,
         ))
@@ -327,7 +327,7 @@ impl Visit {
         let claims = present_session::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || {
-            Refusal::new(
+            AuthorizeRefusal::new(
                 AuthorizeErrorCode::InvalidRequest,
                 Reason::InvalidIdTokenHint,
             )

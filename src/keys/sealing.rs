@@ -225,7 +225,7 @@ mod tests {
     use crate::protocol::authorize::authorization_code::AuthorizationCode;
     use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
     use crate::protocol::token::access_token::AccessToken;
-    use crate::protocol::token::delegation::{Actor, Delegation, Origin};
+    use crate::protocol::token::delegation::{Actor, Delegation, TokenOrigin};
     use crate::protocol::words::identifiers::{ClientId, Subject};
     use crate::protocol::words::parameters::Parameters;
     use crate::protocol::words::samples;
@@ -369,7 +369,7 @@ mod tests {
         }
         let code = samples::authorization_code();
         assert_eq!(opened(&sealer, &code), Some(code));
-        let origins = vec![Origin::of(&samples::access_token())];
+        let origins = vec![TokenOrigin::of(&samples::access_token())];
         let actors = vec![
             Actor::Client(ClientId::new("orders")),
             Actor::User(Subject::new("bob")),

@@ -13,7 +13,9 @@ use crate::protocol::keys::jwt::{PublicKey, UnverifiedJws};
 use crate::protocol::keys::key_schedule::KeyTimes;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::walker::{self, Walker};
-use crate::protocol::registration::{self, Kind, catalogue, catalogue as registered, provider};
+use crate::protocol::registration::{
+    self, ObjectKind, catalogue, catalogue as registered, provider,
+};
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::catalogue::Catalogue;
@@ -71,7 +73,10 @@ pub(super) fn resource_secrets(
     rows: &CatalogueRows,
     sealer: &Sealer,
 ) -> BTreeMap<String, Vec<SecretDigest>> {
-    let resources = rows.entries.iter().filter(|row| row.kind == Kind::Resource);
+    let resources = rows
+        .entries
+        .iter()
+        .filter(|row| row.kind == ObjectKind::Resource);
     resources
         .map(|row| {
             (
@@ -102,7 +107,7 @@ pub(super) fn provider_secrets(
     };
     rows.entries
         .iter()
-        .filter(|row| row.kind == Kind::IdentityProvider)
+        .filter(|row| row.kind == ObjectKind::IdentityProvider)
         .filter_map(open)
         .collect()
 }
@@ -119,22 +124,28 @@ pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
     };
     for row in rows.entries {
         match row.kind {
-            Kind::IdentityScope => put(&mut catalogue.scopes, row, registered::identity_scope)?,
-            Kind::ResourceScope => put(&mut catalogue.scopes, row, registered::resource_scope)?,
-            Kind::Resource => put(&mut catalogue.resources, row, registered::resource)?,
-            Kind::Tenant => put(&mut catalogue.tenants, row, registered::tenant)?,
-            Kind::IdentityProvider => put(&mut catalogue.identity_providers, row, provider::read)?,
-            Kind::ExtensionGrant => put(
+            ObjectKind::IdentityScope => {
+                put(&mut catalogue.scopes, row, registered::identity_scope)?
+            }
+            ObjectKind::ResourceScope => {
+                put(&mut catalogue.scopes, row, registered::resource_scope)?
+            }
+            ObjectKind::Resource => put(&mut catalogue.resources, row, registered::resource)?,
+            ObjectKind::Tenant => put(&mut catalogue.tenants, row, registered::tenant)?,
+            ObjectKind::IdentityProvider => {
+                put(&mut catalogue.identity_providers, row, provider::read)?
+            }
+            ObjectKind::ExtensionGrant => put(
                 &mut catalogue.extension_grants,
                 row,
                 catalogue::read_extension_grant,
             )?,
-            Kind::AssertionIssuer => put(
+            ObjectKind::AssertionIssuer => put(
                 &mut catalogue.assertion_issuers,
                 row,
                 catalogue::read_assertion_issuer,
             )?,
-            Kind::Client | Kind::User => {}
+            ObjectKind::Client | ObjectKind::User => {}
         }
     }
     Ok(catalogue)
@@ -152,7 +163,7 @@ fn put<T>(
     Ok(())
 }
 
-fn corrupt(what: &str, name: &str, problems: &[registration::Problem]) -> StoreError {
+fn corrupt(what: &str, name: &str, problems: &[registration::DocumentProblem]) -> StoreError {
     let first = problems
         .first()
         .map(ToString::to_string)

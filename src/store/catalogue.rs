@@ -13,18 +13,20 @@ use super::error::{Objection, StoreError};
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, read};
-use crate::protocol::registration::Kind;
-use crate::protocol::words::catalogue::ExtensionGrant;
+use crate::protocol::registration::ObjectKind;
+use crate::protocol::words::catalogue::SqlGrant;
 use crate::protocol::words::secret::SecretBytes;
 
-fn kind_of(word: &str) -> Result<Kind, StoreError> {
-    let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
+fn kind_of(word: &str) -> Result<ObjectKind, StoreError> {
+    let known = ObjectKind::ALL
+        .into_iter()
+        .find(|kind| kind.as_str() == word);
     known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueRow {
-    pub kind: Kind,
+    pub kind: ObjectKind,
     pub name: String,
     /// The registration object, without its secrets.
     pub document: Value,
@@ -101,7 +103,7 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     Ok(found)
 }
 
-fn entry(row: &Row, kind: Kind) -> Result<CatalogueRow, StoreError> {
+fn entry(row: &Row, kind: ObjectKind) -> Result<CatalogueRow, StoreError> {
     let sealed_secret = column::<Option<&[u8]>>(row, "sealed_secret")?.map(SecretBytes::new);
     let document = column::<Json<Value>>(row, "document")?.0;
     read!(row, CatalogueRow { name; kind, document, sealed_secret, secrets: Vec::new() })
@@ -138,7 +140,11 @@ impl RegistryWriter<'_> {
         self.execute(bound).map(drop)
     }
 
-    pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
+    pub fn remove_entry(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+    ) -> Result<Option<Value>, StoreError> {
         let removed = self.query(bind!(REMOVE_ENTRY, kind = kind.as_str(), name))?;
         removed
             .first()
@@ -146,7 +152,7 @@ impl RegistryWriter<'_> {
             .transpose()
     }
 
-    pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
+    pub fn erase_entry_secret(&mut self, kind: ObjectKind, name: &str) -> Result<(), StoreError> {
         let bound = bind!(ERASE_ENTRY_SECRET, kind = kind.as_str(), name);
         self.execute(bound).map(drop)
     }
@@ -171,10 +177,7 @@ WHERE n.nspname = :schema::text AND p.proname = :function::text AND p.prokind = 
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
-pub fn look_up_function(
-    store: &Store,
-    grant: &ExtensionGrant,
-) -> Result<FoundFunction, StoreError> {
+pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction, StoreError> {
     let bound = bind!(LOOK_UP, schema = grant.schema, function = grant.function);
     match store.find(bound, |row| column(row, "callable"))? {
         Some(true) => Ok(FoundFunction::Callable),
@@ -187,7 +190,7 @@ pub fn look_up_function(
 /// is quoted.
 pub fn call_function(
     store: &Store,
-    grant: &ExtensionGrant,
+    grant: &SqlGrant,
     parameters: &Map<String, Value>,
     client: &Map<String, Value>,
 ) -> Result<Result<Option<Value>, Objection>, StoreError> {

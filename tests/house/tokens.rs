@@ -74,6 +74,30 @@ pub fn functions<'a>(tokens: &[&'a str]) -> Vec<(&'a str, usize)> {
     found
 }
 
+/// The names of the types that a text makes public.
+pub fn public_types<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    let starts = tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| **token == "pub");
+    for (at, _) in starts {
+        let after = &tokens[at + 1..];
+        let restriction = if after.first() == Some(&"(") {
+            length_of_group(after)
+        } else {
+            0
+        };
+        if let [kind, name, ..] = after[restriction..]
+            && ["struct", "enum", "trait", "type"].contains(&kind)
+            && name != "$"
+        {
+            found.push(name);
+        }
+    }
+    found
+}
+
 /// The place of the `{` or `;` that ends the signature.
 fn end_of_signature(tokens: &[&str]) -> usize {
     let mut depth = 0;
@@ -221,4 +245,10 @@ fn tuples_are_counted_where_a_struct_or_two_lines_would_do() {
                 let (c, d) = both(); let (e) = (f, g).0; }";
     let counted = tokens(text);
     assert_eq!((tuple_parameters(&counted), tuple_lets(&counted)), (2, 1));
+}
+
+#[test]
+fn types_are_public_with_and_without_a_restriction() {
+    let text = "pub struct A; pub(crate) enum B {} struct C; pub fn f() {} pub(in a::b) type D = A; pub trait E {}";
+    assert_eq!(public_types(&tokens(text)), ["A", "B", "D", "E"]);
 }

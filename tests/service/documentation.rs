@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use gatepost::protocol::registration::document::Kind;
+use gatepost::protocol::registration::document::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
@@ -38,7 +38,10 @@ pub(crate) fn registrations(directory: &str) -> Vec<(String, Value)> {
         {
             let value: Value = serde_json::from_str(block)
                 .unwrap_or_else(|error| panic!("{page:?}: {error}\n{block}"));
-            if Kind::ALL.iter().any(|kind| value[kind.list()].is_array()) {
+            if ObjectKind::ALL
+                .iter()
+                .any(|kind| value[kind.list()].is_array())
+            {
                 found.push((page.display().to_string(), value));
             }
         }

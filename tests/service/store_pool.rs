@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost::protocol::words::catalogue::ExtensionGrant;
+use gatepost::protocol::words::catalogue::SqlGrant;
 use gatepost::protocol::words::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, catalogue, installation, users};
 use serde_json::{Map, json};
@@ -72,7 +72,7 @@ fn a_statement_is_prepared_once_per_connection() {
           WHERE statement LIKE ''%FROM users u WHERE u.sub = $1%'''",
     );
     let [schema, function] = [database.schema.as_str(), "prepared"].map(str::to_owned);
-    let grant = ExtensionGrant {
+    let grant = SqlGrant {
         name: function.clone(),
         schema,
         function,
@@ -102,7 +102,7 @@ fn a_connection_that_lost_its_statements_is_replaced() {
          $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN '{}'; END $$",
     );
     let [schema, function] = [database.schema.as_str(), "forget"].map(str::to_owned);
-    let grant = ExtensionGrant {
+    let grant = SqlGrant {
         name: function.clone(),
         schema,
         function,

@@ -1,7 +1,7 @@
 //! The registry: changes are whole, versioned and audited.
 
 use gatepost::protocol::keys::key_schedule::KeyTimes;
-use gatepost::protocol::registration::Kind;
+use gatepost::protocol::registration::ObjectKind;
 use gatepost::protocol::registration::walker::parse_own;
 use gatepost::protocol::words::client::SigningAlgorithm;
 use gatepost::protocol::words::identifiers::ClientId;
@@ -29,7 +29,7 @@ fn secret(number: u8) -> SecretRow {
     }
 }
 
-fn entry(kind: Kind, name: &str) -> CatalogueRow {
+fn entry(kind: ObjectKind, name: &str) -> CatalogueRow {
     CatalogueRow {
         kind,
         name: name.to_owned(),
@@ -164,8 +164,8 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     assert!(catalogue::load(&store).unwrap().value.entries.is_empty());
     store
         .change_registry(|writer| {
-            writer.upsert_entry(&entry(Kind::IdentityScope, "profile"))?;
-            writer.upsert_entry(&entry(Kind::Resource, "orders"))?;
+            writer.upsert_entry(&entry(ObjectKind::IdentityScope, "profile"))?;
+            writer.upsert_entry(&entry(ObjectKind::Resource, "orders"))?;
             writer.put_secrets(false, &[("orders", secret(3))])?;
             writer.upsert_clients(&[(&web(), &json!({"allow_plain_pkce": true}), true)])
         })
@@ -182,23 +182,24 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     assert_eq!(
         names,
         [
-            (Kind::IdentityScope, "profile", 0),
-            (Kind::Resource, "orders", 1)
+            (ObjectKind::IdentityScope, "profile", 0),
+            (ObjectKind::Resource, "orders", 1)
         ]
     );
-    let doubled =
-        store.change_registry(|writer| writer.upsert_entry(&entry(Kind::ResourceScope, "profile")));
+    let doubled = store.change_registry(|writer| {
+        writer.upsert_entry(&entry(ObjectKind::ResourceScope, "profile"))
+    });
     assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
     assert!(
         store
-            .change_registry(|writer| writer.remove_entry(Kind::Resource, "orders"))
+            .change_registry(|writer| writer.remove_entry(ObjectKind::Resource, "orders"))
             .unwrap()
             .is_some()
     );
     assert_eq!(database.count("resource_secrets"), 0);
     assert!(
         store
-            .change_registry(|writer| writer.remove_entry(Kind::Resource, "orders"))
+            .change_registry(|writer| writer.remove_entry(ObjectKind::Resource, "orders"))
             .unwrap()
             .is_none()
     );

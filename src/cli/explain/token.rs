@@ -9,7 +9,7 @@ use crate::cli::output::{Failure, time};
 use crate::endpoints::token::grants::refresh_token::refresh_handle;
 use crate::endpoints::token::introspection::{PresentedToken, open};
 use crate::protocol::authorize::authorization_code::{
-    AuthorizationCode, PREFIX as CODE_PREFIX, Redemption, redeem,
+    AuthorizationCode, CodeVerdict, PREFIX as CODE_PREFIX, redeem,
 };
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
@@ -223,7 +223,7 @@ fn code(
     let mut findings = Vec::new();
     findings.extend(request.map(|(client, request)| {
         match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
-            Redemption::Redeem => {
+            CodeVerdict::Redeem => {
                 let asked = &request.resources;
                 let authorized = &grant.resources;
                 match narrow_granted(
@@ -239,9 +239,9 @@ fn code(
                     Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
                 }
             }
-            Redemption::Burn(reason)
-            | Redemption::ReplayOnly(reason)
-            | Redemption::Reject(reason) => Finding::broken(told(reason, None)),
+            CodeVerdict::Burn(reason)
+            | CodeVerdict::ReplayOnly(reason)
+            | CodeVerdict::Reject(reason) => Finding::broken(told(reason, None)),
         }
     }));
     findings.push(match grants::find(&app.store, grant.id, None)? {

@@ -18,14 +18,14 @@ use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own,
 };
-use crate::protocol::registration::document::{Document, Entry};
+use crate::protocol::registration::document::{Document, DocumentEntry};
 use crate::protocol::registration::plan::{
-    Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers,
-    StoredSecret,
+    Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
+    RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, Identity, Owners, UserEntry};
 use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{self, Kind, Problem, catalogue};
+use crate::protocol::registration::{self, DocumentProblem, ObjectKind, catalogue};
 use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
@@ -84,7 +84,7 @@ fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
     for entry in document
         .entries
         .iter()
-        .filter(|entry| entry.kind == Kind::ExtensionGrant)
+        .filter(|entry| entry.kind == ObjectKind::ExtensionGrant)
     {
         let read = registration::stored(
             &parse_own(&entry.document),
@@ -104,7 +104,10 @@ fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
                 )
             }
         };
-        problems.push(Problem::new(format!("{}.function", entry.place), rule));
+        problems.push(DocumentProblem::new(
+            format!("{}.function", entry.place),
+            rule,
+        ));
     }
     if problems.is_empty() {
         Ok(())
@@ -117,7 +120,7 @@ fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
 pub(super) fn registered(
     writer: &mut RegistryWriter<'_>,
     sealer: Option<&Sealer>,
-) -> Result<Registered, StoreError> {
+) -> Result<RegisteredObjects, StoreError> {
     let mut objects = BTreeMap::new();
     for row in writer.catalogue()?.entries {
         let opened = row
@@ -145,9 +148,9 @@ pub(super) fn registered(
             secrets,
             document: row.metadata.into(),
         };
-        objects.insert((Kind::Client, row.client_id.to_string()), object);
+        objects.insert((ObjectKind::Client, row.client_id.to_string()), object);
     }
-    Ok(Registered { objects })
+    Ok(RegisteredObjects { objects })
 }
 
 fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
@@ -174,7 +177,7 @@ fn users_of(
         }
         users.users.extend([registered_user(found.user)]);
     }
-    if pruning.covers(Kind::User) {
+    if pruning.covers(ObjectKind::User) {
         users.users = all_users(writer)?;
     }
     if document.users.iter().any(|user| user.identities.is_some()) {
@@ -193,10 +196,10 @@ fn users_of(
     let clients = document
         .entries
         .iter()
-        .filter(|entry| entry.kind == Kind::Client);
+        .filter(|entry| entry.kind == ObjectKind::Client);
     let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
     users.of_clients = writer.subjects_among(&client_ids)?;
-    if pruning.covers(Kind::Tenant) {
+    if pruning.covers(ObjectKind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
         users.tenants_of_others = writer.tenants_of_others(&known)?;
     }
@@ -246,10 +249,10 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
 
 /// Fetches and hashes the secrets of each object of a document; the error holds every one that
 /// cannot be had.
-fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
+fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<DocumentProblem>> {
     let mut problems = Vec::new();
     let mut all = Vec::new();
-    for Entry {
+    for DocumentEntry {
         place,
         secrets,
         client_secret,
@@ -283,12 +286,12 @@ fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
     }
 }
 
-fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
+fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProblem> {
     let text = match source {
         SecretSource::Value(text) => text.clone(),
         SecretSource::Environment(name) => {
             let missing = || {
-                Problem::new(
+                DocumentProblem::new(
                     format!("{place}.env"),
                     format!("names {name}, which is not set"),
                 )
@@ -297,7 +300,7 @@ fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
         }
         SecretSource::File(path) => {
             let unread = |error| {
-                Problem::new(
+                DocumentProblem::new(
                     format!("{place}.file"),
                     format!("names a file that cannot be read: {error}"),
                 )
@@ -310,15 +313,15 @@ fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
     if fits {
         Ok(text)
     } else {
-        Err(Problem::new(place, "must be 1 to 256 characters"))
+        Err(DocumentProblem::new(place, "must be 1 to 256 characters"))
     }
 }
 
-fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {
+fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, DocumentProblem> {
     let (algorithm, digest) = match &secret.material {
         SecretMaterial::Text(source) => {
             let text = fetch(source, place)?;
-            check_own(text.expose()).map_err(|rule| Problem::new(place, rule))?;
+            check_own(text.expose()).map_err(|rule| DocumentProblem::new(place, rule))?;
             (DigestAlgorithm::Sha256, sha256(&text))
         }
         SecretMaterial::Sha256(digest) => (DigestAlgorithm::Sha256, digest.clone()),

@@ -14,11 +14,11 @@ use crate::cli::user::change::told_link;
 use crate::cli::user::{new_subject, told_added, told_field, told_removed};
 use crate::keys::password::PasswordHashing;
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::document::Entry;
-use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Verb};
+use crate::protocol::registration::document::DocumentEntry;
+use crate::protocol::registration::plan::{Plan, PlanStep, PlannedChange, SecretChanges, Verb};
 use crate::protocol::registration::user::{Credential, Identity, UserEntry};
 use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{Kind, Problem};
+use crate::protocol::registration::{DocumentProblem, ObjectKind};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
@@ -59,21 +59,21 @@ pub(super) fn perform(
             let mut gone = Vec::new();
             for change in batch {
                 match &change.step {
-                    Step::Put(entry, _) if entry.kind == Kind::Client => {}
-                    Step::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
-                    Step::Remove {
-                        kind: Kind::Client,
+                    PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {}
+                    PlanStep::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
+                    PlanStep::Remove {
+                        kind: ObjectKind::Client,
                         name,
                     } => gone.push(ClientId::new(name.clone())),
-                    Step::Remove { kind, name } => {
+                    PlanStep::Remove { kind, name } => {
                         let old = writer.remove_entry(*kind, name)?;
                         let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
                         writer.audit(&audit_event("registration_removed", detail))?;
                     }
-                    Step::AddUser { entry, index } => {
+                    PlanStep::AddUser { entry, index } => {
                         add_user(writer, entry, *index, sealers, hashing)?
                     }
-                    Step::ChangeUser {
+                    PlanStep::ChangeUser {
                         subject,
                         before,
                         entry,
@@ -88,7 +88,7 @@ pub(super) fn perform(
                             .map_err(|error| of_user(error, *index))?;
                         writer.audit(&user_event("user_changed", subject, detail(change)))?;
                     }
-                    Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
+                    PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
                 }
             }
             remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
@@ -102,11 +102,12 @@ pub(super) fn perform(
 /// A client with its registration, its secrets that go and that come, and what is told of it.
 type ReadyClient = (ClientId, Value, Vec<[u8; 16]>, Vec<SecretRow>, Value);
 
-fn clients(batch: &[Change<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
+fn clients(batch: &[PlannedChange<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
     let ready = batch.iter().filter_map(|change| {
-        let Step::Put(
-            entry @ Entry {
-                kind: Kind::Client, ..
+        let PlanStep::Put(
+            entry @ DocumentEntry {
+                kind: ObjectKind::Client,
+                ..
             },
             _,
         ) = &change.step
@@ -153,8 +154,8 @@ fn put_clients(
 
 fn put_entry(
     writer: &mut RegistryWriter<'_>,
-    entry: &Entry,
-    change: &Change<'_>,
+    entry: &DocumentEntry,
+    change: &PlannedChange<'_>,
     sealer: &Sealer,
 ) -> Result<(), Failure> {
     let name = &entry.name;
@@ -169,7 +170,7 @@ fn put_entry(
         secrets: Vec::new(),
     })?;
     let SecretChanges { removed, added, .. } = &change.secrets;
-    if entry.kind == Kind::Resource && !(removed.is_empty() && added.is_empty()) {
+    if entry.kind == ObjectKind::Resource && !(removed.is_empty() && added.is_empty()) {
         let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
         let new: Vec<_> = added
             .iter()
@@ -271,10 +272,10 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
 }
 
 /// Whether two changes that follow each other can be done by the same statements.
-fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
+fn go_together(one: &PlannedChange<'_>, next: &PlannedChange<'_>) -> bool {
     let are_clients = [one, next]
         .iter()
-        .all(|change| change.step.kind() == Kind::Client);
+        .all(|change| change.step.kind() == ObjectKind::Client);
     are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
 }
 
@@ -282,7 +283,7 @@ fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
 fn of_user(error: StoreError, index: usize) -> Failure {
     if matches!(error, StoreError::Taken(_)) {
         let rule = "has the user name, the sub or an identity of another user";
-        return Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]);
+        return Failure::of_document(&[DocumentProblem::new(format!("users[{index}]"), rule)]);
     }
     Failure::from(error)
 }
@@ -312,8 +313,8 @@ pub(in crate::cli) fn remove_user(
 }
 
 /// Old and new of each member, and how many secrets came and went.
-fn detail(change: &Change<'_>) -> Value {
-    let is_user = matches!(change.step, Step::ChangeUser { .. });
+fn detail(change: &PlannedChange<'_>) -> Value {
+    let is_user = matches!(change.step, PlanStep::ChangeUser { .. });
     let fields = change.fields().into_iter().map(|field| match is_user {
         true => told_field(&field),
         // By way of no `json!`, which copies what it is given.

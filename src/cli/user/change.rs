@@ -18,7 +18,7 @@ use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::{Identity, is_possible_claim};
-use crate::protocol::registration::{Kind, timestamp};
+use crate::protocol::registration::{ObjectKind, timestamp};
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::strength::Strength;
@@ -447,9 +447,12 @@ pub(in crate::cli) fn told_link<'a>(
 /// Links to an issuer that nobody is registered with would only wait for a mistake.
 fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
-    let vouching = entries
-        .iter()
-        .filter(|entry| matches!(entry.kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let vouching = entries.iter().filter(|entry| {
+        matches!(
+            entry.kind,
+            ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
+        )
+    });
     let place = |entry: &catalogue::CatalogueRow| {
         let document = &entry.document;
         Some(

@@ -27,7 +27,7 @@ use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::place::Place;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
@@ -64,8 +64,8 @@ pub(super) fn identities(
     Ok(own)
 }
 
-fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> Place<'a> {
-    Place {
+fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> SignInPlace<'a> {
+    SignInPlace {
         client: None,
         tenant: present.user.tenant.as_ref(),
         catalogue: &snapshot.catalogue,

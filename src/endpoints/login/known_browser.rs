@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::endpoints::cookies;
 use crate::http::{Request, Response};
-use crate::protocol::login::line::Account;
+use crate::protocol::login::line::AccountHash;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Day;
 
@@ -17,7 +17,7 @@ const GOOD_FOR_SECONDS: u32 = 30 * 86_400;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Known {
-    account: Account,
+    account: AccountHash,
     signed_in_on: Day,
 }
 
@@ -36,7 +36,7 @@ pub fn remember(app: &App, response: Response, user: &Subject) -> Response {
 
 /// The account, if it is this user's whom the browser signed in within the last days. Costs as much
 /// where there is no such user.
-pub fn account(app: &App, request: &Request, user: Option<&Subject>) -> Option<Account> {
+pub fn account(app: &App, request: &Request, user: Option<&Subject>) -> Option<AccountHash> {
     let seal = cookies::seal_beside_pre_session(&app.config, request)?;
     let known: Known = app.vault.known_browsers.open_text("", seal)?;
     let is_theirs = app

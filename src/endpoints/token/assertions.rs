@@ -14,7 +14,7 @@ use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::token::assertion::{
-    Assertion, AssertionProblem, Expected, judge, verifying_key,
+    Assertion, AssertionProblem, ExpectedAssertion, judge, verifying_key,
 };
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
@@ -54,7 +54,7 @@ impl App {
         jws: &UnverifiedJws,
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
-        expected: Expected<'_>,
+        expected: ExpectedAssertion<'_>,
         now: Instant,
     ) -> Judged<Assertion> {
         let claims = match self.verified_claims(

@@ -12,7 +12,7 @@ use crate::app::guesses::Source;
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::token::assertion::{self, Expected};
+use crate::protocol::token::assertion::{self, ExpectedAssertion};
 use crate::protocol::token::client_authentication::{
     AuthenticationFailure, ClientVerdict, PresentedClient,
 };
@@ -250,7 +250,7 @@ fn by_assertion(
         return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
     };
     let name = client.client_id.as_str();
-    let expected = Expected {
+    let expected = ExpectedAssertion {
         issuer: name,
         subject: Some(name),
         audiences: &app.assertion_audiences(),

@@ -23,7 +23,7 @@ pub enum Wrong {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ChainFinding {
     pub wrong: Wrong,
     pub chain: String,
     pub seq: i64,
@@ -37,7 +37,7 @@ pub struct Verification {
     heads: BTreeMap<String, Expected>,
     ends: BTreeMap<String, End>,
     present: Option<Present>,
-    findings: Vec<Finding>,
+    findings: Vec<ChainFinding>,
     rows: u64,
 }
 
@@ -67,10 +67,10 @@ struct Present {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ChainVerdict {
     pub rows: u64,
     pub chains: usize,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ChainFinding>,
 }
 
 impl Verification {
@@ -104,7 +104,7 @@ impl Verification {
             hashes.push(head.hash);
         }
         if differs {
-            self.findings.push(Finding {
+            self.findings.push(ChainFinding {
                 wrong: Wrong::HeadsDiffer,
                 chain: head.chain,
                 seq: head.seq,
@@ -191,7 +191,7 @@ impl Verification {
         let Some(end) = self.ends.get(&after.chain).copied() else {
             return self.expect(after.clone());
         };
-        let finding = |wrong, seq| Finding {
+        let finding = |wrong, seq| ChainFinding {
             wrong,
             chain: after.chain.clone(),
             seq,
@@ -213,7 +213,7 @@ impl Verification {
     }
 
     fn found(&mut self, wrong: Wrong, row: &AuditRow, seq: i64, at: Option<Instant>) {
-        self.findings.push(Finding {
+        self.findings.push(ChainFinding {
             wrong,
             chain: row.chain.clone(),
             seq,
@@ -222,12 +222,12 @@ impl Verification {
     }
 
     /// Ends: what heads name and no row was there for is gone.
-    pub fn finish(mut self) -> Verdict {
+    pub fn finish(mut self) -> ChainVerdict {
         for (chain, Expected { until, hashes }) in &self.heads {
             let Some((seq, _)) = hashes.last_key_value() else {
                 continue;
             };
-            let finding = |wrong, seq, at| Finding {
+            let finding = |wrong, seq, at| ChainFinding {
                 wrong,
                 chain: chain.clone(),
                 seq,
@@ -248,7 +248,7 @@ impl Verification {
             }
         }
         self.findings.dedup();
-        Verdict {
+        ChainVerdict {
             rows: self.rows,
             chains: self.ends.len(),
             findings: self.findings,

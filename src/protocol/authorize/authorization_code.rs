@@ -40,7 +40,7 @@ pub struct AuthorizationCode {
 /// out whether the attempt is a replay.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redemption {
+pub enum CodeVerdict {
     /// Create the grant and issue its tokens. A grant that is there already makes this a replay.
     Redeem,
     /// The request came from the right client and is wrong. Create the grant as revoked, so that
@@ -60,26 +60,26 @@ pub fn redeem(
     request: &AuthorizationCodeRequest,
     (client, catalogue): (&Client, &Catalogue),
     now: Instant,
-) -> Redemption {
+) -> CodeVerdict {
     if code.grant.client_id != client.client_id {
-        return Redemption::Reject(Reason::CodeOfAnotherClient);
+        return CodeVerdict::Reject(Reason::CodeOfAnotherClient);
     }
     if now >= code.expires_at {
         return judge_expired(code, now);
     }
     if code.redirect_uri_hash != redirect_uri_hash(&request.redirect_uri) {
-        return Redemption::Burn(Reason::RedirectUriMismatch);
+        return CodeVerdict::Burn(Reason::RedirectUriMismatch);
     }
     if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
-        return Redemption::Burn(reason);
+        return CodeVerdict::Burn(reason);
     }
     if !is_still_allowed(code, client, catalogue) {
-        return Redemption::Burn(Reason::GrantNoLongerStands);
+        return CodeVerdict::Burn(Reason::GrantNoLongerStands);
     }
     if !client.takes(&code.grant.user.acr) {
-        return Redemption::Burn(Reason::AcrBelowMinimum);
+        return CodeVerdict::Burn(Reason::AcrBelowMinimum);
     }
-    Redemption::Redeem
+    CodeVerdict::Redeem
 }
 
 /// SHA-256 of the bytes of a `redirect_uri`. The code carries this instead of the text, to stay
@@ -88,11 +88,11 @@ pub fn redirect_uri_hash(redirect_uri: &str) -> [u8; 32] {
     Sha256::digest(redirect_uri.as_bytes()).into()
 }
 
-fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
+fn judge_expired(code: &AuthorizationCode, now: Instant) -> CodeVerdict {
     if now < code.grant.issued_at.plus(REPLAY_WATCH) {
-        Redemption::ReplayOnly(Reason::CodeExpired)
+        CodeVerdict::ReplayOnly(Reason::CodeExpired)
     } else {
-        Redemption::Reject(Reason::CodeExpired)
+        CodeVerdict::Reject(Reason::CodeExpired)
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         request: &AuthorizationCodeRequest,
         client: &Client,
         now: Instant,
-    ) -> Redemption {
+    ) -> CodeVerdict {
         redeem(code, request, (client, &samples::catalogue()), now)
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn a_stranger_cannot_spend_a_code_whatever_else_is_wrong() {
         let mut stranger = samples::client();
         stranger.client_id = ClientId::new("other");
-        let rejected = Redemption::Reject(Reason::CodeOfAnotherClient);
+        let rejected = CodeVerdict::Reject(Reason::CodeOfAnotherClient);
         assert_eq!(redeemed(&code(), &request(), &stranger, NOW), rejected);
         assert_eq!(
             redeemed(
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn an_expired_code_creates_nothing_and_is_watched_for_replay_for_ten_minutes() {
         let client = samples::client();
-        let watched = Redemption::ReplayOnly(Reason::CodeExpired);
+        let watched = CodeVerdict::ReplayOnly(Reason::CodeExpired);
         assert_eq!(redeemed(&code(), &request(), &client, seconds(60)), watched);
         assert_eq!(
             redeemed(
@@ -209,7 +209,7 @@ mod tests {
         );
         assert_eq!(
             redeemed(&code(), &request(), &client, seconds(600)),
-            Redemption::Reject(Reason::CodeExpired)
+            CodeVerdict::Reject(Reason::CodeExpired)
         );
     }
 
@@ -253,7 +253,7 @@ mod tests {
                 &samples::client(),
                 NOW,
             );
-            assert_eq!(verdict, Redemption::Burn(reason), "{verifier:?}");
+            assert_eq!(verdict, CodeVerdict::Burn(reason), "{verifier:?}");
         }
     }
 }

@@ -11,13 +11,13 @@ mod tests;
 
 use serde_json::Value;
 
-use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
+use super::authorize_request::{AuthorizeRefusal, AuthorizeRequest, Ending};
 use super::consent::Consent;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::place::Place;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
@@ -79,7 +79,7 @@ pub enum Interaction {
     Proceed {
         scope: ScopeSet,
     },
-    Refuse(Refusal),
+    Refuse(AuthorizeRefusal),
 }
 
 /// What makes a session stronger.
@@ -158,16 +158,16 @@ pub fn narrow(
     requested: &ScopeSet,
     ticked: &ScopeSet,
     catalogue: &Catalogue,
-) -> Result<ScopeSet, Refusal> {
+) -> Result<ScopeSet, AuthorizeRefusal> {
     if !ticked.is_within(requested) {
-        return Err(Refusal::new(
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::InvalidRequest,
             Reason::ScopeOutsideRequest,
         ));
     }
     let granted = requested.retain(|name| ticked.contains(name) || is_required(name, catalogue));
     if granted.is_empty() {
-        Err(Refusal::new(
+        Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::AccessDenied,
             Reason::AccessDenied,
         ))
@@ -304,7 +304,7 @@ fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
 fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
     let provider = session.identity_provider();
     let wanted = situation.request.acr_values.identity_provider.as_deref();
-    let place = Place {
+    let place = SignInPlace {
         client: situation.client,
         tenant: session.tenant.as_ref(),
         catalogue: situation.catalogue,
@@ -347,7 +347,7 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
 }
 
 fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
-    Interaction::Refuse(Refusal::new(code, reason))
+    Interaction::Refuse(AuthorizeRefusal::new(code, reason))
 }
 
 fn must_consent(situation: &Situation<'_>) -> bool {

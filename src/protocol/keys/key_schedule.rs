@@ -83,7 +83,7 @@ pub enum KeyState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct KeyStanding {
     pub state: KeyState,
     pub since: Instant,
     /// `None` until another key follows.
@@ -116,11 +116,11 @@ fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Ite
         .filter(move |key| key.algorithm == algorithm && key.can_sign)
 }
 
-pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Standing {
+pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> KeyStanding {
     let times = key.times;
     let signer = current(keys, key.algorithm, now);
     if now < times.activates_at {
-        return Standing {
+        return KeyStanding {
             state: KeyState::Announced,
             since: times.announced_at,
             until: Some(times.activates_at),
@@ -129,7 +129,7 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Stan
     if signer.is_some_and(|signer| signer.kid == key.kid) {
         let next = announced(keys, key.algorithm, now).map(|next| next.times.activates_at);
         let until = next.or(Some(times.retires_at).filter(|retires_at| now < *retires_at));
-        return Standing {
+        return KeyStanding {
             state: KeyState::Signing,
             since: times.activates_at,
             until,
@@ -137,13 +137,13 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Stan
     }
     if now < times.unpublished_at {
         let replaced = signer.map_or(times.retires_at, |signer| signer.times.activates_at);
-        return Standing {
+        return KeyStanding {
             state: KeyState::Published,
             since: times.retires_at.min(replaced),
             until: Some(times.unpublished_at),
         };
     }
-    Standing {
+    KeyStanding {
         state: KeyState::Retired,
         since: times.unpublished_at,
         until: Some(times.forgotten_at),

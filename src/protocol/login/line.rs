@@ -7,7 +7,7 @@
 //! they have every second turn.
 
 /// A keyed hash of an account.
-pub type Account = [u8; 32];
+pub type AccountHash = [u8; 32];
 
 /// What somebody in the line is known by. No two get the same.
 pub type Number = u64;
@@ -23,31 +23,31 @@ pub struct LineLimits {
 }
 
 #[derive(Debug)]
-pub struct Line<S> {
+pub struct PasswordLine<S> {
     limits: LineLimits,
     latest: Number,
     /// In each round every source that waits has one turn. This is the round of the stranger who
     /// was called last.
     round: u64,
-    waiting: Vec<Visitor<S>>,
+    waiting: Vec<PersonInLine<S>>,
     /// Those who have their turn.
-    served: Vec<Visitor<S>>,
+    served: Vec<PersonInLine<S>>,
     stranger_is_next: bool,
 }
 
 #[derive(Debug)]
-struct Visitor<S> {
+struct PersonInLine<S> {
     number: Number,
     /// None of a stranger.
-    account: Option<Account>,
+    account: Option<AccountHash>,
     source: S,
     /// Of a stranger: the one after that of the latest request of the same source.
     round: u64,
 }
 
-impl<S: PartialEq> Line<S> {
-    pub fn new(limits: LineLimits) -> Line<S> {
-        Line {
+impl<S: PartialEq> PasswordLine<S> {
+    pub fn new(limits: LineLimits) -> PasswordLine<S> {
+        PasswordLine {
             limits,
             latest: 0,
             round: 0,
@@ -60,7 +60,7 @@ impl<S: PartialEq> Line<S> {
     /// Takes somebody in and gives them a number. In a full line the stranger whose turn would be
     /// the last gives way: most often the newcomer, otherwise the latest of a source with more
     /// requests. They neither wait nor have a turn.
-    pub fn enter(&mut self, account: Option<Account>, source: S) -> Number {
+    pub fn enter(&mut self, account: Option<AccountHash>, source: S) -> Number {
         self.latest += 1;
         let number = self.latest;
         let account = account.filter(|one| self.has_place_for(one));
@@ -72,7 +72,7 @@ impl<S: PartialEq> Line<S> {
             .max()
             .unwrap_or(self.round)
             + 1;
-        self.waiting.push(Visitor {
+        self.waiting.push(PersonInLine {
             number,
             account,
             source,
@@ -111,13 +111,13 @@ impl<S: PartialEq> Line<S> {
             .saturating_sub(self.strangers().count())
     }
 
-    fn strangers(&self) -> impl Iterator<Item = &Visitor<S>> {
+    fn strangers(&self) -> impl Iterator<Item = &PersonInLine<S>> {
         self.waiting
             .iter()
             .filter(|visitor| visitor.account.is_none())
     }
 
-    fn has_place_for(&self, account: &Account) -> bool {
+    fn has_place_for(&self, account: &AccountHash) -> bool {
         let waiting = self.waiting.len() - self.strangers().count();
         let mut all = self.waiting.iter().chain(&self.served);
         waiting < self.limits.accounts
@@ -143,7 +143,7 @@ impl<S: PartialEq> Line<S> {
     fn first(&self, is_stranger: bool) -> Option<usize> {
         let all = self.waiting.iter().enumerate();
         let of_kind = all.filter(|(_, visitor)| visitor.account.is_none() == is_stranger);
-        let order = |visitor: &Visitor<S>| if is_stranger { visitor.round } else { 0 };
+        let order = |visitor: &PersonInLine<S>| if is_stranger { visitor.round } else { 0 };
         of_kind
             .min_by_key(|(_, visitor)| order(visitor))
             .map(|(at, _)| at)
@@ -157,8 +157,8 @@ mod tests {
     /// Who comes: `k1` with the cookie of account 1, `a` from source a. One is served at a time,
     /// and `.` is the end of a turn. Answers who had a turn, in order, until the line is empty.
     fn served(limits: LineLimits, coming: &str) -> String {
-        let (mut line, mut names, mut order) = (Line::new(limits), Vec::new(), Vec::new());
-        let mut end_turn = |line: &mut Line<String>, names: &[(Number, &str)]| {
+        let (mut line, mut names, mut order) = (PasswordLine::new(limits), Vec::new(), Vec::new());
+        let mut end_turn = |line: &mut PasswordLine<String>, names: &[(Number, &str)]| {
             let number = line.served.first().map(|visitor| visitor.number)?;
             order.push(
                 names
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn whoever_is_turned_away_or_leaves_neither_waits_nor_has_a_turn() {
-        let mut line = Line::new(LineLimits {
+        let mut line = PasswordLine::new(LineLimits {
             at_once: 2,
             strangers: 1,
             accounts: 1,

@@ -12,8 +12,8 @@ use crate::protocol::registration::names::{
 use crate::protocol::registration::provider::{issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, expected};
 use crate::protocol::words::catalogue::{
-    AssertionIssuer, AssertionSubject, ExtensionGrant, RegisteredResource, RegisteredScope,
-    RegisteredTenant,
+    AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredScope, RegisteredTenant,
+    SqlGrant,
 };
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::identifiers::TenantName;
@@ -113,11 +113,11 @@ fn description(text: &str) -> Result<(), &'static str> {
     }
 }
 
-pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
+pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> SqlGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
     let (schema, function) = function.split_once('.').unwrap_or_default();
-    ExtensionGrant {
+    SqlGrant {
         name,
         schema: schema.to_owned(),
         function: function.to_owned(),

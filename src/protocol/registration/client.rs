@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::client_rules;
 use super::names::{display_text, own_claim, plain_name, token_name};
-use super::problem::Problem;
+use super::problem::DocumentProblem;
 use super::provider::protected_url;
 use super::walker::{Check, Walker};
 use crate::protocol::registration::catalogue::scope_names;
@@ -83,7 +83,7 @@ pub fn from_json(
     metadata: &Value,
     path: &str,
     defaults: &ClientDefaults,
-) -> Result<Client, Vec<Problem>> {
+) -> Result<Client, Vec<DocumentProblem>> {
     super::stored(metadata, path, |walker| read(walker, defaults))
 }
 
@@ -358,7 +358,7 @@ fn lifetimes(
 pub(super) fn token_exchange(
     value: &Value,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<DocumentProblem>,
 ) -> Option<Value> {
     Walker::object(value, path, problems, exchange).map(|()| value.clone())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, read};
-use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
@@ -157,7 +157,11 @@ impl Default for ClientDefaults {
 }
 
 /// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
-pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
+pub(super) fn jwks(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<DocumentProblem>,
+) -> Option<Value> {
     Walker::object(value, path, problems, |walker| {
         let keys = walker
             .list("keys", |key, place, _| Some((place.to_owned(), read(key))))

@@ -6,7 +6,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use super::names::display_text;
-use super::problem::Problem;
+use super::problem::DocumentProblem;
 use super::timestamp;
 use super::walker::{Check, Walker};
 use crate::protocol::words::identifiers;
@@ -40,7 +40,7 @@ const SOURCES: [&str; 3] = ["value", "env", "file"];
 pub(super) fn parse(
     value: &Value,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<DocumentProblem>,
 ) -> Option<RegisteredSecret> {
     Walker::object(value, path, problems, read).flatten()
 }
@@ -84,11 +84,11 @@ pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
 pub(super) fn parse_source(
     value: &Value,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<DocumentProblem>,
 ) -> Option<SecretSource> {
     if let Some(text) = value.as_str() {
         if let Err(rule) = secret_text(text) {
-            problems.push(Problem::new(path, rule));
+            problems.push(DocumentProblem::new(path, rule));
         }
         return Some(SecretSource::Value(SecretText::new(text)));
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::protocol::registration::client::{self, CONFIDENTIAL};
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::client_secret::{self, RegisteredSecret, SecretSource};
-use crate::protocol::registration::plan::Registered;
-use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::plan::RegisteredObjects;
+use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::references::{self, Stored};
 use crate::protocol::registration::user::{self, UserEntry};
 use crate::protocol::registration::walker::{Walker, parse_own};
@@ -19,13 +19,13 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// Everything but the users, in the document's order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DocumentEntry>,
     pub users: Vec<UserEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    pub kind: Kind,
+pub struct DocumentEntry {
+    pub kind: ObjectKind,
     /// Where it stands, as `clients[3]`.
     pub place: String,
     pub name: String,
@@ -45,12 +45,12 @@ impl Document {
         value: &Value,
         defaults: &ClientDefaults,
         stored: &Stored,
-    ) -> Result<Document, Vec<Problem>> {
+    ) -> Result<Document, Vec<DocumentProblem>> {
         let mut problems = Vec::new();
         let document = Walker::object(value, "", &mut problems, |walker| {
             let mut document = Document::default();
-            for kind in Kind::ALL {
-                if kind == Kind::User {
+            for kind in ObjectKind::ALL {
+                if kind == ObjectKind::User {
                     let user = |text: &Value, path: &str, problems: &mut _| {
                         Walker::object(&item(text, path, problems), path, problems, user::read)
                     };
@@ -77,7 +77,7 @@ impl Document {
     }
 }
 
-fn item(text: &Value, path: &str, problems: &mut Vec<Problem>) -> Value {
+fn item(text: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Value {
     let text = text.as_str().unwrap_or_default();
     let value = parse_own(text);
     if text.contains("\\u0000") {
@@ -86,25 +86,30 @@ fn item(text: &Value, path: &str, problems: &mut Vec<Problem>) -> Value {
     value
 }
 
-fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, place: &str) -> Entry {
+fn entry(
+    walker: &mut Walker<'_, '_>,
+    kind: ObjectKind,
+    defaults: &ClientDefaults,
+    place: &str,
+) -> DocumentEntry {
     let (mut secrets, mut client_secret) = (None, None);
-    if matches!(kind, Kind::Client | Kind::Resource) {
+    if matches!(kind, ObjectKind::Client | ObjectKind::Resource) {
         secrets = walker.list("secrets", client_secret::parse);
     }
     let mut confidential = None;
     match kind {
-        Kind::Tenant => drop(catalogue::tenant(walker)),
-        Kind::IdentityScope => drop(catalogue::identity_scope(walker)),
-        Kind::ResourceScope => drop(catalogue::resource_scope(walker)),
-        Kind::Resource => drop(catalogue::resource(walker)),
-        Kind::IdentityProvider => {
+        ObjectKind::Tenant => drop(catalogue::tenant(walker)),
+        ObjectKind::IdentityScope => drop(catalogue::identity_scope(walker)),
+        ObjectKind::ResourceScope => drop(catalogue::resource_scope(walker)),
+        ObjectKind::Resource => drop(catalogue::resource(walker)),
+        ObjectKind::IdentityProvider => {
             client_secret = walker.nested("client_secret", client_secret::parse_source);
             drop(provider::read(walker));
         }
-        Kind::AssertionIssuer => drop(catalogue::read_assertion_issuer(walker)),
-        Kind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
-        Kind::Client => confidential = Some(client::read(walker, defaults).is_confidential()),
-        Kind::User => drop(user::read(walker)),
+        ObjectKind::AssertionIssuer => drop(catalogue::read_assertion_issuer(walker)),
+        ObjectKind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
+        ObjectKind::Client => confidential = Some(client::read(walker, defaults).is_confidential()),
+        ObjectKind::User => drop(user::read(walker)),
     }
     let is_secret = |key: &str| matches!(key, "secrets" | "client_secret");
     let kept = walker
@@ -131,7 +136,7 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
         .unwrap_or_default()
         .to_owned();
     let document = serde_json::to_string(&document).unwrap_or_default().into();
-    Entry {
+    DocumentEntry {
         kind,
         place: place.to_owned(),
         name,
@@ -145,8 +150,9 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
 /// each. `client_name#` is `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
-    let of_kind = |kind: Kind| Walker::keys(|walker| drop(entry(walker, kind, &defaults, "")));
-    let lists = Kind::ALL
+    let of_kind =
+        |kind: ObjectKind| Walker::keys(|walker| drop(entry(walker, kind, &defaults, "")));
+    let lists = ObjectKind::ALL
         .into_iter()
         .map(|kind| (kind.list(), of_kind(kind)));
     let nested = [
@@ -164,10 +170,12 @@ pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
 }
 
 /// Postgres stores no NUL, neither in text nor in jsonb.
-fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn find_nul(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) {
     let rule = "must not hold a NUL character";
     match value {
-        Value::String(text) if text.contains('\0') => problems.push(Problem::new(path, rule)),
+        Value::String(text) if text.contains('\0') => {
+            problems.push(DocumentProblem::new(path, rule))
+        }
         Value::Array(items) => {
             items
                 .iter()
@@ -183,7 +191,7 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
                     format!("{path}.{shown}")
                 };
                 if key.contains('\0') {
-                    problems.push(Problem::new(&place, rule));
+                    problems.push(DocumentProblem::new(&place, rule));
                 }
                 find_nul(member, &place, problems);
             }
@@ -192,7 +200,7 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-fn place_order(problem: &Problem) -> (usize, usize) {
+fn place_order(problem: &DocumentProblem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
     let index = problem
         .path
@@ -200,7 +208,7 @@ fn place_order(problem: &Problem) -> (usize, usize) {
         .nth(1)
         .and_then(|index| index.parse().ok());
     (
-        Kind::ALL
+        ObjectKind::ALL
             .iter()
             .position(|kind| kind.list() == list)
             .map_or(0, |position| position + 1),
@@ -210,7 +218,7 @@ fn place_order(problem: &Problem) -> (usize, usize) {
 
 /// What stands in one of the lists of a document. In the order in which `--prune` removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ObjectKind {
     Client,
     IdentityScope,
     ResourceScope,
@@ -231,23 +239,23 @@ pub struct Mention<'v> {
     pub member: &'static str,
     /// Where in it, when it is an array.
     pub index: Option<usize>,
-    /// What is meant, as in [`Kind::called`].
+    /// What is meant, as in [`ObjectKind::called`].
     pub called: &'static str,
     pub name: &'v str,
 }
 
-impl Kind {
+impl ObjectKind {
     /// Every kind, in the order of a document's lists.
-    pub const ALL: [Kind; 9] = [
-        Kind::Tenant,
-        Kind::IdentityScope,
-        Kind::ResourceScope,
-        Kind::Resource,
-        Kind::IdentityProvider,
-        Kind::AssertionIssuer,
-        Kind::ExtensionGrant,
-        Kind::Client,
-        Kind::User,
+    pub const ALL: [ObjectKind; 9] = [
+        ObjectKind::Tenant,
+        ObjectKind::IdentityScope,
+        ObjectKind::ResourceScope,
+        ObjectKind::Resource,
+        ObjectKind::IdentityProvider,
+        ObjectKind::AssertionIssuer,
+        ObjectKind::ExtensionGrant,
+        ObjectKind::Client,
+        ObjectKind::User,
     ];
 
     /// The word for one, its list, the member that names it, what others name it as, and whom it
@@ -255,19 +263,19 @@ impl Kind {
     #[rustfmt::skip]
     const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
         match self {
-            Kind::Tenant => ("tenant", "tenants", "name", "tenant", &[]),
-            Kind::IdentityScope => ("identity_scope", "identity_scopes", "name", "scope", &[]),
-            Kind::ResourceScope => ("resource_scope", "resource_scopes", "name", "scope", &[("resources", "resource")]),
-            Kind::Resource => ("resource", "resources", "name", "resource", &[]),
-            Kind::IdentityProvider => (
+            ObjectKind::Tenant => ("tenant", "tenants", "name", "tenant", &[]),
+            ObjectKind::IdentityScope => ("identity_scope", "identity_scopes", "name", "scope", &[]),
+            ObjectKind::ResourceScope => ("resource_scope", "resource_scopes", "name", "scope", &[("resources", "resource")]),
+            ObjectKind::Resource => ("resource", "resources", "name", "resource", &[]),
+            ObjectKind::IdentityProvider => (
                 "identity_provider", "identity_providers", "name", "identity provider", &[("tenant", "tenant")],
             ),
-            Kind::AssertionIssuer => (
+            ObjectKind::AssertionIssuer => (
                 "assertion_issuer", "assertion_issuers", "issuer", "assertion issuer",
                 &[("tenant", "tenant"), ("scope", "scope"), ("clients", "client")],
             ),
-            Kind::ExtensionGrant => ("extension_grant", "extension_grants", "name", "grant type", &[]),
-            Kind::Client => (
+            ObjectKind::ExtensionGrant => ("extension_grant", "extension_grants", "name", "grant type", &[]),
+            ObjectKind::Client => (
                 "client", "clients", "client_id", "client",
                 &[
                     ("scope", "scope"), ("tenants", "tenant"), ("identity_providers", "identity provider"),
@@ -275,7 +283,7 @@ impl Kind {
                     ("token_exchange.as_resources", "resource"), ("token_exchange.to_resources", "resource"),
                 ],
             ),
-            Kind::User => ("user", "users", "username", "user", &[("tenant", "tenant")]),
+            ObjectKind::User => ("user", "users", "username", "user", &[("tenant", "tenant")]),
         }
     }
 
@@ -336,21 +344,21 @@ impl Kind {
 }
 
 /// The document. Applied to the installation it came from, it changes nothing.
-pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {
-    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL
+pub fn document(registered: &RegisteredObjects, users: &BTreeMap<Subject, UserEntry>) -> Value {
+    let mut lists: BTreeMap<&str, Vec<Value>> = ObjectKind::ALL
         .into_iter()
         .map(|kind| (kind.list(), Vec::new()))
         .collect();
     for ((kind, _), object) in &registered.objects {
         let document = parse_own(&object.document);
-        let is_client = *kind == Kind::Client;
+        let is_client = *kind == ObjectKind::Client;
         lists.entry(kind.list()).or_default().push(if is_client {
             client::exported(&document)
         } else {
             document
         });
     }
-    lists.insert(Kind::User.list(), users.values().map(user).collect());
+    lists.insert(ObjectKind::User.list(), users.values().map(user).collect());
     json!(lists)
 }
 

@@ -23,11 +23,11 @@ pub mod timestamp;
 pub mod user;
 pub mod walker;
 
-pub use problem::Problem;
+pub use problem::DocumentProblem;
 use serde_json::Value;
 use walker::Walker;
 
-pub use crate::protocol::registration::document::Kind;
+pub use crate::protocol::registration::document::ObjectKind;
 
 /// Reads what is stored, as the reading of its kind has it; `path` stands before the places in
 /// problems. What a document would be refused for is refused here, too.
@@ -35,7 +35,7 @@ pub fn stored<T>(
     document: &Value,
     path: &str,
     read: impl FnOnce(&mut Walker<'_, '_>) -> T,
-) -> Result<T, Vec<Problem>> {
+) -> Result<T, Vec<DocumentProblem>> {
     let mut problems = Vec::new();
     let object = Walker::object(document, path, &mut problems, read);
     object.filter(|_| problems.is_empty()).ok_or(problems)

@@ -6,23 +6,23 @@ use crate::protocol::words::named::named;
 
 /// One mistake: where, and which rule it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct DocumentProblem {
     /// The place, as `clients[3].redirect_uris[0]`; empty for the document itself.
     pub path: String,
     /// The rule; reads on after the path. Never holds a secret.
     pub rule: String,
 }
 
-impl Problem {
-    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Problem {
-        Problem {
+impl DocumentProblem {
+    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> DocumentProblem {
+        DocumentProblem {
             path: path.into(),
             rule: rule.into(),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DocumentProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.path.is_empty() {
             "the document"

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::names::{display_text, own_claim, plain_name};
-use super::problem::Problem;
+use super::problem::DocumentProblem;
 use super::walker::{Walker, expected};
 use crate::protocol::discovery::CONFIGURATION_PATH;
 use crate::protocol::registration::catalogue::scope_names;
@@ -24,7 +24,7 @@ const OAUTH_KEYS: [&str; 5] = [
     "subject_claim",
 ];
 
-pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<Problem>> {
+pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<DocumentProblem>> {
     super::stored(document, path, read)
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::protocol::registration::client::CONFIDENTIAL;
-use crate::protocol::registration::document::{Document, Kind, Mention};
+use crate::protocol::registration::document::{Document, Mention, ObjectKind};
 use crate::protocol::registration::names::{BUILT_IN_SCOPES, not_registered};
-use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::named::named;
@@ -20,7 +20,7 @@ static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
     /// Everything but the users, and whether it has stored secrets.
-    pub objects: BTreeMap<(Kind, String), bool>,
+    pub objects: BTreeMap<(ObjectKind, String), bool>,
     /// Names of extension grants that the binary brings along.
     pub compiled_in_grants: BTreeSet<String>,
 }
@@ -32,7 +32,7 @@ pub(super) fn check(
     value: &Value,
     document: &Document,
     stored: &Stored,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<DocumentProblem>,
 ) {
     let noted: BTreeSet<String> = problems
         .iter()
@@ -40,11 +40,11 @@ pub(super) fn check(
         .collect();
     let mut note = |place: String, rule: String| {
         if !noted.contains(&place) {
-            problems.push(Problem::new(place, rule));
+            problems.push(DocumentProblem::new(place, rule));
         }
     };
     let known = known(document, stored);
-    let mut first: BTreeMap<(Kind, &'static str, String), usize> = BTreeMap::new();
+    let mut first: BTreeMap<(ObjectKind, &'static str, String), usize> = BTreeMap::new();
     for (kind, index, item) in items(value) {
         let place = format!("{}[{index}]", kind.list());
         for (key, name) in names(kind, &item) {
@@ -61,14 +61,14 @@ pub(super) fn check(
             .and_then(Value::as_str)
             .unwrap_or_default();
         let is_built_in =
-            kind.called() == Kind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
+            kind.called() == ObjectKind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
         if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
             let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
             if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
                 note(format!("{place}.{}", kind.name_key()), rule.to_owned());
             }
         }
-        if kind == Kind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
+        if kind == ObjectKind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
             note(
                 format!("{place}.name"),
                 String::from("is the name of a grant that this binary brings along"),
@@ -96,7 +96,7 @@ pub(super) fn check(
     for entry in document
         .entries
         .iter()
-        .filter(|entry| entry.kind == Kind::Client && entry.secrets.is_none())
+        .filter(|entry| entry.kind == ObjectKind::Client && entry.secrets.is_none())
     {
         let has_secrets = stored.objects.get(&(entry.kind, entry.name.clone())) == Some(&true);
         let document = if has_secrets {
@@ -117,37 +117,37 @@ pub(super) fn check(
 }
 
 /// Kinds that share their names: whichever comes later in a document is refused.
-fn rival(kind: Kind) -> Option<(Kind, &'static str)> {
+fn rival(kind: ObjectKind) -> Option<(ObjectKind, &'static str)> {
     match kind {
         // A scope is of one kind: the token rules go by it.
-        Kind::IdentityScope => Some((
-            Kind::ResourceScope,
+        ObjectKind::IdentityScope => Some((
+            ObjectKind::ResourceScope,
             "is the name of a scope of the other kind",
         )),
-        Kind::ResourceScope => Some((
-            Kind::IdentityScope,
+        ObjectKind::ResourceScope => Some((
+            ObjectKind::IdentityScope,
             "is the name of a scope of the other kind",
         )),
         // Both authenticate at introspection.
-        Kind::Client => Some((
-            Kind::Resource,
+        ObjectKind::Client => Some((
+            ObjectKind::Resource,
             "is the name of a resource; clients and resources share one name space",
         )),
-        Kind::Resource => Some((
-            Kind::Client,
+        ObjectKind::Resource => Some((
+            ObjectKind::Client,
             "is the client_id of a client; clients and resources share one name space",
         )),
-        Kind::Tenant
-        | Kind::IdentityProvider
-        | Kind::AssertionIssuer
-        | Kind::ExtensionGrant
-        | Kind::User => None,
+        ObjectKind::Tenant
+        | ObjectKind::IdentityProvider
+        | ObjectKind::AssertionIssuer
+        | ObjectKind::ExtensionGrant
+        | ObjectKind::User => None,
     }
 }
 
 /// Everything in the lists of a document, with its kind and index.
-fn items(document: &Value) -> impl Iterator<Item = (Kind, usize, Value)> {
-    Kind::ALL.into_iter().flat_map(move |kind| {
+fn items(document: &Value) -> impl Iterator<Item = (ObjectKind, usize, Value)> {
+    ObjectKind::ALL.into_iter().flat_map(move |kind| {
         let items = document
             .get(kind.list())
             .and_then(Value::as_array)
@@ -161,14 +161,14 @@ fn items(document: &Value) -> impl Iterator<Item = (Kind, usize, Value)> {
 }
 
 /// What no other object of its kind may be called, with the member that says it.
-fn names(kind: Kind, item: &Value) -> Vec<(&'static str, String)> {
+fn names(kind: ObjectKind, item: &Value) -> Vec<(&'static str, String)> {
     let text = |key| {
         item.get(key)
             .and_then(Value::as_str)
             .filter(|text| !text.is_empty())
     };
     let name = text(kind.name_key()).map(str::to_owned);
-    if kind != Kind::User {
+    if kind != ObjectKind::User {
         return name
             .map(|name| (kind.name_key(), name))
             .into_iter()
@@ -204,9 +204,9 @@ fn known<'v>(
     let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
     let names = stored_names
         .chain(named.filter(|(_, name)| !name.is_empty()))
-        .chain(BUILT_IN_SCOPES.map(|name| (Kind::ResourceScope.called(), name)))
-        .chain(grant_types.map(|name| (Kind::ExtensionGrant.called(), name)))
-        .chain([(Kind::IdentityProvider.called(), LOCAL)]);
+        .chain(BUILT_IN_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
+        .chain(grant_types.map(|name| (ObjectKind::ExtensionGrant.called(), name)))
+        .chain([(ObjectKind::IdentityProvider.called(), LOCAL)]);
     let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (called, name) in names {
         known.entry(called).or_default().insert(name);

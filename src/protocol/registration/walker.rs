@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 
 use crate::protocol::registration::names::hint;
-use crate::protocol::registration::problem::{Problem, shown};
+use crate::protocol::registration::problem::{DocumentProblem, shown};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::scope::{LocalizedText, is_language_tag};
 
@@ -22,7 +22,7 @@ pub(super) type Check = fn(&str) -> Result<(), &'static str>;
 pub struct Walker<'v, 'p> {
     path: String,
     members: &'v Map<String, Value>,
-    problems: &'p mut Vec<Problem>,
+    problems: &'p mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
     /// Members that are stored in another form than they were given in: times as `15m` are stored
     /// as numbers.
@@ -37,11 +37,11 @@ impl<'v> Walker<'v, '_> {
     pub(super) fn object<T>(
         value: &'v Value,
         path: &str,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<DocumentProblem>,
         read: impl FnOnce(&mut Walker<'_, '_>) -> T,
     ) -> Option<T> {
         let Value::Object(members) = value else {
-            problems.push(Problem::new(path, expected("an object", value)));
+            problems.push(DocumentProblem::new(path, expected("an object", value)));
             return None;
         };
         let first = problems.len();
@@ -64,7 +64,7 @@ impl<'v> Walker<'v, '_> {
         let unknown = members.keys().filter(|key| !is_asked(key));
         let notes = unknown.map(|key| {
             let nearest = hint(key, asked.iter().map(Cow::as_ref));
-            Problem::new(path, format!("unknown key {}{nearest}", shown(key)))
+            DocumentProblem::new(path, format!("unknown key {}{nearest}", shown(key)))
         });
         problems.splice(first..first, notes);
         Some(object)
@@ -108,7 +108,7 @@ impl<'v> Walker<'v, '_> {
     /// Notes a problem with a place further down.
     pub(super) fn note(&mut self, place: String, rule: impl Into<String>) {
         self.values_hold = false;
-        self.problems.push(Problem::new(place, rule));
+        self.problems.push(DocumentProblem::new(place, rule));
     }
 
     /// A member as it is; `null` counts as absent.
@@ -326,7 +326,7 @@ impl<'v> Walker<'v, '_> {
     pub(super) fn list<T>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&Value, &str, &mut Vec<Problem>) -> Option<T>,
+        parse: impl Fn(&Value, &str, &mut Vec<DocumentProblem>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let (items, place) = (
             self.typed(key, "an array", Value::as_array)?,
@@ -347,7 +347,7 @@ impl<'v> Walker<'v, '_> {
     pub(super) fn nested<T>(
         &mut self,
         key: &'static str,
-        parse: impl FnOnce(&Value, &str, &mut Vec<Problem>) -> Option<T>,
+        parse: impl FnOnce(&Value, &str, &mut Vec<DocumentProblem>) -> Option<T>,
     ) -> Option<T> {
         let value = self.value(key)?;
         let before = self.problems.len();

@@ -43,7 +43,7 @@ named! {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
+pub struct ExpectedAssertion<'a> {
     pub issuer: &'a str,
     pub subject: Option<&'a str>,
     /// One of these must be the only `aud`.
@@ -101,7 +101,7 @@ pub fn verifying_key<'a>(
 /// Judges the claims of an assertion after its signature was verified.
 pub fn judge(
     claims: &Map<String, Value>,
-    expected: Expected<'_>,
+    expected: ExpectedAssertion<'_>,
     now: Instant,
 ) -> Result<Assertion, AssertionProblem> {
     let text = |name: &str| {
@@ -226,7 +226,7 @@ mod tests {
 
     fn judged(claims: &Value) -> Result<Assertion, AssertionProblem> {
         let audiences = [String::from(ISSUER), String::from(TOKEN_URL)];
-        let expected = Expected {
+        let expected = ExpectedAssertion {
             issuer: "web",
             subject: Some("web"),
             audiences: &audiences,

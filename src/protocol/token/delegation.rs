@@ -20,7 +20,7 @@ pub struct Delegation {
     /// The present actor first, then the ones before; at most [`DEEPEST`].
     pub actors: Vec<Actor>,
     /// The oldest first; never empty.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<TokenOrigin>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum Actor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct TokenOrigin {
     pub jti: Jti,
     pub client_id: ClientId,
     pub expires_at: Instant,
@@ -81,7 +81,7 @@ impl Delegation {
     /// `exchanged_from`: the tokens that this one was made from. A later look-up of this token
     /// checks each.
     pub fn exchanged_from(&self) -> Value {
-        self.origins.iter().map(Origin::to_json).collect()
+        self.origins.iter().map(TokenOrigin::to_json).collect()
     }
 
     /// Reads both claims; `None` unless they are as Gatepost writes them.
@@ -96,7 +96,7 @@ impl Delegation {
         let origins = exchanged_from
             .as_array()?
             .iter()
-            .map(Origin::from_json)
+            .map(TokenOrigin::from_json)
             .collect::<Option<Vec<_>>>()?;
         let sound = (1..=DEEPEST).contains(&origins.len());
         sound.then_some(Delegation { actors, origins })
@@ -107,7 +107,7 @@ impl Delegation {
     pub fn origins_of(&self, token: &AccessToken) -> Vec<AccessToken> {
         let mut tokens = Vec::new();
         for (index, origin) in self.origins.iter().enumerate() {
-            let before: Vec<Origin> = self.origins.iter().take(index).cloned().collect();
+            let before: Vec<TokenOrigin> = self.origins.iter().take(index).cloned().collect();
             let delegation = Delegation {
                 actors: self.actors.clone(),
                 origins: before,
@@ -124,9 +124,9 @@ impl Delegation {
     }
 }
 
-impl Origin {
-    pub fn of(token: &AccessToken) -> Origin {
-        Origin {
+impl TokenOrigin {
+    pub fn of(token: &AccessToken) -> TokenOrigin {
+        TokenOrigin {
             jti: token.jti,
             client_id: token.client_id.clone(),
             expires_at: token.expires_at,
@@ -137,8 +137,8 @@ impl Origin {
         json!({"jti": self.jti.to_text(), "client_id": self.client_id, "exp": self.expires_at.seconds()})
     }
 
-    fn from_json(value: &Value) -> Option<Origin> {
-        Some(Origin {
+    fn from_json(value: &Value) -> Option<TokenOrigin> {
+        Some(TokenOrigin {
             jti: Jti::from_text(value.get("jti")?.as_str()?)?,
             client_id: ClientId::new(value.get("client_id")?.as_str()?),
             expires_at: Instant::from_seconds(value.get("exp")?.as_i64()?),
@@ -153,16 +153,16 @@ mod tests {
 
     pub(crate) fn delegation() -> Delegation {
         let token = samples::access_token();
-        let second = Origin {
+        let second = TokenOrigin {
             client_id: ClientId::new("gateway"),
-            ..Origin::of(&token)
+            ..TokenOrigin::of(&token)
         };
         Delegation {
             actors: vec![
                 Actor::Client(ClientId::new("orders")),
                 Actor::User(Subject::new("bob")),
             ],
-            origins: vec![Origin::of(&token), second],
+            origins: vec![TokenOrigin::of(&token), second],
         }
     }
 

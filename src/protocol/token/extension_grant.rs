@@ -12,7 +12,7 @@ use crate::protocol::words::claim_shape;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::place::Place;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{ScopeKind, ScopeSet};
 use crate::protocol::words::session::{LOCAL, User};
@@ -39,12 +39,12 @@ const STANDARD_MEMBERS: [&str; 8] = [
 ];
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum GrantAnswer {
     /// Issue what is proposed, as far as it is allowed.
     Propose(Box<Proposal>),
     /// Issue what the built-in token exchange has judged before.
     Exchange(Box<Exchanged>),
-    Refuse(Refusal),
+    Refuse(GrantRefusal),
 }
 
 /// What a grant proposes. The default is a token without a user, for all requested scopes.
@@ -67,7 +67,7 @@ pub struct Proposal {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct GrantRefusal {
     pub error: TokenError,
     /// The grant's own description, if it gives one.
     pub description: Option<Description>,
@@ -103,17 +103,17 @@ impl fmt::Debug for Description {
     }
 }
 
-impl Refusal {
+impl GrantRefusal {
     /// A refusal with our own description.
-    pub fn of(error: TokenError) -> Refusal {
-        Refusal {
+    pub fn of(error: TokenError) -> GrantRefusal {
+        GrantRefusal {
             error,
             description: None,
         }
     }
 
-    pub fn invalid_grant(description: &str) -> Refusal {
-        Refusal {
+    pub fn invalid_grant(description: &str) -> GrantRefusal {
+        GrantRefusal {
             error: TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionRefused),
             description: Description::new(description),
         }
@@ -121,7 +121,7 @@ impl Refusal {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Granted {
+pub struct GrantedProposal {
     pub scope: ScopeSet,
     pub claims: Map<String, Value>,
     pub parameters: Map<String, Value>,
@@ -132,15 +132,15 @@ pub struct Granted {
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    Issue(Granted),
+pub enum ProposalVerdict {
+    Issue(GrantedProposal),
     Refuse(TokenError),
     /// The grant gave an answer that it must not give. The client cannot mend that.
     Faulty(&'static str),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct ProposalCircumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,
     /// The scopes that the request names, if any.
@@ -152,16 +152,16 @@ pub struct Circumstances<'a> {
     pub user: Option<&'a User>,
 }
 
-pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict {
+pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> ProposalVerdict {
     if !is_allowed_subject(proposal, circumstances) {
-        return Verdict::Refuse(TokenError::new(
+        return ProposalVerdict::Refuse(TokenError::new(
             TokenErrorCode::InvalidGrant,
             Reason::ExtensionSubject,
         ));
     }
     // Nothing tells with how many factors the user proved who they are.
     if proposal.subject.is_some() && !circumstances.client.takes(Strength::SignedIn.as_str()) {
-        return Verdict::Refuse(TokenError::new(
+        return ProposalVerdict::Refuse(TokenError::new(
             TokenErrorCode::InvalidGrant,
             Reason::AcrBelowMinimum,
         ));
@@ -169,12 +169,14 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
     let scope = match granted_scope(proposal, circumstances) {
         Ok(scope) => scope,
         Err(reason) => {
-            return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
+            return ProposalVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
         }
     };
     let size = serialized(&proposal.claims) + serialized(&proposal.parameters);
     if size > LONGEST_ADDITIONS {
-        return Verdict::Faulty("claims and further members together are longer than 2 KiB");
+        return ProposalVerdict::Faulty(
+            "claims and further members together are longer than 2 KiB",
+        );
     }
     // A restriction that cannot be read must not be dropped.
     if proposal
@@ -182,7 +184,7 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
         .get(MAY_ACT)
         .is_some_and(|value| !value.is_null() && !value.is_object())
     {
-        return Verdict::Faulty("a may_act that is no object");
+        return ProposalVerdict::Faulty("a may_act that is no object");
     }
     let claims: Map<String, Value> = proposal.claims.iter().filter_map(open_claim).collect();
     let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
@@ -199,7 +201,7 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
         .keys()
         .filter(|name| is_reserved(name) && !claims.contains_key(*name));
     let left_out = reserved.chain(closed).cloned().collect();
-    Verdict::Issue(Granted {
+    ProposalVerdict::Issue(GrantedProposal {
         scope,
         claims,
         parameters,
@@ -209,18 +211,18 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
 
 /// Whether the proposal is for the client itself, or for a user who exists, is enabled, belongs to
 /// the tenant, and comes from a provider that the client allows.
-fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) -> bool {
+fn is_allowed_subject(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> bool {
     let Some(subject) = &proposal.subject else {
         return true;
     };
     let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);
-    let Circumstances {
+    let ProposalCircumstances {
         client,
         tenant,
         catalogue,
         ..
     } = *circumstances;
-    Place {
+    SignInPlace {
         client: Some(client),
         tenant,
         catalogue,
@@ -240,7 +242,7 @@ fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) ->
 
 fn granted_scope(
     proposal: &Proposal,
-    circumstances: &Circumstances<'_>,
+    circumstances: &ProposalCircumstances<'_>,
 ) -> Result<ScopeSet, Reason> {
     let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
     let without_user = proposal.subject.is_none();
@@ -310,15 +312,15 @@ mod tests {
         proposal: &Proposal,
         requested: Option<&str>,
         change: impl Fn(&mut Client, &mut User),
-    ) -> Verdict {
+    ) -> ProposalVerdict {
         let (mut client, mut user, catalogue) = (client(), alice(), catalogue());
         change(&mut client, &mut user);
         let requested = requested.map(scope);
         let asked = match requested_scope(requested.as_ref(), &client, &catalogue) {
             Ok(asked) => asked,
-            Err(error) => return Verdict::Refuse(error),
+            Err(error) => return ProposalVerdict::Refuse(error),
         };
-        let circumstances = Circumstances {
+        let circumstances = ProposalCircumstances {
             client: &client,
             catalogue: &catalogue,
             requested: requested.as_ref(),
@@ -344,7 +346,7 @@ mod tests {
             .unwrap(),
             ..for_alice()
         };
-        let Verdict::Issue(granted) = judged(&proposal, None, |_, _| {}) else {
+        let ProposalVerdict::Issue(granted) = judged(&proposal, None, |_, _| {}) else {
             panic!("refused")
         };
         let expected = json!({"tier": "gold", "role": ["partner"], "may_act": {"sub": "gateway"}});
@@ -366,11 +368,11 @@ mod tests {
                 |_, _| {},
             )
         };
-        let Verdict::Issue(granted) = with(json!({})) else {
+        let ProposalVerdict::Issue(granted) = with(json!({})) else {
             panic!("refused")
         };
         assert_eq!(Value::Object(granted.claims), json!({"may_act": {}}));
-        assert!(matches!(with(json!("gateway")), Verdict::Faulty(_)));
+        assert!(matches!(with(json!("gateway")), ProposalVerdict::Faulty(_)));
     }
 
     proptest! {

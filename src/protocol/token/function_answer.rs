@@ -11,7 +11,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::extension_grant::{Answer, Description, Proposal, Refusal};
+use super::extension_grant::{Description, GrantAnswer, GrantRefusal, Proposal};
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -50,7 +50,7 @@ pub fn client_metadata(client: &Client) -> Map<String, Value> {
 }
 
 /// The error is for the log; it shows nothing of the answer but members' names.
-pub fn read(answer: &Value) -> Result<Answer, String> {
+pub fn read(answer: &Value) -> Result<GrantAnswer, String> {
     let members = answer.as_object().ok_or("something else than an object")?;
     if let Some(unknown) = members
         .keys()
@@ -59,12 +59,12 @@ pub fn read(answer: &Value) -> Result<Answer, String> {
         return Err(format!("an unknown member {unknown:?}"));
     }
     match text(members, "error")? {
-        Some(error) => refusal(members, error).map(Answer::Refuse),
-        None => proposal(members).map(|proposal| Answer::Propose(Box::new(proposal))),
+        Some(error) => refusal(members, error).map(GrantAnswer::Refuse),
+        None => proposal(members).map(|proposal| GrantAnswer::Propose(Box::new(proposal))),
     }
 }
 
-fn refusal(members: &Map<String, Value>, error: &str) -> Result<Refusal, String> {
+fn refusal(members: &Map<String, Value>, error: &str) -> Result<GrantRefusal, String> {
     if ["subject", "scope", "claims", "parameters"]
         .iter()
         .any(|name| present(members, name).is_some())
@@ -83,7 +83,7 @@ fn refusal(members: &Map<String, Value>, error: &str) -> Result<Refusal, String>
         .find(|code| code.as_str() == error)
         .ok_or("an error that no grant can have")?;
     let description = text(members, "error_description")?.and_then(Description::new);
-    Ok(Refusal {
+    Ok(GrantRefusal {
         error: TokenError::new(code, Reason::ExtensionRefused),
         description,
     })

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::access_token::AccessToken;
 use super::audience::{Narrowed, aimed, is_target, resources_behind};
-use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, Origin};
+use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, TokenOrigin};
 use super::extension_grant::MAY_ACT;
 use super::token_request::ExtensionRequest;
 use crate::protocol::words::acr_values::tenant_stands;
@@ -96,7 +96,7 @@ impl<'a> Rights<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct ExchangeCircumstances<'a> {
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,
     pub issuer: &'a str,
@@ -118,7 +118,7 @@ pub fn judge(
     request: &ExtensionRequest,
     subject: &AccessToken,
     actor: Option<&AccessToken>,
-    circumstances: Circumstances<'_>,
+    circumstances: ExchangeCircumstances<'_>,
 ) -> Result<Exchanged, TokenError> {
     let client = circumstances.client;
     check_client(client)?;
@@ -146,7 +146,10 @@ pub fn judge(
         user: user.clone(),
         delegation: Delegation {
             actors: [actor].into_iter().chain(actors).collect(),
-            origins: origins.into_iter().chain([Origin::of(subject)]).collect(),
+            origins: origins
+                .into_iter()
+                .chain([TokenOrigin::of(subject)])
+                .collect(),
         },
         narrowed: narrowed(request, subject, rights, circumstances)?,
         claims: subject.claims.clone(),
@@ -197,9 +200,9 @@ fn narrowed(
     request: &ExtensionRequest,
     subject: &AccessToken,
     rights: Rights<'_>,
-    circumstances: Circumstances<'_>,
+    circumstances: ExchangeCircumstances<'_>,
 ) -> Result<Narrowed, TokenError> {
-    let Circumstances {
+    let ExchangeCircumstances {
         client,
         catalogue,
         issuer,

@@ -7,10 +7,10 @@
 //! the log.
 
 use super::UpstreamProblem;
-use crate::protocol::authorize::authorize_request::Refusal;
+use crate::protocol::authorize::authorize_request::AuthorizeRefusal;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::place::Place;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::session::LOCAL;
 
@@ -24,7 +24,7 @@ pub struct Choices {
 impl Choices {
     /// What there is to choose from; `wanted` is the `idp:` of the request, which leaves that one
     /// alone.
-    pub fn of(place: &Place<'_>, wanted: Option<&str>) -> Choices {
+    pub fn of(place: &SignInPlace<'_>, wanted: Option<&str>) -> Choices {
         let offered = |name: &str| wanted.is_none_or(|wanted| wanted == name) && place.offers(name);
         let known = place.catalogue.identity_providers.values();
         let mut providers: Vec<_> = known.filter(|provider| offered(&provider.name)).collect();
@@ -73,7 +73,7 @@ pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a Ide
 pub enum WayOut {
     /// The login page, which says what happened. It sends no user straight upstream.
     ChooseAgain,
-    TellClient(Refusal),
+    TellClient(AuthorizeRefusal),
     /// A page that tells the user, with the way back to the login page. The client does not hear of
     /// it.
     Page,
@@ -96,7 +96,7 @@ pub fn way_out(
         UpstreamProblem::NotBelieved(_) => return WayOut::Page,
     };
     if has_client && !choices.has_other_than(provider) {
-        WayOut::TellClient(Refusal::new(code, problem.reason()))
+        WayOut::TellClient(AuthorizeRefusal::new(code, problem.reason()))
     } else {
         WayOut::ChooseAgain
     }
@@ -149,7 +149,7 @@ mod tests {
         let tenant = tenant.map(TenantName::new);
         let catalogue = catalogue();
         let choices = Choices::of(
-            &Place {
+            &SignInPlace {
                 client,
                 tenant: tenant.as_ref(),
                 catalogue: &catalogue,
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_session_counts_only_while_the_name_of_its_provider_stands_for_the_same_issuer() {
         let catalogue = catalogue();
-        let place = Place {
+        let place = SignInPlace {
             client: None,
             tenant: None,
             catalogue: &catalogue,
@@ -278,7 +278,7 @@ mod tests {
                 WayOut::Page
             };
             let told = code.map_or(WayOut::Page, |code| {
-                WayOut::TellClient(Refusal::new(code, problem.reason()))
+                WayOut::TellClient(AuthorizeRefusal::new(code, problem.reason()))
             });
             assert!(
                 several

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::catalogue::Catalogue;
 use super::client::Client;
 use super::identifiers::TenantName;
-use super::place::Place;
+use super::place::SignInPlace;
 use super::reason::Reason;
 use super::session::LOCAL;
 use super::strength::Strength;
@@ -43,7 +43,7 @@ impl AcrValues {
             .collect();
         let tenants = words.iter().filter_map(|word| word.strip_prefix("tenant:"));
         let tenant = settle_tenant(tenants, client, catalogue)?;
-        let place = Place {
+        let place = SignInPlace {
             client: Some(client),
             tenant: tenant.as_ref(),
             catalogue,

@@ -54,7 +54,7 @@ pub struct Catalogue {
     pub identity_providers: BTreeMap<String, IdentityProvider>,
     /// Providers that no enabled client allows. Nobody can sign in with one of these.
     pub idle_identity_providers: BTreeSet<String>,
-    pub extension_grants: BTreeMap<String, ExtensionGrant>,
+    pub extension_grants: BTreeMap<String, SqlGrant>,
     pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
     /// Whether any client may use the PKCE method `plain`. Discovery lists the method then.
     pub plain_pkce: bool,
@@ -68,7 +68,7 @@ impl Catalogue {
 
 /// A grant type answered by a SQL function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtensionGrant {
+pub struct SqlGrant {
     pub name: String,
     pub schema: String,
     pub function: String,

@@ -8,14 +8,14 @@ use super::identity_provider::IdentityProvider;
 use super::session::{LOCAL, Session};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct SignInPlace<'a> {
     /// For whom; `None` where the person came for their own account.
     pub client: Option<&'a Client>,
     pub tenant: Option<&'a TenantName>,
     pub catalogue: &'a Catalogue,
 }
 
-impl Place<'_> {
+impl SignInPlace<'_> {
     /// Whether a sign-in by that provider counts here: registered, enabled, allowed to the client,
     /// and of this tenant or of none. `local` is the password login, which is always registered.
     pub fn allows(&self, provider: &str) -> bool {

@@ -6,7 +6,7 @@ use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::keys::random;
 use crate::protocol::authorize::authorization_code::{
-    AuthorizationCode, PREFIX, Redemption, redeem,
+    AuthorizationCode, CodeVerdict, PREFIX, redeem,
 };
 use crate::protocol::token::audience::narrow_granted;
 use crate::protocol::token::id_token::TokenResponse;
@@ -34,18 +34,18 @@ pub fn handle(
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
     let snapshot = app.registry.snapshot();
     match redeem(&code, request, (&client.client, &snapshot.catalogue), now) {
-        Redemption::Redeem => {}
-        Redemption::Burn(reason) => {
+        CodeVerdict::Redeem => {}
+        CodeVerdict::Burn(reason) => {
             if !grants::burn(&app.store, grant, attempt, &event)? {
                 app.note_replay(context.request, &grant.client_id, grant.id);
             }
             return Err(invalid_grant(reason));
         }
-        Redemption::ReplayOnly(reason) => {
+        CodeVerdict::ReplayOnly(reason) => {
             grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
             return Err(invalid_grant(reason));
         }
-        Redemption::Reject(reason) => return Err(invalid_grant(reason)),
+        CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
     let narrowed = narrow_granted(

@@ -15,7 +15,7 @@ use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::{Narrowed, narrow, requested_scope};
 use crate::protocol::token::extension_grant::{
-    Answer, Circumstances, Granted, Refusal, Verdict, judge,
+    GrantAnswer, GrantRefusal, GrantedProposal, ProposalCircumstances, ProposalVerdict, judge,
 };
 use crate::protocol::token::function_answer::{client_metadata, read};
 use crate::protocol::token::grant::Grant;
@@ -60,17 +60,17 @@ pub fn handle(
     let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue)
         .map_err(Failure::bad_request)?;
     let proposal = match handler(context, request)(context, request)? {
-        Answer::Refuse(refusal) => return Err(refused(context, refusal)),
-        Answer::Exchange(exchanged) => {
+        GrantAnswer::Refuse(refusal) => return Err(refused(context, refusal)),
+        GrantAnswer::Exchange(exchanged) => {
             return token_exchange::issue(context, &snapshot, *exchanged);
         }
-        Answer::Propose(proposal) => *proposal,
+        GrantAnswer::Propose(proposal) => *proposal,
     };
     let find =
         |subject| users::find_for_client(&app.store, subject, Some(&client.client.client_id));
     let found = proposal.subject.as_ref().map(find).transpose()?.flatten();
     let user = found.as_ref().map(|found| found.user.clone().into_core());
-    let circumstances = Circumstances {
+    let circumstances = ProposalCircumstances {
         client: &client.client,
         catalogue: &snapshot.catalogue,
         requested: request.scope.as_ref(),
@@ -79,9 +79,9 @@ pub fn handle(
         user: user.as_ref(),
     };
     let granted = match judge(&proposal, &circumstances) {
-        Verdict::Issue(granted) => granted,
-        Verdict::Refuse(error) => return Err(refused(context, Refusal::of(error))),
-        Verdict::Faulty(fault) => {
+        ProposalVerdict::Issue(granted) => granted,
+        ProposalVerdict::Refuse(error) => return Err(refused(context, GrantRefusal::of(error))),
+        ProposalVerdict::Faulty(fault) => {
             return Err(Failure::Internal(format!(
                 "extension grant {}: {fault}",
                 request.grant_type
@@ -145,7 +145,7 @@ fn throttled(retry_after: Duration) -> Failure {
 
 /// `invalid_grant` may have been a guess, and counts; not where we could not tell. Beyond the limit
 /// it is not told.
-fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
+fn refused(context: GrantContext<'_>, refusal: GrantRefusal) -> Failure {
     let code = refusal.error.code;
     let reason = refusal.error.reason;
     if code == TokenErrorCode::InvalidGrant
@@ -172,7 +172,7 @@ fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
 fn issue_granted(
     context: GrantContext<'_>,
     snapshot: &Snapshot,
-    granted: Granted,
+    granted: GrantedProposal,
     narrowed: Narrowed,
     request: &ExtensionRequest,
     user: Option<(&User, Epochs)>,
@@ -259,7 +259,7 @@ fn issue_granted(
 pub fn call_function(
     context: GrantContext<'_>,
     request: &ExtensionRequest,
-) -> Result<Answer, Failure> {
+) -> Result<GrantAnswer, Failure> {
     let GrantContext { app, client, .. } = context;
     let snapshot = app.registry.snapshot();
     let Some(grant) = snapshot.catalogue.extension_grants.get(&request.grant_type) else {
@@ -282,15 +282,17 @@ pub fn call_function(
             Failure::Busy
         })?;
     match answer {
-        Ok(None) => Ok(Answer::Refuse(Refusal::invalid_grant(""))),
+        Ok(None) => Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(""))),
         Ok(Some(answer)) => read(&answer).map_err(|fault| {
             Failure::Internal(format!(
                 "function {}.{} answered {fault}",
                 grant.schema, grant.function
             ))
         }),
-        Err(Objection::Raised(message)) => Ok(Answer::Refuse(Refusal::invalid_grant(&message))),
-        Err(Objection::Unreadable) => Ok(Answer::Refuse(Refusal::of(TokenError::new(
+        Err(Objection::Raised(message)) => {
+            Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(&message)))
+        }
+        Err(Objection::Unreadable) => Ok(GrantAnswer::Refuse(GrantRefusal::of(TokenError::new(
             TokenErrorCode::InvalidRequest,
             Reason::ExtensionInput,
         )))),

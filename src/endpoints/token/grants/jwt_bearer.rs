@@ -5,8 +5,8 @@
 use super::GrantContext;
 use crate::app::failure::Failure;
 use crate::endpoints::token::assertions::KeySource;
-use crate::protocol::token::assertion::{AssertionProblem, Expected};
-use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};
+use crate::protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
+use crate::protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
 use crate::protocol::token::jwt_bearer::{
     invalid_grant, is_possible_subject, reach, read, refused,
 };
@@ -18,19 +18,22 @@ use crate::store::linked_identities;
 use crate::store::users::{self, CurrentUser};
 
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
-pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &ExtensionRequest,
+) -> Result<GrantAnswer, Failure> {
     let GrantContext {
         app, client, now, ..
     } = context;
     let snapshot = app.registry.snapshot();
     let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
         Ok(shown) => shown,
-        Err(error) => return Ok(Answer::Refuse(Refusal::of(error))),
+        Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
     // Before the assertion is spent, which is good once.
     let reach = reach(issuer, &client.client, request.scope.as_ref())?;
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
-    let expected = Expected {
+    let expected = ExpectedAssertion {
         issuer: &issuer.issuer,
         subject: None,
         audiences: &app.assertion_audiences(),
@@ -41,17 +44,17 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
     };
     let assertion = match spent {
         Ok(assertion) => assertion,
-        Err(problem) => return Ok(Answer::Refuse(Refusal::of(refused(problem)))),
+        Err(problem) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(refused(problem)))),
     };
     Ok(match user(context, issuer, &assertion.subject)? {
-        Some((found, identity_provider)) => Answer::Propose(Box::new(Proposal {
+        Some((found, identity_provider)) => GrantAnswer::Propose(Box::new(Proposal {
             epochs: Some(found.epochs(client.epoch)),
             subject: Some(found.user.sub),
             scope: Some(reach),
             identity_provider,
             ..Proposal::default()
         })),
-        None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
+        None => GrantAnswer::Refuse(GrantRefusal::of(invalid_grant(Reason::AssertionSubject))),
     })
 }
 

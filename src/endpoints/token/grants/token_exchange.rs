@@ -9,10 +9,10 @@ use crate::endpoints::token::introspection::{access_token, standing};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::delegation::Exchanged;
-use crate::protocol::token::extension_grant::{Answer, Refusal};
+use crate::protocol::token::extension_grant::{GrantAnswer, GrantRefusal};
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_exchange::{
-    ACCESS_TOKEN_TYPE, Circumstances, ShownToken, check_client, judge, read,
+    ACCESS_TOKEN_TYPE, ExchangeCircumstances, ShownToken, check_client, judge, read,
 };
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -20,7 +20,10 @@ use crate::registry::Snapshot;
 use crate::store::users::{self, CurrentUser};
 
 /// Judges an exchange.
-pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &ExtensionRequest,
+) -> Result<GrantAnswer, Failure> {
     let GrantContext { app, client, .. } = context;
     check_client(&client.client)?;
     let shown = read(request)?;
@@ -31,15 +34,15 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
         .map(|actor| live(context, actor, Reason::InvalidActorToken))
         .transpose()?;
     let snapshot = app.registry.snapshot();
-    let circumstances = Circumstances {
+    let circumstances = ExchangeCircumstances {
         client: &client.client,
         catalogue: &snapshot.catalogue,
         issuer: app.issuer(),
     };
     Ok(
         match judge(request, &subject, actor.as_ref(), circumstances) {
-            Ok(exchanged) => Answer::Exchange(Box::new(exchanged)),
-            Err(error) => Answer::Refuse(Refusal::of(error)),
+            Ok(exchanged) => GrantAnswer::Exchange(Box::new(exchanged)),
+            Err(error) => GrantAnswer::Refuse(GrantRefusal::of(error)),
         },
     )
 }

@@ -3,7 +3,7 @@
 
 use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
-use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
+use super::{AuthorizeRefusal, RESOURCE, Registered, invalid_request, is_reachable, owned, single};
 use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::parameters::{self, Parameters};
@@ -17,23 +17,23 @@ use crate::protocol::words::scope::{OPENID, ScopeSet};
 pub(crate) fn response_type(
     parameters: &Parameters,
     client: &Client,
-) -> Result<ResponseType, Refusal> {
+) -> Result<ResponseType, AuthorizeRefusal> {
     let sent = single(parameters, "response_type")?
         .ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
     let response_type = ResponseType::parse(sent).ok_or_else(|| {
-        Refusal::new(
+        AuthorizeRefusal::new(
             AuthorizeErrorCode::UnsupportedResponseType,
             Reason::UnsupportedResponseType,
         )
     })?;
     if !client.response_types.contains(&response_type) {
-        return Err(Refusal::new(
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::UnauthorizedClient,
             Reason::UnregisteredResponseType,
         ));
     }
     if response_type.token && !client.allow_access_tokens_via_browser {
-        return Err(Refusal::new(
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::UnauthorizedClient,
             Reason::TokensThroughBrowser,
         ));
@@ -46,7 +46,7 @@ pub(crate) fn response_type(
 pub(crate) fn nonce(
     parameters: &Parameters,
     response_type: ResponseType,
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<String>, AuthorizeRefusal> {
     let nonce = owned(parameters, "nonce")?;
     if response_type.id_token && nonce.is_none() {
         Err(invalid_request(Reason::MissingNonce))
@@ -64,7 +64,7 @@ pub(crate) fn code_challenge(
     response_type: ResponseType,
     client: &Client,
     nonce_comes_back: bool,
-) -> Result<Option<CodeChallenge>, Refusal> {
+) -> Result<Option<CodeChallenge>, AuthorizeRefusal> {
     if !response_type.code {
         return Ok(None);
     }
@@ -96,7 +96,10 @@ pub(crate) fn code_challenge(
 
 /// Reads `max_age` in seconds: one to eighteen ASCII digits. Without it, the client's
 /// `default_max_age` counts.
-pub(crate) fn max_age(parameters: &Parameters, client: &Client) -> Result<Option<u64>, Refusal> {
+pub(crate) fn max_age(
+    parameters: &Parameters,
+    client: &Client,
+) -> Result<Option<u64>, AuthorizeRefusal> {
     let Some(sent) = single(parameters, "max_age")? else {
         return Ok(client.default_max_age);
     };
@@ -118,7 +121,7 @@ pub(crate) fn claims(
     parameters: &Parameters,
     scope: &ScopeSet,
     registered: &Registered<'_>,
-) -> Result<RequestedClaims, Refusal> {
+) -> Result<RequestedClaims, AuthorizeRefusal> {
     let Some(sent) = single(parameters, "claims")? else {
         return Ok(RequestedClaims::default());
     };
@@ -129,13 +132,16 @@ pub(crate) fn claims(
     }
     if !is_reachable(&claims, registered.catalogue) {
         let code = AuthorizeErrorCode::UnmetAuthenticationRequirements;
-        return Err(Refusal::new(code, Reason::UnmetAuthenticationRequirements));
+        return Err(AuthorizeRefusal::new(
+            code,
+            Reason::UnmetAuthenticationRequirements,
+        ));
     }
     Ok(claims)
 }
 
 /// Reads all `resource` parameters (RFC 8707 §2), without repetitions.
-pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
+pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, AuthorizeRefusal> {
     if parameters
         .all(RESOURCE)
         .nth(parameters::RESOURCES)
@@ -160,12 +166,12 @@ pub(crate) fn within(
     resources: &[&str],
     scope: &ScopeSet,
     catalogue: &Catalogue,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, AuthorizeRefusal> {
     match resources
         .iter()
         .find(|sent| !is_behind(sent, scope, catalogue))
     {
-        Some(sent) => Err(Refusal::with_detail(
+        Some(sent) => Err(AuthorizeRefusal::with_detail(
             AuthorizeErrorCode::InvalidTarget,
             Reason::UnknownResource,
             *sent,

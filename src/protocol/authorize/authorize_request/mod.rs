@@ -101,29 +101,33 @@ pub enum AuthorizeError {
         reason: Reason,
         detail: Option<String>,
     },
-    Redirect(ReturnPath, Refusal),
+    Redirect(ReturnPath, AuthorizeRefusal),
 }
 
 /// Why a request that can be answered by redirect is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AuthorizeRefusal {
     pub code: AuthorizeErrorCode,
     pub reason: Reason,
     pub detail: Option<String>,
 }
 
-impl Refusal {
+impl AuthorizeRefusal {
     /// A refusal without detail.
-    pub fn new(code: AuthorizeErrorCode, reason: Reason) -> Refusal {
-        Refusal {
+    pub fn new(code: AuthorizeErrorCode, reason: Reason) -> AuthorizeRefusal {
+        AuthorizeRefusal {
             code,
             reason,
             detail: None,
         }
     }
 
-    fn with_detail(code: AuthorizeErrorCode, reason: Reason, detail: impl Into<String>) -> Refusal {
-        Refusal {
+    fn with_detail(
+        code: AuthorizeErrorCode,
+        reason: Reason,
+        detail: impl Into<String>,
+    ) -> AuthorizeRefusal {
+        AuthorizeRefusal {
             code,
             reason,
             detail: Some(detail.into()),
@@ -159,7 +163,7 @@ impl AuthorizeRequest {
     }
 
     /// Turns a later refusal into the error that travels as this request's success would.
-    pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
+    pub fn refuse(&self, refusal: AuthorizeRefusal) -> AuthorizeError {
         match &self.ending {
             Ending::Client(path) => AuthorizeError::Redirect(path.clone(), refusal),
             Ending::Device(_) | Ending::Account { .. } => AuthorizeError::Page {
@@ -253,7 +257,7 @@ fn read(
     registered: &Registered<'_>,
     redirect: RedirectTarget,
     received_at: Instant,
-) -> Result<AuthorizeRequest, Refusal> {
+) -> Result<AuthorizeRequest, AuthorizeRefusal> {
     request_object::refuse(parameters)?;
     check_shape(parameters)?;
     let Registered { client, catalogue } = registered;
@@ -303,25 +307,25 @@ fn read(
 
 /// Each known parameter at most once and not too long, whether this request has a use for it or
 /// not.
-fn check_shape(parameters: &Parameters) -> Result<(), Refusal> {
+fn check_shape(parameters: &Parameters) -> Result<(), AuthorizeRefusal> {
     for (name, most) in KNOWN {
         let sent = parameters.bounded(name, most);
         sent.map_err(|reason| {
-            Refusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name)
+            AuthorizeRefusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name)
         })?;
     }
     Ok(())
 }
 
-fn invalid_request(reason: Reason) -> Refusal {
-    Refusal::new(AuthorizeErrorCode::InvalidRequest, reason)
+fn invalid_request(reason: Reason) -> AuthorizeRefusal {
+    AuthorizeRefusal::new(AuthorizeErrorCode::InvalidRequest, reason)
 }
 
-fn single<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, Refusal> {
+fn single<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, AuthorizeRefusal> {
     parameters.single(name).map_err(invalid_request)
 }
 
-fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal> {
+fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, AuthorizeRefusal> {
     Ok(single(parameters, name)?.map(str::to_owned))
 }
 

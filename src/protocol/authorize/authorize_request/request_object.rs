@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::Refusal;
+use super::AuthorizeRefusal;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 
@@ -17,15 +17,15 @@ pub(crate) struct UnverifiedWayBack {
     pub(crate) response_mode: Option<String>,
 }
 
-pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
+pub(crate) fn refuse(parameters: &Parameters) -> Result<(), AuthorizeRefusal> {
     if was_filled(parameters, "request") {
-        return Err(Refusal::new(
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::RequestNotSupported,
             Reason::RequestObjectUnsupported,
         ));
     }
     if was_filled(parameters, "request_uri") {
-        return Err(Refusal::new(
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::RequestUriNotSupported,
             Reason::RequestUriUnsupported,
         ));

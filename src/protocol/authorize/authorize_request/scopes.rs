@@ -1,7 +1,7 @@
 //! The scopes that a request may ask for: registered, allowed for the client, and of a kind that
 //! the response type takes.
 
-use super::{Refusal, Registered};
+use super::{AuthorizeRefusal, Registered};
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
@@ -14,7 +14,7 @@ pub(crate) fn read(
     resources: &[&str],
     response_type: ResponseType,
     registered: &Registered<'_>,
-) -> Result<ScopeSet, Refusal> {
+) -> Result<ScopeSet, AuthorizeRefusal> {
     let sent = match text {
         None if !resources.is_empty() => behind(resources, registered)?,
         _ => ScopeSet::parse(text.unwrap_or_default())
@@ -24,7 +24,7 @@ pub(crate) fn read(
         registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name)
     };
     if let Some(refused) = sent.iter().find(|name| !allowed(name)) {
-        return Err(Refusal::with_detail(
+        return Err(AuthorizeRefusal::with_detail(
             AuthorizeErrorCode::InvalidScope,
             Reason::UnknownScope,
             refused,
@@ -40,7 +40,7 @@ pub(crate) fn read(
 
 /// The client's scopes that lead to one of the resources. Where there is none, the error is
 /// `invalid_target`: the resource is wrong, not the scope.
-fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, Refusal> {
+fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, AuthorizeRefusal> {
     let leads_there = |name: &str| {
         let scope = registered
             .catalogue
@@ -57,7 +57,11 @@ fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, R
     let scope = registered.client.scope.retain(leads_there);
     if scope.is_empty() {
         let (code, reason) = (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource);
-        return Err(Refusal::with_detail(code, reason, resources.join(" ")));
+        return Err(AuthorizeRefusal::with_detail(
+            code,
+            reason,
+            resources.join(" "),
+        ));
     }
     Ok(scope)
 }
@@ -103,8 +107,8 @@ fn is_mixed(response_type: ResponseType) -> bool {
         > 1
 }
 
-fn invalid_scope(reason: Reason) -> Refusal {
-    Refusal::new(AuthorizeErrorCode::InvalidScope, reason)
+fn invalid_scope(reason: Reason) -> AuthorizeRefusal {
+    AuthorizeRefusal::new(AuthorizeErrorCode::InvalidScope, reason)
 }
 
 #[cfg(test)]
@@ -122,7 +126,7 @@ mod tests {
             Ok(request) => Ok(request.scope.to_string()),
             Err(AuthorizeError::Redirect(
                 _,
-                Refusal {
+                AuthorizeRefusal {
                     code: AuthorizeErrorCode::InvalidScope,
                     reason,
                     ..

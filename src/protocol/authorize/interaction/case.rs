@@ -148,7 +148,7 @@ impl Case {
     pub(crate) fn is_refused(&self, code: AuthorizeErrorCode, reason: Reason) {
         assert_eq!(
             self.decided(),
-            Interaction::Refuse(Refusal::new(code, reason))
+            Interaction::Refuse(AuthorizeRefusal::new(code, reason))
         );
     }
 

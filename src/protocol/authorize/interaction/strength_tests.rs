@@ -38,7 +38,7 @@ fn a_session_that_is_too_weak_is_made_stronger_or_refused() {
     let prove = Interaction::Stronger(Stronger::Prove { may_skip: false });
     let enrol = |strength| Interaction::Stronger(Stronger::Enrol(strength));
     let unmet = AuthorizeErrorCode::UnmetAuthenticationRequirements;
-    let refused = |code, reason| Interaction::Refuse(Refusal::new(code, reason));
+    let refused = |code, reason| Interaction::Refuse(AuthorizeRefusal::new(code, reason));
     let never = refused(unmet, Reason::UnmetAuthenticationRequirements);
     let declined = refused(unmet, Reason::FactorDeclined);
     let interaction = refused(

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
-use super::{Import, Object, Row, table};
+use super::{Import, ImportedObject, Row, table};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::names::BUILT_IN_SCOPES;
@@ -58,7 +58,7 @@ pub fn read(
     for row in dump.rows("IdentityProviders")? {
         let properties =
             serde_json::from_str(&row.text("Properties")?.unwrap_or_default()).unwrap_or(json!({}));
-        let mut ours = Object::default();
+        let mut ours = ImportedObject::default();
         row.copy("identity provider of Duende", &mut ours)?;
         Row::of(format!("{}.Properties", row.place), &properties)?
             .copy("identity provider of Duende", &mut ours)?;
@@ -144,7 +144,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
         ("resource_scopes", "ApiScopes", "UserClaims,ApiScopeClaims"),
     ] {
         for row in dump.rows(table)? {
-            let (name, mut entry) = (row.named("Name")?, Object::default());
+            let (name, mut entry) = (row.named("Name")?, ImportedObject::default());
             let claims: BTreeSet<String> = row
                 .texts(claims, "Type")?
                 .iter()
@@ -194,7 +194,7 @@ fn secrets(
     row: &Row<'_>,
     member: &str,
     of: &str,
-    ours: &mut Object,
+    ours: &mut ImportedObject,
     to: &mut Import,
 ) -> Result<(), String> {
     let (mut secrets, mut keys) = (Vec::new(), Vec::<Value>::new());
@@ -216,7 +216,9 @@ fn secrets(
         ) {
             ("SharedSecret", length @ (32 | 64), _) => {
                 let digest = if length == 32 { "sha256" } else { "sha512" };
-                secrets.push(Object::from([(digest, json!(value)), ("expires_at", json!(end))]).0);
+                secrets.push(
+                    ImportedObject::from([(digest, json!(value)), ("expires_at", json!(end))]).0,
+                );
             }
             ("JWK", _, Ok(key)) => keys.push(key),
             _ => to.note(
@@ -233,7 +235,7 @@ fn secrets(
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     let (of, mut ours) = (
         format!("client {}", row.named("ClientId")?),
-        Object::default(),
+        ImportedObject::default(),
     );
     row.copy("client of IdentityServer", &mut ours)?;
     secrets(row, "ClientSecrets", &of, &mut ours, to)?;
@@ -263,7 +265,7 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     } else {
         "client_"
     };
-    let (prefix, mut claims) = (row.text("ClientClaimsPrefix")?, Object::default());
+    let (prefix, mut claims) = (row.text("ClientClaimsPrefix")?, ImportedObject::default());
     let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
     for claim in row.rows("Claims,ClientClaims")? {
         claims.add_claim(
@@ -364,7 +366,11 @@ fn user(
 ) -> Result<(), String> {
     let (sub, username) = (row.named("Id")?, row.text("UserName")?);
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
-    let (mut claims, mut user, mut identities) = (Object::default(), Object::default(), Vec::new());
+    let (mut claims, mut user, mut identities) = (
+        ImportedObject::default(),
+        ImportedObject::default(),
+        Vec::new(),
+    );
     for claim in row.rows("AspNetUserClaims")? {
         let (name, text) = (
             claim_name(&claim.named("ClaimType")?),

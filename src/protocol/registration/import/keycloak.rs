@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{DEVICE, Import, Object, Row, is_clear, table};
+use super::{DEVICE, Import, ImportedObject, Row, is_clear, table};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::client_secret::check_own;
@@ -39,7 +39,10 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         ..Import::default()
     };
     for row in realm.rows("identityProviders")? {
-        let (mut ours, is_google) = (Object::default(), row.named("providerId")? == "google");
+        let (mut ours, is_google) = (
+            ImportedObject::default(),
+            row.named("providerId")? == "google",
+        );
         ours.set("issuer", is_google.then_some("https://accounts.google.com"));
         for row in [Some(&row), row.nested("config")?.as_ref()]
             .into_iter()
@@ -89,7 +92,7 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         if !is_openid(&row)? || is_among(ITS_SCOPES, &name) || !to.scopes.insert(name.clone()) {
             continue;
         }
-        let (mut claims, mut audiences) = (Object::default(), BTreeSet::new());
+        let (mut claims, mut audiences) = (ImportedObject::default(), BTreeSet::new());
         for mapper in row.rows("protocolMappers")? {
             let Some(config) = mapper.nested("config")? else {
                 continue;
@@ -131,7 +134,7 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
 fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let (of, mut ours) = (
         format!("client {}", row.named("clientId")?),
-        Object::default(),
+        ImportedObject::default(),
     );
     let mut members = row.members.clone();
     members.extend(
@@ -249,7 +252,11 @@ fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String>
 fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     row.named("id")?;
     let of = format!("user {}", row.named("username")?);
-    let (mut claims, mut user, mut identities) = (Object::default(), Object::default(), Vec::new());
+    let (mut claims, mut user, mut identities) = (
+        ImportedObject::default(),
+        ImportedObject::default(),
+        Vec::new(),
+    );
     if let Some(attributes) = row.nested("attributes")? {
         // Some realms let people write these themselves: they must not say what Keycloak would.
         let vouched: Vec<&str> = table("claims of Keycloak")

@@ -45,7 +45,7 @@ impl Import {
             .for_each(|(_, text)| self.note(of, *text));
     }
 
-    fn push(&mut self, list: &str, ours: Object) {
+    fn push(&mut self, list: &str, ours: ImportedObject) {
         let list = self.lists.entry(list).or_insert_with(|| json!([]));
         list.as_array_mut()
             .into_iter()
@@ -68,7 +68,7 @@ impl Import {
     }
 
     /// Keeps an identity provider that can move.
-    fn provider(&mut self, ours: Object) {
+    fn provider(&mut self, ours: ImportedObject) {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
         let (name, issuer, secret) = (
             text("name").unwrap_or_default(),
@@ -92,7 +92,7 @@ impl Import {
     /// Makes a client of what was copied: leaves out what our rules refuse, and what it cannot have
     /// without that. `grant_types` are as they call them, `scope` is a list, and `require_pkce` is
     /// false where they do not.
-    fn client(&mut self, of: &str, mut ours: Object) {
+    fn client(&mut self, of: &str, mut ours: ImportedObject) {
         let public = ours.is("token_endpoint_auth_method", "none");
         let check = if public {
             of_public_client
@@ -220,11 +220,11 @@ impl Import {
 
 /// An object of ours. What is empty is left out.
 #[derive(Default)]
-struct Object(Map<String, Value>);
+struct ImportedObject(Map<String, Value>);
 
-impl<const N: usize> From<[(&str, Value); N]> for Object {
-    fn from(members: [(&str, Value); N]) -> Object {
-        let mut object = Object::default();
+impl<const N: usize> From<[(&str, Value); N]> for ImportedObject {
+    fn from(members: [(&str, Value); N]) -> ImportedObject {
+        let mut object = ImportedObject::default();
         members
             .into_iter()
             .for_each(|(key, value)| object.set(key, value));
@@ -232,7 +232,7 @@ impl<const N: usize> From<[(&str, Value); N]> for Object {
     }
 }
 
-impl Object {
+impl ImportedObject {
     fn set(&mut self, key: &str, value: impl Into<Value>) {
         let value = value.into();
         if ![Value::Null, json!([]), json!({})].contains(&value) {
@@ -401,7 +401,7 @@ impl<'v> Row<'v> {
             .transpose()
     }
 
-    fn copy(&self, members: &str, into: &mut Object) -> Result<(), String> {
+    fn copy(&self, members: &str, into: &mut ImportedObject) -> Result<(), String> {
         for [ours, theirs, how] in table(members) {
             let value = match how.split_once('=') {
                 Some(("texts", column)) => Value::from(self.texts(theirs, column)?),

@@ -29,7 +29,7 @@ fn client(members: Value) -> (Value, String) {
     let mut known = Stored::default();
     known.objects.extend([(
         (
-            crate::protocol::registration::Kind::IdentityProvider,
+            crate::protocol::registration::ObjectKind::IdentityProvider,
             String::from("Corp"),
         ),
         false,

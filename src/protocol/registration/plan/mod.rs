@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::document::{Document, Entry};
-use super::problem::Problem;
+use super::document::{Document, DocumentEntry};
+use super::problem::DocumentProblem;
 use super::references::Stored;
 use super::user::{Owners, UserEntry};
-use crate::protocol::registration::document::Kind;
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::identifiers::Subject;
@@ -25,8 +25,8 @@ use crate::protocol::words::secret::SecretText;
 pub use removal::Pruning;
 
 #[derive(Clone, Debug, Default)]
-pub struct Registered {
-    pub objects: BTreeMap<(Kind, String), RegisteredObject>,
+pub struct RegisteredObjects {
+    pub objects: BTreeMap<(ObjectKind, String), RegisteredObject>,
 }
 
 /// A client, or an entry of the catalogue.
@@ -57,7 +57,7 @@ pub struct RegisteredUsers {
     pub tenants_of_others: BTreeSet<String>,
 }
 
-impl Registered {
+impl RegisteredObjects {
     /// What a document can count on: what pruning by this very document removes is not among it.
     pub fn names(&self, pruning: &Pruning) -> Stored {
         let kept = self
@@ -80,7 +80,7 @@ pub struct Comparison {
     pub document: Document,
     /// The secrets of `document.entries`, in their order.
     pub given: Vec<GivenSecrets>,
-    pub registered: Registered,
+    pub registered: RegisteredObjects,
     pub users: RegisteredUsers,
     pub pruning: Pruning,
     /// How each password hash that is made here begins: `$argon2id$v=19$m=19456,t=2,p=1$`.
@@ -144,15 +144,15 @@ pub struct FieldChange {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Plan<'d> {
-    pub changes: Vec<Change<'d>>,
+    pub changes: Vec<PlannedChange<'d>>,
     /// Objects of the document that are registered just so.
     pub unchanged: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change<'d> {
+pub struct PlannedChange<'d> {
     pub verb: Verb,
-    pub step: Step<'d>,
+    pub step: PlanStep<'d>,
     pub secrets: SecretChanges,
 }
 
@@ -167,11 +167,11 @@ pub enum Verb {
 
 /// What is to be done, with all that is needed to do it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step<'d> {
+pub enum PlanStep<'d> {
     /// With what is registered.
-    Put(&'d Entry, Option<&'d RegisteredObject>),
+    Put(&'d DocumentEntry, Option<&'d RegisteredObject>),
     Remove {
-        kind: Kind,
+        kind: ObjectKind,
         name: String,
     },
     AddUser {
@@ -193,39 +193,43 @@ pub enum Step<'d> {
     },
 }
 
-impl Step<'_> {
-    pub fn kind(&self) -> Kind {
+impl PlanStep<'_> {
+    pub fn kind(&self) -> ObjectKind {
         match self {
-            Step::Put(entry, _) => entry.kind,
-            Step::Remove { kind, .. } => *kind,
-            Step::AddUser { .. } | Step::ChangeUser { .. } | Step::RemoveUser { .. } => Kind::User,
+            PlanStep::Put(entry, _) => entry.kind,
+            PlanStep::Remove { kind, .. } => *kind,
+            PlanStep::AddUser { .. }
+            | PlanStep::ChangeUser { .. }
+            | PlanStep::RemoveUser { .. } => ObjectKind::User,
         }
     }
 
     pub fn name(&self) -> &str {
         match self {
-            Step::Put(entry, _) => &entry.name,
-            Step::Remove { name, .. } => name,
-            Step::AddUser { entry, .. } | Step::ChangeUser { entry, .. } => entry.designation(),
-            Step::RemoveUser { username, .. } => username,
+            PlanStep::Put(entry, _) => &entry.name,
+            PlanStep::Remove { name, .. } => name,
+            PlanStep::AddUser { entry, .. } | PlanStep::ChangeUser { entry, .. } => {
+                entry.designation()
+            }
+            PlanStep::RemoveUser { username, .. } => username,
         }
     }
 }
 
-impl Change<'_> {
+impl PlannedChange<'_> {
     /// What differs. Compared when somebody asks: held for everything, it takes as much memory as
     /// all else.
     pub fn fields(&self) -> Vec<FieldChange> {
         match &self.step {
-            Step::Put(entry, before) => {
+            PlanStep::Put(entry, before) => {
                 let before = before
                     .map(|before| parse_own(&before.document))
                     .unwrap_or_default();
                 compare_fields(before, parse_own(&entry.document), entry.kind.name_key())
             }
-            Step::AddUser { entry, .. } => users::fields(None, entry),
-            Step::ChangeUser { before, entry, .. } => users::fields(Some(before), entry),
-            Step::Remove { .. } | Step::RemoveUser { .. } => Vec::new(),
+            PlanStep::AddUser { entry, .. } => users::fields(None, entry),
+            PlanStep::ChangeUser { before, entry, .. } => users::fields(Some(before), entry),
+            PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => Vec::new(),
         }
     }
 }
@@ -241,7 +245,7 @@ impl Plan<'_> {
 
 /// Compares. Refused are names that are somebody else's, and removals that something kept still
 /// names.
-pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
+pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<DocumentProblem>> {
     let mut problems = Vec::new();
     let mut changes = removal::removals(comparison, &mut problems);
     providers::check(comparison, &mut problems);
@@ -270,10 +274,10 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
 }
 
 fn entry_change<'d>(
-    entry: &'d Entry,
+    entry: &'d DocumentEntry,
     given: &GivenSecrets,
-    registered: &'d Registered,
-) -> Option<Change<'d>> {
+    registered: &'d RegisteredObjects,
+) -> Option<PlannedChange<'d>> {
     let stored = registered.objects.get(&(entry.kind, entry.name.clone()));
     let present = stored
         .map(|stored| stored.secrets.as_slice())
@@ -289,11 +293,15 @@ fn entry_change<'d>(
         .as_ref()
         .filter(|given| Some(*given) != present)
         .cloned();
-    change(stored.is_some(), Step::Put(entry, stored), secrets)
+    change(stored.is_some(), PlanStep::Put(entry, stored), secrets)
 }
 
-fn change(is_stored: bool, step: Step<'_>, secrets: SecretChanges) -> Option<Change<'_>> {
-    let change = Change {
+fn change(
+    is_stored: bool,
+    step: PlanStep<'_>,
+    secrets: SecretChanges,
+) -> Option<PlannedChange<'_>> {
+    let change = PlannedChange {
         verb: if is_stored { Verb::Change } else { Verb::Add },
         step,
         secrets,

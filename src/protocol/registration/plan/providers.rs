@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use super::super::problem::Problem;
+use super::super::problem::DocumentProblem;
 use super::super::provider;
 use super::{Comparison, RegisteredObject};
-use crate::protocol::registration::document::Kind;
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 
-pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
+pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {
         document,
         given,
         registered,
         ..
     } = comparison;
-    let of_kind = |kind: Kind| kind == Kind::IdentityProvider;
+    let of_kind = |kind: ObjectKind| kind == ObjectKind::IdentityProvider;
     let entries = document
         .entries
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
         };
         if given.client_secret.is_none() && before.is_some_and(keeps_anothers) {
             let rule = "must be given anew: the one that is stored is another provider's, and not for this one to see";
-            problems.push(Problem::new(format!("{place}.client_secret"), rule));
+            problems.push(DocumentProblem::new(format!("{place}.client_secret"), rule));
         }
         let mut others = wanted
             .iter()
@@ -50,7 +50,7 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
         if others.any(|other| finds_accounts_otherwise(provider, other)) {
             let rule = "must be the same wherever userinfo_endpoint is: what another claim says of somebody there may be \
                         what finds the account of somebody else";
-            problems.push(Problem::new(format!("{place}.subject_claim"), rule));
+            problems.push(DocumentProblem::new(format!("{place}.subject_claim"), rule));
         }
     }
 }

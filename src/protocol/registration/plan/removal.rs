@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::problem::{Problem, shown};
-use super::{Change, Comparison, SecretChanges, Step, Verb};
-use crate::protocol::registration::document::{Kind, Mention};
+use super::super::problem::{DocumentProblem, shown};
+use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
+use crate::protocol::registration::document::{Mention, ObjectKind};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
 #[derive(Clone, Debug, Default)]
-pub struct Pruning(BTreeMap<Kind, BTreeSet<String>>);
+pub struct Pruning(BTreeMap<ObjectKind, BTreeSet<String>>);
 
 impl Pruning {
     /// Every list that the document has.
     pub fn of(document: &Value) -> Pruning {
-        let named = |kind: Kind| {
+        let named = |kind: ObjectKind| {
             let items = document.get(kind.list())?.as_array()?.iter();
             let name = |item: &Value| {
                 parse_own(item.as_str()?)
@@ -28,15 +28,15 @@ impl Pruning {
             };
             Some((kind, items.filter_map(name).collect()))
         };
-        Pruning(Kind::ALL.into_iter().filter_map(named).collect())
+        Pruning(ObjectKind::ALL.into_iter().filter_map(named).collect())
     }
 
-    pub fn covers(&self, kind: Kind) -> bool {
+    pub fn covers(&self, kind: ObjectKind) -> bool {
         self.0.contains_key(&kind)
     }
 
     /// Whether something registered under that name stays.
-    pub(super) fn keeps(&self, kind: Kind, name: &str) -> bool {
+    pub(super) fn keeps(&self, kind: ObjectKind, name: &str) -> bool {
         self.0.get(&kind).is_none_or(|names| names.contains(name))
     }
 }
@@ -45,8 +45,8 @@ impl Pruning {
 /// needed.
 pub(super) fn removals<'d>(
     comparison: &Comparison,
-    problems: &mut Vec<Problem>,
-) -> Vec<Change<'d>> {
+    problems: &mut Vec<DocumentProblem>,
+) -> Vec<PlannedChange<'d>> {
     let Comparison {
         document,
         registered,
@@ -55,7 +55,7 @@ pub(super) fn removals<'d>(
         ..
     } = comparison;
     let mut steps = Vec::new();
-    if pruning.covers(Kind::User) {
+    if pruning.covers(ObjectKind::User) {
         let meant = document.users.iter().zip(&users.named);
         let kept: BTreeSet<&Subject> = meant
             .filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()))
@@ -65,13 +65,13 @@ pub(super) fn removals<'d>(
             .iter()
             .filter(|(subject, _)| !kept.contains(subject))
         {
-            steps.push(Step::RemoveUser {
+            steps.push(PlanStep::RemoveUser {
                 subject: subject.clone(),
                 username: user.designation().to_owned(),
             });
         }
     }
-    let given: BTreeSet<(Kind, &str)> = document
+    let given: BTreeSet<(ObjectKind, &str)> = document
         .entries
         .iter()
         .map(|entry| (entry.kind, entry.name.as_str()))
@@ -87,14 +87,14 @@ pub(super) fn removals<'d>(
         .keys()
         .filter(|(kind, name)| !pruning.keeps(*kind, name))
     {
-        steps.push(Step::Remove {
+        steps.push(PlanStep::Remove {
             kind: *kind,
             name: name.clone(),
         });
         gone.extend(Some((kind.called(), name.as_str())).filter(|name| !called.contains(name)));
     }
     // What the document does not name stays as it is: it must not be left pointing at nothing.
-    let stays = |kind: Kind, name: &String| {
+    let stays = |kind: ObjectKind, name: &String| {
         !given.contains(&(kind, name.as_str())) && pruning.keeps(kind, name)
     };
     for ((kind, name), object) in registered
@@ -113,7 +113,7 @@ pub(super) fn removals<'d>(
                     "is not in this document and names {called} {}, which would be removed",
                     shown(target)
                 );
-                problems.push(Problem::new(
+                problems.push(DocumentProblem::new(
                     format!("{} {}", kind.as_str(), shown(name)),
                     rule,
                 ));
@@ -123,17 +123,17 @@ pub(super) fn removals<'d>(
     for tenant in users
         .tenants_of_others
         .iter()
-        .filter(|_| !pruning.covers(Kind::User))
+        .filter(|_| !pruning.covers(ObjectKind::User))
     {
-        if gone.contains(&(Kind::Tenant.called(), tenant.as_str())) {
+        if gone.contains(&(ObjectKind::Tenant.called(), tenant.as_str())) {
             let place = format!("tenant {}", shown(tenant));
-            problems.push(Problem::new(
+            problems.push(DocumentProblem::new(
                 place,
                 "would be removed, but users who stay belong to it",
             ));
         }
     }
-    let removal = |step| Change {
+    let removal = |step| PlannedChange {
         verb: Verb::Remove,
         step,
         secrets: SecretChanges::default(),

@@ -8,7 +8,7 @@ use crate::protocol::registration::user::Credential;
 use crate::protocol::registration::walker::parse;
 use crate::protocol::words::identifiers::TenantName;
 
-fn registered() -> Registered {
+fn registered() -> RegisteredObjects {
     let object = |document: Value| RegisteredObject {
         document: document.to_string().into(),
         client_secret: Some(SecretText::new("old")),
@@ -16,22 +16,22 @@ fn registered() -> Registered {
     };
     let web = json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true});
     let objects = [
-        (Kind::Client, "web", web),
-        (Kind::Tenant, "acme", json!({"name": "acme"})),
+        (ObjectKind::Client, "web", web),
+        (ObjectKind::Tenant, "acme", json!({"name": "acme"})),
         (
-            Kind::ResourceScope,
+            ObjectKind::ResourceScope,
             "orders.read",
             json!({"name": "orders.read", "resources": ["orders"]}),
         ),
-        (Kind::Resource, "orders", json!({"name": "orders"})),
+        (ObjectKind::Resource, "orders", json!({"name": "orders"})),
         (
-            Kind::IdentityProvider,
+            ObjectKind::IdentityProvider,
             "corp",
             json!({"name": "corp", "issuer": "https://login.example", "client_id": "x", "tenant": "acme"}),
         ),
     ];
     let objects = objects.map(|(kind, name, document)| ((kind, name.to_owned()), object(document)));
-    Registered {
+    RegisteredObjects {
         objects: objects.into(),
     }
 }
@@ -65,8 +65,12 @@ fn planned(
     prune: bool,
     adjust: impl FnOnce(&mut RegisteredUsers),
 ) -> Result<Vec<String>, Vec<String>> {
-    let texts =
-        |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect::<Vec<_>>();
+    let texts = |problems: Vec<DocumentProblem>| {
+        problems
+            .iter()
+            .map(DocumentProblem::to_string)
+            .collect::<Vec<_>>()
+    };
     let value = &parse(&value.to_string()).unwrap();
     let pruning = if prune {
         Pruning::of(value)
@@ -104,7 +108,7 @@ fn planned(
         own_hash,
     };
     let plan = make(&comparison).map_err(texts)?;
-    let line = |change: &Change<'_>| {
+    let line = |change: &PlannedChange<'_>| {
         let keys: Vec<String> = change.fields().into_iter().map(|field| field.key).collect();
         format!(
             "{:?} {} {} {}",

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::problem::{Problem, shown};
+use super::super::problem::{DocumentProblem, shown};
 use super::super::user::{Credential, Identity, UserEntry};
-use super::{Change, Comparison, FieldChange, SecretChanges, Step, Verb};
-use crate::protocol::registration::document::Kind;
+use super::{Comparison, FieldChange, PlanStep, PlannedChange, SecretChanges, Verb};
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
@@ -15,8 +15,8 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 /// and subjects that are somebody else's.
 pub(super) fn changes<'d>(
     comparison: &'d Comparison,
-    problems: &mut Vec<Problem>,
-) -> Vec<Option<Change<'d>>> {
+    problems: &mut Vec<DocumentProblem>,
+) -> Vec<Option<PlannedChange<'d>>> {
     let Comparison {
         document,
         users,
@@ -39,7 +39,7 @@ pub(super) fn changes<'d>(
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
         // Pruned, the other one is gone before.
         let is_taken =
-            named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
+            named.is_some_and(|named| Some(named) != subject) && !pruning.covers(ObjectKind::User);
         let is_removed = entry
             .subject
             .as_ref()
@@ -47,18 +47,18 @@ pub(super) fn changes<'d>(
         let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
         let place = |member: &str| format!("users[{index}]{member}");
         if let Some(first) = first {
-            problems.push(Problem::new(
+            problems.push(DocumentProblem::new(
                 place(""),
                 format!("is the same user as users[{first}]"),
             ));
         } else if is_taken {
-            problems.push(Problem::new(
+            problems.push(DocumentProblem::new(
                 place(".username"),
                 "is the user name of another user",
             ));
         } else if is_removed {
             let rule = "is the sub of a user who was removed: it is never given again";
-            problems.push(Problem::new(place(".sub"), rule));
+            problems.push(DocumentProblem::new(place(".sub"), rule));
         } else {
             for identity in entry.identities.iter().flatten() {
                 let owner = users.owners.get(identity);
@@ -66,7 +66,7 @@ pub(super) fn changes<'d>(
                 let rule = if !identities.insert(identity) {
                     "has an identity that another user of the document has, too"
                 } else if owner
-                    .is_some_and(|owner| kept.contains(owner) || !pruning.covers(Kind::User))
+                    .is_some_and(|owner| kept.contains(owner) || !pruning.covers(ObjectKind::User))
                     && !is_own
                 {
                     "has an identity that is another user's"
@@ -80,7 +80,7 @@ pub(super) fn changes<'d>(
                     shown(&identity.subject),
                     shown(&identity.issuer)
                 );
-                problems.push(Problem::new(place(".identities"), whose));
+                problems.push(DocumentProblem::new(place(".identities"), whose));
             }
             changes.push(change(entry, index, found, &comparison.own_hash));
         }
@@ -107,8 +107,12 @@ fn issuers(comparison: &Comparison) -> BTreeSet<String> {
             .iter()
             .map(|entry| (entry.kind, &entry.document)),
     );
-    let vouching =
-        all.filter(|(kind, _)| matches!(kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let vouching = all.filter(|(kind, _)| {
+        matches!(
+            kind,
+            ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
+        )
+    });
     let issuer = |document: Value| {
         Some(
             document
@@ -125,7 +129,7 @@ fn issuers(comparison: &Comparison) -> BTreeSet<String> {
 
 /// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a
 /// client's own token its name is the `sub`, and resources tell such tokens by that.
-pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
+pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {
         document,
         registered,
@@ -136,13 +140,13 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
     let clients = document
         .entries
         .iter()
-        .filter(|entry| entry.kind == Kind::Client);
+        .filter(|entry| entry.kind == ObjectKind::Client);
     let named: BTreeSet<&str> = clients.clone().map(|entry| entry.name.as_str()).collect();
     let is_kept = |name: &str| {
         registered
             .objects
-            .contains_key(&(Kind::Client, name.to_owned()))
-            && pruning.keeps(Kind::Client, name)
+            .contains_key(&(ObjectKind::Client, name.to_owned()))
+            && pruning.keeps(ObjectKind::Client, name)
     };
     for (index, entry) in document.users.iter().enumerate() {
         if entry
@@ -153,7 +157,7 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
         {
             let rule =
                 "is the client_id of a client: a resource could not tell the user from the client";
-            problems.push(Problem::new(format!("users[{index}].sub"), rule));
+            problems.push(DocumentProblem::new(format!("users[{index}].sub"), rule));
         }
     }
     for entry in clients.filter(|entry| {
@@ -163,7 +167,10 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
     }) {
         let rule =
             "is the sub of a user, or once was: a resource could not tell the client from the user";
-        problems.push(Problem::new(format!("{}.client_id", entry.place), rule));
+        problems.push(DocumentProblem::new(
+            format!("{}.client_id", entry.place),
+            rule,
+        ));
     }
 }
 
@@ -172,15 +179,15 @@ fn change<'d>(
     index: usize,
     found: Option<(&Subject, &'d UserEntry)>,
     own_hash: &str,
-) -> Option<Change<'d>> {
+) -> Option<PlannedChange<'d>> {
     let Some((subject, before)) = found else {
         let secrets = SecretChanges {
             password: entry.credential.is_some(),
             ..SecretChanges::default()
         };
-        return Some(Change {
+        return Some(PlannedChange {
             verb: Verb::Add,
-            step: Step::AddUser { entry, index },
+            step: PlanStep::AddUser { entry, index },
             secrets,
         });
     };
@@ -203,7 +210,7 @@ fn change<'d>(
         password: password_hash.is_some(),
         ..SecretChanges::default()
     };
-    let step = Step::ChangeUser {
+    let step = PlanStep::ChangeUser {
         subject: subject.clone(),
         before,
         entry,

@@ -12,17 +12,17 @@ use super::client_secret::SecretMaterial;
 use super::document::Document;
 use super::references::Stored;
 use super::walker::{parse, parse_own};
-use super::{Kind, Problem};
+use super::{DocumentProblem, ObjectKind};
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::*;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::samples::{self, changed};
 
-fn read(value: &Value) -> Result<Document, Vec<Problem>> {
+fn read(value: &Value) -> Result<Document, Vec<DocumentProblem>> {
     read_beside(value, &Stored::default())
 }
 
-fn read_beside(value: &Value, stored: &Stored) -> Result<Document, Vec<Problem>> {
+fn read_beside(value: &Value, stored: &Stored) -> Result<Document, Vec<DocumentProblem>> {
     Document::from_json(
         &parse(&value.to_string()).unwrap(),
         &ClientDefaults::default(),
@@ -34,7 +34,7 @@ fn problems(value: &Value) -> Vec<String> {
     read(value)
         .expect_err("must be refused")
         .iter()
-        .map(Problem::to_string)
+        .map(DocumentProblem::to_string)
         .collect()
 }
 
@@ -170,10 +170,10 @@ fn digests_come_in_hex_and_base64() {
 /// The client as it is read back from what is stored of it, where that scope, tenant or grant is
 /// known.
 fn client(members: Value) -> Client {
-    let name = |kind: Kind, name: &str| ((kind, name.to_owned()), false);
+    let name = |kind: ObjectKind, name: &str| ((kind, name.to_owned()), false);
     let objects = [
-        name(Kind::ExtensionGrant, "urn:x:key"),
-        name(Kind::IdentityProvider, "corp"),
+        name(ObjectKind::ExtensionGrant, "urn:x:key"),
+        name(ObjectKind::IdentityProvider, "corp"),
     ]
     .into();
     let known = Stored {
@@ -327,11 +327,14 @@ fn what_a_document_names_must_exist() {
 fn what_is_stored_counts_as_there() {
     let known = Stored {
         objects: BTreeMap::from([
-            ((Kind::Resource, "orders".to_owned()), false),
-            ((Kind::ExtensionGrant, "urn:x".to_owned()), false),
-            ((Kind::ResourceScope, "orders.write".to_owned()), false),
-            ((Kind::Client, "web".to_owned()), true),
-            ((Kind::Client, "spa".to_owned()), false),
+            ((ObjectKind::Resource, "orders".to_owned()), false),
+            ((ObjectKind::ExtensionGrant, "urn:x".to_owned()), false),
+            (
+                (ObjectKind::ResourceScope, "orders.write".to_owned()),
+                false,
+            ),
+            ((ObjectKind::Client, "web".to_owned()), true),
+            ((ObjectKind::Client, "spa".to_owned()), false),
         ]),
         compiled_in_grants: BTreeSet::from(["urn:y".to_owned()]),
     };

@@ -49,7 +49,7 @@ fn exchanged(
 ) -> Result<Exchanged, (&'static str, Reason)> {
     let (mut subject, mut client, catalogue) = (subject(), gateway(), samples::catalogue());
     change(&mut subject, &mut client);
-    let circumstances = Circumstances {
+    let circumstances = ExchangeCircumstances {
         client: &client,
         catalogue: &catalogue,
         issuer: ISSUER,
@@ -135,7 +135,7 @@ fn the_tenant_must_be_the_clients() {
 fn acting(actor: &AccessToken, change: impl FnOnce(&mut AccessToken)) -> Result<Value, Reason> {
     let mut subject = subject();
     change(&mut subject);
-    let circumstances = Circumstances {
+    let circumstances = ExchangeCircumstances {
         client: &gateway(),
         catalogue: &samples::catalogue(),
         issuer: ISSUER,
