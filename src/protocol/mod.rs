@@ -2,6 +2,11 @@
 //! Nothing here does I/O, reads a clock, draws randomness or logs; all of it is tested without a
 //! server.
 
+#![deny(
+    clippy::wildcard_enum_match_arm,
+    reason = "verdicts are matched in full: whoever adds one decides everywhere what it means"
+)]
+
 pub mod audit;
 pub mod authorize;
 pub mod device;

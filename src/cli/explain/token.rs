@@ -222,7 +222,7 @@ fn code(
     let snapshot = app.registry.snapshot();
     let mut findings = Vec::new();
     findings.extend(request.map(|(client, request)| {
-        match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
+        match redeem(&code, request, client, &snapshot.catalogue, app.now()) {
             CodeVerdict::Redeem => {
                 let asked = &request.resources;
                 let authorized = &grant.resources;
@@ -289,7 +289,8 @@ fn refresh(
         handle,
         request,
         client,
-        (&snapshot.catalogue, app.issuer()),
+        &snapshot.catalogue,
+        app.issuer(),
         app.now(),
     ) {
         RefreshVerdict::Refresh(narrowed) => {

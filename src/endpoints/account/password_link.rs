@@ -276,7 +276,7 @@ fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> 
              ..
          }| {
             user.factors == link.factors
-                && link.stands((&user.clone().into_core(), *installation_epoch), app.now())
+                && link.stands(&user.clone().into_core(), *installation_epoch, app.now())
         },
     ))
 }

@@ -71,10 +71,14 @@ fn of_access_token(
     let Some(client) = app.registry.client(&token.client_id)? else {
         return Ok(None);
     };
-    let subject = (&client.client, user.as_ref());
-    Ok(Some(
-        access_token_response(&seen, subject, &snapshot.catalogue, app.issuer()).into(),
-    ))
+    let answer = access_token_response(
+        &seen,
+        &client.client,
+        user.as_ref(),
+        &snapshot.catalogue,
+        app.issuer(),
+    );
+    Ok(Some(answer.into()))
 }
 
 fn of_refresh_token(

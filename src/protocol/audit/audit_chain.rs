@@ -120,11 +120,9 @@ impl AuditRow {
     /// What is hashed of the columns before the user's: a statement that finds the user goes on
     /// from there.
     pub fn hashed_before_user(&self) -> Vec<u8> {
-        let (day, at, seq) = (
-            self.day.0.to_be_bytes(),
-            self.at.micros().to_be_bytes(),
-            self.seq.to_be_bytes(),
-        );
+        let day = self.day.0.to_be_bytes();
+        let at = self.at.micros().to_be_bytes();
+        let seq = self.seq.to_be_bytes();
         let mut hashed = [DOMAIN, &day, &at, &seq, &self.previous].concat();
         for text in [
             Some(&self.chain),

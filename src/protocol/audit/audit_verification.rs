@@ -76,7 +76,8 @@ pub struct ChainVerdict {
 impl Verification {
     /// Begins. A chain that a head names and that was kept until before `today` may be gone.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
-        let (heads_by_chain, ends) = (BTreeMap::new(), BTreeMap::new());
+        let heads_by_chain = BTreeMap::new();
+        let ends = BTreeMap::new();
         let mut verification = Verification {
             today,
             heads: heads_by_chain,

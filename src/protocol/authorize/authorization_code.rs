@@ -58,7 +58,8 @@ pub enum CodeVerdict {
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,
-    (client, catalogue): (&Client, &Catalogue),
+    client: &Client,
+    catalogue: &Catalogue,
     now: Instant,
 ) -> CodeVerdict {
     if code.grant.client_id != client.client_id {
@@ -137,7 +138,7 @@ mod tests {
         client: &Client,
         now: Instant,
     ) -> CodeVerdict {
-        redeem(code, request, (client, &samples::catalogue()), now)
+        redeem(code, request, client, &samples::catalogue(), now)
     }
 
     fn request() -> AuthorizationCodeRequest {

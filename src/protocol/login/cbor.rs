@@ -57,7 +57,9 @@ fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
             Some((Item::Text(str::from_utf8(text).ok()?), rest))
         }
         4 => {
-            let (mut items, mut rest, levels) = (Vec::new(), rest, levels.checked_sub(1)?);
+            let mut items = Vec::new();
+            let mut rest = rest;
+            let levels = levels.checked_sub(1)?;
             for _ in 0..length {
                 let (one, left) = item(rest, levels)?;
                 items.push(one);

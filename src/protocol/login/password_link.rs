@@ -28,7 +28,7 @@ pub struct PasswordLink {
 
 impl PasswordLink {
     /// Whether it is good for that user as stored now, who must have a name to sign in with.
-    pub fn stands(&self, (user, installation_epoch): (&User, i64), now: Instant) -> bool {
+    pub fn stands(&self, user: &User, installation_epoch: i64, now: Instant) -> bool {
         let is_as_it_was =
             user.epoch == self.epoch && installation_epoch == self.installation_epoch;
         let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
@@ -56,8 +56,8 @@ mod tests {
             enrols: false,
             expires_at: NOW.plus(Duration::from_secs(1)),
         };
-        assert!(link.stands((&user, 7), NOW) && !link.stands((&user, 8), NOW));
-        assert!(!link.stands((&user, 7), link.expires_at));
+        assert!(link.stands(&user, 7, NOW) && !link.stands(&user, 8, NOW));
+        assert!(!link.stands(&user, 7, link.expires_at));
         for user in [
             User {
                 epoch: epoch + 1,
@@ -76,7 +76,7 @@ mod tests {
                 ..user
             },
         ] {
-            assert!(!link.stands((&user, 7), NOW), "{user:?}");
+            assert!(!link.stands(&user, 7, NOW), "{user:?}");
         }
     }
 }

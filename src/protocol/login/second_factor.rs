@@ -186,7 +186,9 @@ pub fn to_base32(secret: &SecretBytes) -> String {
 
 /// The same, read; `None` for what is no secret of 16 to 64 bytes (RFC 4226 §4).
 pub fn from_base32(text: &str) -> Option<SecretBytes> {
-    let (mut bytes, mut held, mut width) = (Vec::new(), 0_u32, 0);
+    let mut bytes = Vec::new();
+    let mut held = 0_u32;
+    let mut width = 0;
     for letter in text.trim_end_matches('=').bytes() {
         let digit = BASE32
             .iter()

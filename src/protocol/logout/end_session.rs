@@ -155,11 +155,13 @@ const LIFETIME: Duration = Duration::from_secs(120);
 pub fn claims(
     issuer: &str,
     client_id: &ClientId,
-    (sub, sid): (&Subject, &Sid),
+    sub: &Subject,
+    sid: &Sid,
     jti: &str,
     issued_at: Instant,
 ) -> Value {
-    let (iat, exp) = (issued_at.seconds(), issued_at.plus(LIFETIME).seconds());
+    let iat = issued_at.seconds();
+    let exp = issued_at.plus(LIFETIME).seconds();
     json!({
         "iss": issuer, "sub": sub, "aud": client_id, "iat": iat, "exp": exp, "jti": jti, "sid": sid, "events": { EVENT: {} }
     })

@@ -89,7 +89,8 @@ fn released_claims(
         own_claim(source).and_then(|()| check(name))?;
         Ok(name.to_owned())
     });
-    let (mut names, mut renamed) = (Vec::new(), BTreeMap::new());
+    let mut names = Vec::new();
+    let mut renamed = BTreeMap::new();
     for (source, name) in pairs {
         if names.contains(&name) {
             walker.problem(

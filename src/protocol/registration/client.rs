@@ -42,20 +42,6 @@ pub const METHODS: [(&str, ClientAuthenticationMethod); 4] = [
     ),
     ("private_key_jwt", ClientAuthenticationMethod::PrivateKeyJwt),
 ];
-const ALGORITHMS: [(&str, SigningAlgorithm); 3] = [
-    ("RS256", SigningAlgorithm::Rs256),
-    ("ES256", SigningAlgorithm::Es256),
-    ("EdDSA", SigningAlgorithm::EdDsa),
-];
-const APPLICATION_TYPES: [(&str, ApplicationType); 2] = [
-    ("web", ApplicationType::Web),
-    ("native", ApplicationType::Native),
-];
-const RESPONSE_MODES: [(&str, ResponseMode); 3] = [
-    ("query", ResponseMode::Query),
-    ("fragment", ResponseMode::Fragment),
-    ("form_post", ResponseMode::FormPost),
-];
 /// What people write (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5); any order of the
 /// words is taken.
 const RESPONSE_TYPES: [&str; 7] = [
@@ -66,14 +52,6 @@ const RESPONSE_TYPES: [&str; 7] = [
     "code id_token",
     "code token",
     "code id_token token",
-];
-const ACCESS_TOKEN_TYPES: [(&str, AccessTokenType); 2] = [
-    ("jwt", AccessTokenType::Jwt),
-    ("reference", AccessTokenType::Reference),
-];
-const USAGES: [(&str, RefreshTokenUsage); 2] = [
-    ("rotate", RefreshTokenUsage::Rotate),
-    ("reuse", RefreshTokenUsage::Reuse),
 ];
 
 /// Reads stored metadata; `path` stands before the places in problems. A registration that today's
@@ -102,20 +80,8 @@ pub fn exported(metadata: &Value) -> Value {
 /// what it names exists is not.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", token_name);
-    let said = walker.flag(CONFIDENTIAL);
-    let secrets = walker.value("secrets").map(|secrets| {
-        secrets
-            .as_array()
-            .is_some_and(|secrets| !secrets.is_empty())
-    });
-    let unsaid = match secrets.or(said) {
-        Some(true) => ClientAuthenticationMethod::AnySecret,
-        Some(false) | None => ClientAuthenticationMethod::None,
-    };
-    let authentication = walker
-        .one_of("token_endpoint_auth_method", &METHODS)
-        .unwrap_or(unsaid);
-    let confidential = authentication.is_confidential();
+    let credentials = credentials(walker);
+    let confidential = credentials.method.is_confidential();
     let redirect_uri: Check = if confidential {
         of_confidential_client
     } else {
@@ -125,12 +91,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
     let client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
         client_id: ClientId::new(client_id),
-        links: ClientLinks {
-            client_uri: walker.checked("client_uri", web_url),
-            logo_uri: walker.checked("logo_uri", protected_url),
-            policy_uri: walker.checked("policy_uri", web_url),
-            tos_uri: walker.checked("tos_uri", web_url),
-        },
+        links: links(walker),
         enabled: walker.flag("enabled").unwrap_or(true),
         redirect_uris: walker
             .strings("redirect_uris", redirect_uri)
@@ -140,21 +101,17 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or_default(),
         response_types,
         grant_types,
-        scope: walker
-            .checked("scope", scope_names)
-            .as_deref()
-            .and_then(ScopeSet::parse)
-            .unwrap_or_default(),
+        scope: scope(walker).unwrap_or_default(),
         application_type: walker
-            .one_of("application_type", &APPLICATION_TYPES)
+            .one_of("application_type", &ApplicationType::NAMED)
             .unwrap_or(ApplicationType::Web),
-        authentication,
+        authentication: credentials.method,
         token_endpoint_auth_signing_alg: assertion_algorithm(walker),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
         id_token_signed_response_alg: algorithm(walker, "id_token_signed_response_alg"),
         default_max_age: walker
-            .seconds("default_max_age", (0, LONGEST_LIFETIME))
+            .seconds("default_max_age", 0..=LONGEST_LIFETIME)
             .map(|max_age| max_age.as_secs()),
         frontchannel_logout: logout(
             walker,
@@ -171,12 +128,10 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .strings_or_all("tenants", plain_name)
             .map(|t| t.into_iter().map(TenantName::new).collect()),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
-        minimum_acr: walker
-            .one_of("minimum_acr", &Strength::ALL.map(|one| (one.as_str(), one)))
-            .map_or(defaults.minimum_acr, |own| own.max(defaults.minimum_acr)),
+        minimum_acr: minimum_acr(walker).max(defaults.minimum_acr),
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
-        consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),
+        consent_lifetime: walker.seconds("consent_lifetime", 1..=LONGEST_LIFETIME),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
         allow_access_tokens_via_browser: walker
@@ -185,9 +140,9 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         iss_on_error: walker
             .flag("authorization_response_iss_on_error")
             .unwrap_or(true),
-        default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
+        default_response_mode: walker.one_of("default_response_mode", &ResponseMode::NAMED),
         access_token_type: walker
-            .one_of("access_token_type", &ACCESS_TOKEN_TYPES)
+            .one_of("access_token_type", &AccessTokenType::NAMED)
             .unwrap_or(AccessTokenType::Jwt),
         access_token_typ: walker
             .one_of("access_token_typ", &AccessTokenTyp::NAMED)
@@ -207,21 +162,67 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         }),
         lifetimes: lifetimes(walker, confidential, defaults),
         refresh_token_usage: walker
-            .one_of("refresh_token_usage", &USAGES)
+            .one_of("refresh_token_usage", &RefreshTokenUsage::NAMED)
             .unwrap_or(RefreshTokenUsage::Rotate),
         device_interval: walker
-            .seconds("device_interval", (1, 300))
+            .seconds("device_interval", 1..=300)
             .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
     };
-    client_rules::check(walker, &client, secrets == Some(true));
-    if said.is_some_and(|said| said != confidential) {
+    client_rules::check(walker, &client, credentials.has_secrets);
+    if credentials.said.is_some_and(|said| said != confidential) {
         walker.problem(
             CONFIDENTIAL,
             "contradicts secrets or token_endpoint_auth_method; leave it out",
         );
     }
     client
+}
+
+/// How the client authenticates.
+struct Credentials {
+    method: ClientAuthenticationMethod,
+    has_secrets: bool,
+    /// `confidential`, where it is said.
+    said: Option<bool>,
+}
+
+/// A client for which no method is registered is confidential where it has secrets, or where it
+/// says so and names no secrets.
+fn credentials(walker: &mut Walker<'_, '_>) -> Credentials {
+    let said = walker.flag(CONFIDENTIAL);
+    let secrets = walker.value("secrets");
+    let has_secrets = secrets.map(|secrets| secrets.as_array().is_some_and(|all| !all.is_empty()));
+    let unsaid = match has_secrets.or(said) {
+        Some(true) => ClientAuthenticationMethod::AnySecret,
+        Some(false) | None => ClientAuthenticationMethod::None,
+    };
+    Credentials {
+        method: walker
+            .one_of("token_endpoint_auth_method", &METHODS)
+            .unwrap_or(unsaid),
+        has_secrets: has_secrets == Some(true),
+        said,
+    }
+}
+
+fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
+    ClientLinks {
+        client_uri: walker.checked("client_uri", web_url),
+        logo_uri: walker.checked("logo_uri", protected_url),
+        policy_uri: walker.checked("policy_uri", web_url),
+        tos_uri: walker.checked("tos_uri", web_url),
+    }
+}
+
+fn scope(walker: &mut Walker<'_, '_>) -> Option<ScopeSet> {
+    ScopeSet::parse(&walker.checked("scope", scope_names)?)
+}
+
+fn minimum_acr(walker: &mut Walker<'_, '_>) -> Strength {
+    walker
+        .one_of("minimum_acr", &Strength::NAMED)
+        .unwrap_or(Strength::SignedIn)
 }
 
 /// `grant_types` and `response_types`; what is absent follows from the other (RFC 7591 §2.1), or is
@@ -269,7 +270,7 @@ pub(super) fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
 fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> {
     let key = "token_endpoint_auth_signing_alg";
     let newer = (SigningAlgorithm::ED25519, SigningAlgorithm::EdDsa);
-    let algorithm = walker.one_of(key, &[&ALGORITHMS[..], &[newer]].concat())?;
+    let algorithm = walker.one_of(key, &[&SigningAlgorithm::NAMED[..], &[newer]].concat())?;
     walker
         .stored_as
         .insert(String::from(key), algorithm.as_str().into());
@@ -278,7 +279,7 @@ fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> 
 
 fn algorithm(walker: &mut Walker<'_, '_>, key: &'static str) -> SigningAlgorithm {
     walker
-        .one_of(key, &ALGORITHMS)
+        .one_of(key, &SigningAlgorithm::NAMED)
         .unwrap_or(SigningAlgorithm::Rs256)
 }
 
@@ -304,7 +305,7 @@ fn lifetimes(
     defaults: &ClientDefaults,
 ) -> Lifetimes {
     let mut lifetime =
-        |key, longest: u64, unsaid: Duration| walker.seconds(key, (1, longest)).unwrap_or(unsaid);
+        |key, longest: u64, unsaid: Duration| walker.seconds(key, 1..=longest).unwrap_or(unsaid);
     let refresh_token = lifetime(
         "refresh_token_lifetime",
         LONGEST_LIFETIME,
@@ -341,7 +342,7 @@ fn lifetimes(
             defaults.device_code_lifetime,
         ),
         refresh_token_retry_window: walker
-            .seconds("refresh_token_retry_window", (0, 600))
+            .seconds("refresh_token_retry_window", 0..=600)
             .unwrap_or(of_kind),
     };
     if refresh_token_idle > refresh_token {

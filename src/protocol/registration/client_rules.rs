@@ -16,26 +16,38 @@ use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
 use crate::protocol::words::strength::Strength;
 
-/// Notes every contradiction, with the key to mend; looks for none where a value could not be read.
-#[rustfmt::skip]
+/// What a registration must not say: whether it does, the key to mend, and the rule.
+type Contradiction = (bool, &'static str, &'static str);
+
+/// Notes every contradiction. Looks for none where a value could not be read.
 pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: bool) {
     if !walker.values_hold {
         return;
     }
-    let uses = |wanted: fn(&ResponseType) -> bool| client.response_types.iter().any(wanted);
+    let all = of_flows(client)
+        .into_iter()
+        .chain(of_grants(client))
+        .chain(of_answers(client))
+        .chain(of_credentials(client, has_secrets));
+    for (is_there, key, rule) in all {
+        if is_there {
+            walker.problem(key, rule);
+        }
+    }
+}
+
+fn uses_code(client: &Client) -> bool {
+    client.response_types.iter().any(|kind| kind.code)
+}
+
+/// Between response types, grant types and redirect URIs.
+#[rustfmt::skip]
+fn of_flows(client: &Client) -> [Contradiction; 6] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
-    let (code, tokens) = (uses(|kind| kind.code), uses(|kind| kind.returns_tokens()));
-    let confidential = client.is_confidential();
-    let (by_key, has_keys) = (
-        client.authentication == ClientAuthenticationMethod::PrivateKeyJwt,
-        client.jwks.is_some() || client.jwks_uri.is_some(),
-    );
-    let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
-    let no_fitting_key = |keys: &KeySet| !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg));
-    let is_web = |uri: &String| uri.starts_with("https:") || uri.starts_with("http:");
-    let mode = client.default_response_mode;
-    let usable = mode.is_none_or(|mode| client.response_types.iter().any(|kind| mode.is_legal_for(*kind)));
-    for (broken, key, rule) in [
+    let code = uses_code(client);
+    let tokens = client.response_types.iter().any(|kind| kind.returns_tokens());
+    let access_token = client.response_types.iter().any(|kind| kind.token);
+    [
         (code && !allows(GrantType::AuthorizationCode),
             "grant_types", "must contain authorization_code: response_types has a code"),
         (tokens && !allows(GrantType::Implicit),
@@ -44,10 +56,20 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
             "response_types", "must have a type with code: grant_types has authorization_code"),
         (allows(GrantType::Implicit) && !tokens,
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
-        (uses(|kind| kind.token) && !client.allow_access_tokens_via_browser,
+        (access_token && !client.allow_access_tokens_via_browser,
             "response_types", "hands access tokens through the browser, where they leak: it needs allow_access_tokens_via_browser"),
         (!client.response_types.is_empty() && client.redirect_uris.is_empty(),
             "redirect_uris", "is required: response_types need somewhere to answer to"),
+    ]
+}
+
+/// Between grant types and what each of them needs.
+#[rustfmt::skip]
+fn of_grants(client: &Client) -> [Contradiction; 8] {
+    let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
+    let confidential = client.is_confidential();
+    let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
+    [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
         (allows(GrantType::ClientCredentials) && !confidential,
@@ -64,12 +86,34 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
             "grant_types", "has refresh_token beside grants that never give one: there is nothing to refresh"),
         (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
             "refresh_token_usage", "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
-        (code && client.require_pkce == Some(false) && !confidential,
+    ]
+}
+
+/// How authorization requests are answered.
+#[rustfmt::skip]
+fn of_answers(client: &Client) -> [Contradiction; 3] {
+    let is_web = |uri: &String| uri.starts_with("https:") || uri.starts_with("http:");
+    let mode = client.default_response_mode;
+    let usable = mode.is_none_or(|mode| client.response_types.iter().any(|kind| mode.is_legal_for(*kind)));
+    [
+        (uses_code(client) && client.require_pkce == Some(false) && !client.is_confidential(),
             "require_pkce", "must not be false: nothing else ties a public client's code to it"),
         (!usable,
             "default_response_mode", "is not allowed for any of the response_types"),
         (usable && mode == Some(ResponseMode::FormPost) && !client.redirect_uris.iter().all(is_web),
             "default_response_mode", "must not be form_post: a custom scheme cannot receive a post"),
+    ]
+}
+
+/// What the client proves itself with.
+#[rustfmt::skip]
+fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 6] {
+    let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
+    let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
+    let confidential = client.is_confidential();
+    let keys = client.jwks.as_ref().and_then(KeySet::parse);
+    let none_fits = keys.is_some_and(|keys| !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg)));
+    [
         (client.jwks.is_some() && client.jwks_uri.is_some(),
             "jwks", "must not stand beside jwks_uri"),
         (by_key && !has_keys,
@@ -77,17 +121,13 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
         // Keys are registered to authenticate by; a public client does not authenticate.
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),
-        (by_key && client.jwks.as_ref().and_then(KeySet::parse).as_ref().is_some_and(no_fitting_key),
+        (by_key && none_fits,
             "jwks", "has no key that fits token_endpoint_auth_signing_alg"),
         (has_secrets && client.authentication == ClientAuthenticationMethod::None,
             "secrets", "must be left out: token_endpoint_auth_method is none"),
         (has_secrets && by_key,
             "secrets", "must be left out: token_endpoint_auth_method is private_key_jwt"),
-    ] {
-        if broken {
-            walker.problem(key, rule);
-        }
-    }
+    ]
 }
 
 /// Client credentials, token exchange and assertions give none (RFC 6749 §4.4.3), nor does the

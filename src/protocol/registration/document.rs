@@ -92,7 +92,8 @@ fn entry(
     defaults: &ClientDefaults,
     place: &str,
 ) -> DocumentEntry {
-    let (mut secrets, mut client_secret) = (None, None);
+    let mut secrets = None;
+    let mut client_secret = None;
     if matches!(kind, ObjectKind::Client | ObjectKind::Resource) {
         secrets = walker.list("secrets", client_secret::parse);
     }

@@ -150,7 +150,8 @@ fn edit_distance(left: &[char], right: &[char]) -> usize {
             before = (before + 1)
                 .min(above + 1)
                 .min(diagonal + usize::from(from != to));
-            let (left_neighbour, right_neighbour) = (i.checked_sub(1), j.checked_sub(1));
+            let left_neighbour = i.checked_sub(1);
+            let right_neighbour = j.checked_sub(1);
             if let (Some(i), Some(j)) = (left_neighbour, right_neighbour)
                 && left.get(i) == Some(to)
                 && right.get(j) == Some(from)

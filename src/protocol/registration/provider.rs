@@ -32,18 +32,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     let name = walker.required("name", provider_name);
     let kind = kind(walker);
     let is_openid = matches!(kind, ProviderKind::OpenId { .. });
-    let default_scope = if is_openid {
-        "openid profile email"
-    } else {
-        ""
-    };
-    let scope = walker
-        .checked("scope", scope_names)
-        .unwrap_or_else(|| default_scope.to_owned());
-    let scope = ScopeSet::parse(&scope).unwrap_or_default();
-    if is_openid && !scope.contains("openid") {
-        walker.problem("scope", "must contain openid for a provider with an issuer");
-    }
+    let scope = scope(walker, is_openid);
     if walker
         .value("claims")
         .and_then(Value::as_object)
@@ -56,23 +45,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
         target(theirs, ours)?;
         Ok(ours.to_owned())
     });
-    // Each value is one role or an array of roles.
-    let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
-        let listed = ours.as_array().map(|roles| {
-            roles
-                .iter()
-                .map(|role| role.as_str().map(str::to_owned))
-                .collect()
-        });
-        let roles = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?.to_owned()])));
-        roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
-    });
-    if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
-        walker.problem(
-            "role_map",
-            "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}",
-        );
-    }
+    let role_map = role_map(walker, &claims);
     let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
     if matches!(
         kind,
@@ -87,21 +60,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
             "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}",
         );
     }
-    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
-        let ours = ours
-            .as_str()
-            .filter(|ours| is_acr(ours) && is_acr(theirs))
-            .map(str::to_owned);
-        ours.ok_or_else(|| {
-            String::from("must be an acr, like its name there: 1 to 100 characters without spaces")
-        })
-    });
-    if !acr_map.is_empty() && !is_openid {
-        walker.problem(
-            "acr_map",
-            "is for providers with an issuer: only ID tokens tell an acr",
-        );
-    }
+    let acr_map = acr_map(walker, is_openid);
     let sign_out = walker.flag("sign_out").unwrap_or(false);
     if sign_out && !is_openid {
         walker.problem(
@@ -129,6 +88,61 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         sign_out,
     }
+}
+
+fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
+    let unsaid = if is_openid {
+        "openid profile email"
+    } else {
+        ""
+    };
+    let named = walker.checked("scope", scope_names);
+    let scope = ScopeSet::parse(named.as_deref().unwrap_or(unsaid)).unwrap_or_default();
+    if is_openid && !scope.contains("openid") {
+        walker.problem("scope", "must contain openid for a provider with an issuer");
+    }
+    scope
+}
+
+/// Each value is one role or an array of roles.
+fn role_map(
+    walker: &mut Walker<'_, '_>,
+    claims: &BTreeMap<String, String>,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
+        let role = |role: &Value| role.as_str().map(str::to_owned);
+        let roles: Option<BTreeSet<String>> = match ours.as_array() {
+            Some(roles) => roles.iter().map(role).collect(),
+            None => role(ours).map(|role| BTreeSet::from([role])),
+        };
+        roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
+    });
+    if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
+        walker.problem(
+            "role_map",
+            "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}",
+        );
+    }
+    role_map
+}
+
+fn acr_map(walker: &mut Walker<'_, '_>, is_openid: bool) -> BTreeMap<String, String> {
+    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
+        let ours = ours
+            .as_str()
+            .filter(|ours| is_acr(ours) && is_acr(theirs))
+            .map(str::to_owned);
+        ours.ok_or_else(|| {
+            String::from("must be an acr, like its name there: 1 to 100 characters without spaces")
+        })
+    });
+    if !acr_map.is_empty() && !is_openid {
+        walker.problem(
+            "acr_map",
+            "is for providers with an issuer: only ID tokens tell an acr",
+        );
+    }
+    acr_map
 }
 
 fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {

@@ -1,12 +1,13 @@
 //! Whether what a document names exists, and whether names are given once: against itself and
 //! against what is stored.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::protocol::registration::client::CONFIDENTIAL;
-use crate::protocol::registration::document::{Document, Mention, ObjectKind};
+use crate::protocol::registration::document::{Document, ObjectKind};
 use crate::protocol::registration::names::{BUILT_IN_SCOPES, not_registered};
 use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::parse_own;
@@ -26,91 +27,133 @@ pub struct Stored {
 }
 
 /// Notes what is wrong between objects. Looks at the document as it was written: what could not be
-/// read is there, too, and so is not missed by others; where something is noted already, nothing
-/// more is.
+/// read is there, too, and so is not missed by others.
 pub(super) fn check(
     value: &Value,
     document: &Document,
     stored: &Stored,
     problems: &mut Vec<DocumentProblem>,
 ) {
-    let noted: BTreeSet<String> = problems
+    let noted = problems
         .iter()
         .map(|problem| problem.path.clone())
         .collect();
-    let mut note = |place: String, rule: String| {
-        if !noted.contains(&place) {
-            problems.push(DocumentProblem::new(place, rule));
-        }
-    };
+    let mut notes = Notes { noted, problems };
     let known = known(document, stored);
-    let mut first: BTreeMap<(ObjectKind, &'static str, String), usize> = BTreeMap::new();
+    let mut first = FirstPlaces::new();
     for (kind, index, item) in items(value) {
         let place = format!("{}[{index}]", kind.list());
-        for (key, name) in names(kind, &item) {
-            match first.get(&(kind, key, name.clone())) {
-                Some(first) => note(
-                    format!("{place}.{key}"),
-                    format!("is the same as that of {}[{first}]", kind.list()),
-                ),
-                None => drop(first.insert((kind, key, name), index)),
-            }
-        }
-        let name = item
-            .get(kind.name_key())
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let is_built_in =
-            kind.called() == ObjectKind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
-        if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
-            let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
-            if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
-                note(format!("{place}.{}", kind.name_key()), rule.to_owned());
-            }
-        }
-        if kind == ObjectKind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
-            note(
-                format!("{place}.name"),
-                String::from("is the name of a grant that this binary brings along"),
-            );
-        }
-        for Mention {
-            member,
-            index,
-            called,
-            name,
-        } in kind.mentions(&item)
-        {
-            let names = known.get(called);
-            let is_known = names.is_some_and(|names| names.contains(name));
-            let is_noted =
-                index.is_some_and(|index| noted.contains(&format!("{place}.{member}[{index}]")));
-            if !is_known && !is_noted {
-                note(
-                    format!("{place}.{member}"),
-                    not_registered(name, called, names.into_iter().flatten().copied()),
-                );
-            }
+        note_same_names(kind, index, &item, &mut first, &mut notes);
+        note_rivals(kind, &place, &item, stored, &first, &mut notes);
+        note_unknown_names(kind, &place, &item, &known, &mut notes);
+    }
+    note_clients_that_become_public(document, stored, &mut notes);
+}
+
+/// Where each name stood first, by kind and member.
+type FirstPlaces = BTreeMap<(ObjectKind, &'static str, String), usize>;
+
+struct Notes<'p> {
+    /// Places where something was wrong before. Nothing more is noted there.
+    noted: BTreeSet<String>,
+    problems: &'p mut Vec<DocumentProblem>,
+}
+
+impl Notes<'_> {
+    fn note(&mut self, place: String, rule: impl Into<String>) {
+        if !self.noted.contains(&place) {
+            self.problems.push(DocumentProblem::new(place, rule));
         }
     }
-    for entry in document
+}
+
+/// Notes a name that an object of the same kind had before, and enters it otherwise.
+fn note_same_names(
+    kind: ObjectKind,
+    index: usize,
+    item: &Value,
+    first: &mut FirstPlaces,
+    notes: &mut Notes<'_>,
+) {
+    let list = kind.list();
+    for (key, name) in names(kind, item) {
+        match first.entry((kind, key, name)) {
+            Entry::Occupied(first) => notes.note(
+                format!("{list}[{index}].{key}"),
+                format!("is the same as that of {list}[{}]", first.get()),
+            ),
+            Entry::Vacant(first) => drop(first.insert(index)),
+        }
+    }
+}
+
+/// Notes a name that is taken by what shares a name space with it.
+fn note_rivals(
+    kind: ObjectKind,
+    place: &str,
+    item: &Value,
+    stored: &Stored,
+    first: &FirstPlaces,
+    notes: &mut Notes<'_>,
+) {
+    let name = item.get(kind.name_key()).and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    let is_built_in =
+        kind.called() == ObjectKind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
+    if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
+        let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
+        if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
+            notes.note(format!("{place}.{}", kind.name_key()), rule);
+        }
+    }
+    if kind == ObjectKind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
+        notes.note(
+            format!("{place}.name"),
+            "is the name of a grant that this binary brings along",
+        );
+    }
+}
+
+/// Notes what the object names and nothing is called.
+fn note_unknown_names(
+    kind: ObjectKind,
+    place: &str,
+    item: &Value,
+    known: &BTreeMap<&'static str, BTreeSet<&str>>,
+    notes: &mut Notes<'_>,
+) {
+    for mention in kind.mentions(item) {
+        let member = format!("{place}.{}", mention.member);
+        let names = known.get(mention.called);
+        let is_known = names.is_some_and(|names| names.contains(mention.name));
+        let is_noted = mention
+            .index
+            .is_some_and(|index| notes.noted.contains(&format!("{member}[{index}]")));
+        if !is_known && !is_noted {
+            let names = names.into_iter().flatten().copied();
+            notes.note(member, not_registered(mention.name, mention.called, names));
+        }
+    }
+}
+
+/// A client whose secrets are in the database alone must say how it authenticates.
+fn note_clients_that_become_public(document: &Document, stored: &Stored, notes: &mut Notes<'_>) {
+    let clients = document
         .entries
         .iter()
-        .filter(|entry| entry.kind == ObjectKind::Client && entry.secrets.is_none())
-    {
-        let has_secrets = stored.objects.get(&(entry.kind, entry.name.clone())) == Some(&true);
-        let document = if has_secrets {
-            parse_own(&entry.document)
-        } else {
-            Value::Null
-        };
+        .filter(|entry| entry.kind == ObjectKind::Client && entry.secrets.is_none());
+    for entry in clients {
+        let key = (entry.kind, entry.name.clone());
+        if stored.objects.get(&key) != Some(&true) {
+            continue;
+        }
+        let document = parse_own(&entry.document);
         let becomes_public = document.get(CONFIDENTIAL) == Some(&Value::Bool(false));
         if becomes_public && document.get("token_endpoint_auth_method").is_none() {
-            let rule = "is required: this client has secrets in the database, and without secrets here it would become public; \
-                        name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true";
-            note(
+            notes.note(
                 format!("{}.token_endpoint_auth_method", entry.place),
-                rule.to_owned(),
+                "is required: this client has secrets in the database, and without secrets here it would become public; \
+                 name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true",
             );
         }
     }

@@ -32,12 +32,12 @@ pub fn format(instant: Instant) -> String {
 }
 
 fn with_fraction(instant: Instant, fraction: fmt::Arguments<'_>) -> String {
-    let (day, second) = (
-        instant.seconds().div_euclid(86_400),
-        instant.seconds().rem_euclid(86_400),
-    );
+    let day = instant.seconds().div_euclid(86_400);
+    let second = instant.seconds().rem_euclid(86_400);
     let (year, month, day) = civil(day);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let hour = second / 3_600;
+    let minute = second / 60 % 60;
+    let second = second % 60;
     let mut text = String::with_capacity(32);
     // Writing to a String cannot fail.
     let _ = write!(

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -45,7 +46,9 @@ impl<'v> Walker<'v, '_> {
             return None;
         };
         let first = problems.len();
-        let (path_of, asked, stored_as) = (path.to_owned(), Vec::new(), Map::new());
+        let path_of = path.to_owned();
+        let asked = Vec::new();
+        let stored_as = Map::new();
         let mut walker = Walker {
             path: path_of,
             members,
@@ -72,7 +75,8 @@ impl<'v> Walker<'v, '_> {
 
     /// The members that `read` asks an object for.
     pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
-        let (members, mut problems) = (Map::new(), Vec::new());
+        let members = Map::new();
+        let mut problems = Vec::new();
         let (path, problems, asked, stored_as) =
             (String::new(), &mut problems, Vec::new(), Map::new());
         let mut walker = Walker {
@@ -203,7 +207,7 @@ impl<'v> Walker<'v, '_> {
     pub(super) fn seconds(
         &mut self,
         key: &'static str,
-        (min, max): (u64, u64),
+        range: RangeInclusive<u64>,
     ) -> Option<Duration> {
         let is_time = |value: &&Value| value.is_number() || value.is_string();
         let value = self.typed(
@@ -214,11 +218,15 @@ impl<'v> Walker<'v, '_> {
         let number = value
             .as_str()
             .map_or_else(|| value.as_u64(), timestamp::seconds);
-        let number = number.filter(|number| (min..=max).contains(number));
+        let number = number.filter(|number| range.contains(number));
         match number {
             None => self.problem(
                 key,
-                format!("must be a whole number of seconds from {min} to {max}, or as \"15m\""),
+                format!(
+                    "must be a whole number of seconds from {} to {}, or as \"15m\"",
+                    range.start(),
+                    range.end()
+                ),
             ),
             Some(number) if value.is_string() => {
                 drop(self.stored_as.insert(String::from(key), number.into()))
@@ -265,7 +273,8 @@ impl<'v> Walker<'v, '_> {
         choices: &[&str],
     ) -> Option<Vec<String>> {
         let items = self.typed(key, "an array", Value::as_array)?;
-        let (mut seen, mut texts) = (BTreeSet::new(), Vec::new());
+        let mut seen = BTreeSet::new();
+        let mut texts = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let rule = match item.as_str().map(|text| (text, check(text))) {
                 Some((text, Ok(()))) if seen.insert(text) => {
@@ -328,10 +337,8 @@ impl<'v> Walker<'v, '_> {
         key: &'static str,
         parse: impl Fn(&Value, &str, &mut Vec<DocumentProblem>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let (items, place) = (
-            self.typed(key, "an array", Value::as_array)?,
-            self.place(key),
-        );
+        let items = self.typed(key, "an array", Value::as_array)?;
+        let place = self.place(key);
         let before = self.problems.len();
         let items = items.iter().enumerate();
         let parsed = items
@@ -393,7 +400,8 @@ impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let (is_item, value) = (self.0 == 2, deserializer.deserialize_any(self)?);
+        let is_item = self.0 == 2;
+        let value = deserializer.deserialize_any(self)?;
         // By way of a box, which has no room to grow.
         let text = |value| {
             serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()))

@@ -231,7 +231,8 @@ pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
 pub fn for_id_token(
     user: &User,
     scope: &ScopeSet,
-    (requested, reach): (&[String], &ScopeSet),
+    requested: &[String],
+    reach: &ScopeSet,
     with_scope_claims: bool,
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
@@ -329,11 +330,11 @@ mod tests {
         let user =
             user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
         let told = |scopes: &str, requested: &str, reach: &str| {
-            let requested = (&names(requested)[..], &scope(reach));
             Value::Object(for_id_token(
                 &user,
                 &scope(scopes),
-                requested,
+                &names(requested),
+                &scope(reach),
                 true,
                 &catalogue,
             ))

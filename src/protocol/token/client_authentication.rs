@@ -100,7 +100,8 @@ impl PresentedClient {
             [] => {
                 let client_id =
                     client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
-                let (client_id, secret) = (ClientId::new(client_id), secret.map(SecretText::new));
+                let client_id = ClientId::new(client_id);
+                let secret = secret.map(SecretText::new);
                 return Ok(PresentedClient {
                     client_id,
                     secret,

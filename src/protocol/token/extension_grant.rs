@@ -186,7 +186,12 @@ pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> 
     {
         return ProposalVerdict::Faulty("a may_act that is no object");
     }
-    let claims: Map<String, Value> = proposal.claims.iter().filter_map(open_claim).collect();
+    let mut claims = Map::new();
+    for (name, value) in &proposal.claims {
+        if let Some(value) = open_claim(name, value) {
+            claims.insert(name.clone(), value);
+        }
+    }
     let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
     let parameters = proposal
         .parameters
@@ -269,12 +274,13 @@ fn granted_scope(
     }
 }
 
-fn open_claim((name, value): (&String, &Value)) -> Option<(String, Value)> {
-    match name.as_str() {
+/// The value that a claim goes out with; `None` where it must not.
+fn open_claim(name: &str, value: &Value) -> Option<Value> {
+    match name {
         // As it is: an empty one allows nobody.
-        MAY_ACT => Some((name.clone(), value.clone())).filter(|(_, value)| value.is_object()),
+        MAY_ACT => Some(value.clone()).filter(Value::is_object),
         _ if is_reserved(name) => None,
-        _ => claim_shape::shaped(name, value).map(|value| (name.clone(), value)),
+        _ => claim_shape::shaped(name, value),
     }
 }
 

@@ -49,7 +49,8 @@ pub fn seen_by(
 /// between us and its client.
 pub fn access_token_response(
     seen: &AccessToken,
-    (client, user): (&Client, Option<&User>),
+    client: &Client,
+    user: Option<&User>,
     catalogue: &Catalogue,
     issuer: &str,
 ) -> Map<String, Value> {

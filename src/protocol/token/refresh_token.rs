@@ -97,7 +97,8 @@ pub fn judge(
     handle: RefreshHandle,
     request: &RefreshTokenRequest,
     client: &Client,
-    (catalogue, issuer): (&Catalogue, &str),
+    catalogue: &Catalogue,
+    issuer: &str,
     now: Instant,
 ) -> RefreshVerdict {
     if let Err(reason) = check_token(grant, handle, client) {
@@ -298,7 +299,8 @@ mod tests {
             handle,
             asked,
             &samples::client(),
-            (&samples::catalogue(), ISSUER),
+            &samples::catalogue(),
+            ISSUER,
             now,
         )
     }
@@ -469,13 +471,21 @@ mod tests {
             grant: grant().id,
             generation: 3,
         };
-        let context = (&samples::catalogue(), ISSUER);
+        let catalogue = samples::catalogue();
         let gone = RefreshVerdict::Refuse(TokenError::new(
             TokenErrorCode::InvalidGrant,
             Reason::GrantNoLongerStands,
         ));
         assert_eq!(
-            judge(&grant(), handle, &request(None, &[]), &client, context, now),
+            judge(
+                &grant(),
+                handle,
+                &request(None, &[]),
+                &client,
+                &catalogue,
+                ISSUER,
+                now
+            ),
             gone
         );
         let mut catalogue = samples::catalogue();
@@ -486,7 +496,8 @@ mod tests {
                 handle,
                 &request(None, &[]),
                 &samples::client(),
-                (&catalogue, ISSUER),
+                &catalogue,
+                ISSUER,
                 now
             ),
             gone

@@ -142,7 +142,8 @@ pub fn mapped(
         .map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
     let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
     lengths.sort_unstable();
-    let (mut room, mut left_out) = (LONGEST_TOGETHER, Vec::new());
+    let mut room = LONGEST_TOGETHER;
+    let mut left_out = Vec::new();
     for (_, length, name) in lengths {
         let left = room
             .checked_sub(name.len() + length + PUNCTUATION)

@@ -148,10 +148,11 @@ impl GrantType {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApplicationType {
-    Web,
-    Native,
+named! {
+    pub enum ApplicationType {
+        Web = "web",
+        Native = "native",
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,11 +216,12 @@ impl SigningAlgorithm {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccessTokenType {
-    Jwt,
-    /// A sealed handle that only our endpoints can read.
-    Reference,
+named! {
+    pub enum AccessTokenType {
+        Jwt = "jwt",
+        /// A sealed handle that only our endpoints can read.
+        Reference = "reference",
+    }
 }
 
 named! {
@@ -233,19 +235,12 @@ named! {
     }
 }
 
-impl AccessTokenTyp {
-    /// With their names in registrations and settings.
-    pub const NAMED: [(&str, AccessTokenTyp); 2] = [
-        (AccessTokenTyp::AtJwt.as_str(), AccessTokenTyp::AtJwt),
-        (AccessTokenTyp::Jwt.as_str(), AccessTokenTyp::Jwt),
-    ];
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefreshTokenUsage {
-    Rotate,
-    /// Confidential clients only.
-    Reuse,
+named! {
+    pub enum RefreshTokenUsage {
+        Rotate = "rotate",
+        /// Confidential clients only.
+        Reuse = "reuse",
+    }
 }
 
 impl Client {

@@ -33,7 +33,7 @@ pub fn handle(
     // Its name is the statement's to say: redeemed, refused or replayed.
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
     let snapshot = app.registry.snapshot();
-    match redeem(&code, request, (&client.client, &snapshot.catalogue), now) {
+    match redeem(&code, request, &client.client, &snapshot.catalogue, now) {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason) => {
             if !grants::burn(&app.store, grant, attempt, &event)? {

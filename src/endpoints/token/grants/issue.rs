@@ -306,7 +306,8 @@ fn id_token(
         user_claims: claims::for_id_token(
             user.user,
             issue.scope,
-            (beside.requested, &issue.client.scope),
+            beside.requested,
+            &issue.client.scope,
             beside.with_scope_claims,
             &snapshot.catalogue,
         ),
@@ -343,7 +344,7 @@ pub fn logout_token(
 ) -> Result<SecretText, Failure> {
     let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
     let now = app.now();
-    let claims = end_session::claims(app.issuer(), &client.client_id, (sub, sid), &jti, now);
+    let claims = end_session::claims(app.issuer(), &client.client_id, sub, sid, &jti, now);
     let alg = client.id_token_signed_response_alg;
     sign(snapshot, now, alg, LOGOUT_TOKEN_TYP, &claims)
 }

@@ -51,7 +51,8 @@ pub fn handle(
         handle,
         request,
         &client.client,
-        (&snapshot.catalogue, app.issuer()),
+        &snapshot.catalogue,
+        app.issuer(),
         now,
     ) {
         RefreshVerdict::Refresh(narrowed) => Ok(narrowed),

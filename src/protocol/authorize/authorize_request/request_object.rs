@@ -64,7 +64,9 @@ fn was_filled(parameters: &Parameters, name: &str) -> bool {
 
 fn payload(jws: &str) -> Option<Map<String, Value>> {
     let mut parts = jws.split('.');
-    let (header, payload, signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let header = parts.next()?;
+    let payload = parts.next()?;
+    let signature = parts.next()?;
     let is_jws = parts.next().is_none()
         && object(header).is_some()
         && URL_SAFE_NO_PAD.decode(signature).is_ok();

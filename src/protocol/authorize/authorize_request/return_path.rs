@@ -31,7 +31,8 @@ impl ReturnPath {
         let unverified = request_object::way_back(parameters);
         let mode = error_mode(parameters, &unverified, client, &to);
         let silent = parameters.single("prompt") == Ok(Some("none"));
-        let (client_id, with_iss) = (client.client_id.clone(), client.iss_on_error);
+        let client_id = client.client_id.clone();
+        let with_iss = client.iss_on_error;
         ReturnPath {
             client_id,
             mode,

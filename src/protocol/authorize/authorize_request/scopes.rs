@@ -56,7 +56,8 @@ fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, A
     };
     let scope = registered.client.scope.retain(leads_there);
     if scope.is_empty() {
-        let (code, reason) = (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource);
+        let code = AuthorizeErrorCode::InvalidTarget;
+        let reason = Reason::UnknownResource;
         return Err(AuthorizeRefusal::with_detail(
             code,
             reason,
@@ -76,7 +77,8 @@ fn check_kinds(
             .iter()
             .any(|name| name != OFFLINE_ACCESS && catalogue.kind(name) == Some(kind))
     };
-    let (identity, resource) = (has(ScopeKind::Identity), has(ScopeKind::Resource));
+    let identity = has(ScopeKind::Identity);
+    let resource = has(ScopeKind::Resource);
     let fits = match (
         response_type.code,
         response_type.id_token,

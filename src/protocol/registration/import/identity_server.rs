@@ -87,7 +87,8 @@ pub fn read(
 /// twice would mix two.
 fn join(dump: &mut Value) -> Result<(), String> {
     for (parents, owners, tables) in CHILDREN {
-        let (mut ids, mut children) = (BTreeMap::new(), Vec::new());
+        let mut ids = BTreeMap::new();
+        let mut children = Vec::new();
         let root = Row::of(String::from("dump"), dump)?;
         for (index, row) in root.rows(parents)?.iter().enumerate() {
             if row
@@ -144,7 +145,8 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
         ("resource_scopes", "ApiScopes", "UserClaims,ApiScopeClaims"),
     ] {
         for row in dump.rows(table)? {
-            let (name, mut entry) = (row.named("Name")?, ImportedObject::default());
+            let name = row.named("Name")?;
+            let mut entry = ImportedObject::default();
             let claims: BTreeSet<String> = row
                 .texts(claims, "Type")?
                 .iter()
@@ -197,12 +199,11 @@ fn secrets(
     ours: &mut ImportedObject,
     to: &mut Import,
 ) -> Result<(), String> {
-    let (mut secrets, mut keys) = (Vec::new(), Vec::<Value>::new());
+    let mut secrets = Vec::new();
+    let mut keys = Vec::<Value>::new();
     for secret in row.rows(member)? {
-        let (kind, value) = (
-            secret.text("Type")?,
-            secret.text("Value")?.unwrap_or_default(),
-        );
+        let kind = secret.text("Type")?;
+        let value = secret.text("Value")?.unwrap_or_default();
         let kind = kind.as_deref().unwrap_or("SharedSecret");
         let end = secret
             .text("Expiration")?
@@ -233,53 +234,39 @@ fn secrets(
 }
 
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
-    let (of, mut ours) = (
-        format!("client {}", row.named("ClientId")?),
-        ImportedObject::default(),
-    );
+    let of = format!("client {}", row.named("ClientId")?);
+    let mut ours = ImportedObject::default();
     row.copy("client of IdentityServer", &mut ours)?;
     secrets(row, "ClientSecrets", &of, &mut ours, to)?;
-    let (public, offline) = (
-        !row.flag("RequireClientSecret", true)?,
-        row.flag("AllowOfflineAccess", false)?,
-    );
+    let public = !row.flag("RequireClientSecret", true)?;
+    let offline = row.flag("AllowOfflineAccess", false)?;
     ours.set("token_endpoint_auth_method", public.then_some("none"));
     let mut scope = ours.take("scope");
     scope.retain(|name| name != OFFLINE_ACCESS);
     scope.extend(offline.then(|| OFFLINE_ACCESS.to_owned()));
     ours.set("scope", scope);
-    // Never left out: a provider that nobody registers makes `plan` refuse.
-    let (mut allowed, is_external) = (
-        ours.take("identity_providers"),
-        !row.flag("EnableLocalLogin", true)?,
-    );
-    match allowed.is_empty() {
-        true if is_external && to.issuers.is_empty() => allowed.push(String::from("external")),
-        true if is_external => allowed.extend(to.issuers.keys().cloned()),
-        false if !is_external => allowed.push(LOCAL.to_owned()),
-        true | false => {}
-    }
-    ours.set("identity_providers", allowed);
-    let unsaid = if row.members.contains_key("ClientClaimsPrefix") {
-        ""
-    } else {
-        "client_"
-    };
-    let (prefix, mut claims) = (row.text("ClientClaimsPrefix")?, ImportedObject::default());
-    let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
-    for claim in row.rows("Claims,ClientClaims")? {
-        claims.add_claim(
-            &format!("{prefix}{}", claim.named("Type")?),
-            claim.text("Value")?.unwrap_or_default(),
-        );
-    }
+    let is_external = !row.flag("EnableLocalLogin", true)?;
+    let named = ours.take("identity_providers");
+    ours.set("identity_providers", providers(named, is_external, to));
+    client_claims(row, &of, &mut ours, to)?;
     let grants = row.texts("AllowedGrantTypes,ClientGrantTypes", "GrantType")?;
     let has_own = !public && grants.iter().any(|name| name == "client_credentials");
-    let rotates = row.second("RefreshTokenUsage", ["ReUse", "OneTimeOnly"], true)?;
-    let begins = format!(
-        "set, as there: its claims begin with {prefix:?}. All its access tokens have them here"
+    ours.set("client_credentials_sub", has_own.then_some(false));
+    ours.set("access_token_typ", is_old.then_some("JWT"));
+    let is_reference = row.second("AccessTokenType", ["Jwt", "Reference"], false)?;
+    ours.set("access_token_type", is_reference.then_some("reference"));
+    // Their default is five minutes, ours one.
+    let code = row.seconds("AuthorizationCodeLifetime")?;
+    let code = code.filter(|seconds| *seconds != 300);
+    ours.set(
+        "authorization_code_lifetime",
+        code.map(|seconds| seconds.min(600)),
     );
-    let all = [
+    let rotates = row.second("RefreshTokenUsage", ["ReUse", "OneTimeOnly"], true)?;
+    let reuses = offline && !rotates && !public;
+    ours.set("refresh_token_usage", reuses.then_some("reuse"));
+    refresh_lifetimes(row, offline, &mut ours)?;
+    let notes = [
         (
             true,
             "set GATEPOST_SCOPE_CLAIM=array: there, scope in a JWT access token is an array",
@@ -288,7 +275,6 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
             is_external,
             "EnableLocalLogin is false: list its providers in identity_providers",
         ),
-        (!claims.0.is_empty(), &begins),
         (
             has_own,
             "set, as its own tokens have no sub there: client_credentials_sub false",
@@ -301,37 +287,65 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
             is_old,
             "set, as before 4.0: access_token_typ JWT (3.x has at+jwt: take it out there)",
         ),
-        (
-            row.flag("RequireRequestObject", false)?,
-            "RequireRequestObject is not taken over",
-        ),
-        (
-            row.flag("RequireDPoP", false)?,
-            "RequireDPoP is not taken over",
-        ),
-        (
-            row.flag("RequirePushedAuthorization", false)?,
-            "RequirePushedAuthorization is not taken over",
-        ),
     ];
-    to.note_each(&of, &all);
+    to.note_each(&of, &notes);
+    for demand in [
+        "RequireRequestObject",
+        "RequireDPoP",
+        "RequirePushedAuthorization",
+    ] {
+        if row.flag(demand, false)? {
+            to.note(&of, format!("{demand} is not taken over"));
+        }
+    }
+    to.client(&of, ours);
+    Ok(())
+}
+
+/// The providers that the client allows. A client is never left without: a provider that nobody
+/// registers makes `plan` refuse.
+fn providers(mut named: Vec<String>, is_external: bool, to: &Import) -> Vec<String> {
+    match (named.is_empty(), is_external) {
+        (true, true) if to.issuers.is_empty() => named.push(String::from("external")),
+        (true, true) => named.extend(to.issuers.keys().cloned()),
+        (false, false) => named.push(LOCAL.to_owned()),
+        (true, false) | (false, true) => {}
+    }
+    named
+}
+
+/// Claims of the client itself, under the names that its tokens have there.
+fn client_claims(
+    row: &Row<'_>,
+    of: &str,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let unsaid = if row.members.contains_key("ClientClaimsPrefix") {
+        ""
+    } else {
+        "client_"
+    };
+    let prefix = row.text("ClientClaimsPrefix")?;
+    let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
+    let mut claims = ImportedObject::default();
+    for claim in row.rows("Claims,ClientClaims")? {
+        let name = format!("{prefix}{}", claim.named("Type")?);
+        claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
+    }
+    if !claims.0.is_empty() {
+        to.note(of, format!("set, as there: its claims begin with {prefix:?}. All its access tokens have them here"));
+    }
     ours.set("claims", claims.0);
-    ours.set("client_credentials_sub", has_own.then_some(false));
-    ours.set("access_token_typ", is_old.then_some("JWT"));
-    ours.set(
-        "access_token_type",
-        row.second("AccessTokenType", ["Jwt", "Reference"], false)?
-            .then_some("reference"),
-    );
-    // Their default is five minutes, ours one.
-    let code = row
-        .seconds("AuthorizationCodeLifetime")?
-        .filter(|seconds| *seconds != 300);
-    ours.set(
-        "authorization_code_lifetime",
-        code.map(|seconds| seconds.min(600)),
-    );
-    // 0 is without end.
+    Ok(())
+}
+
+/// How long refresh tokens live, of a client that has some. There, 0 is without end.
+fn refresh_lifetimes(
+    row: &Row<'_>,
+    offline: bool,
+    ours: &mut ImportedObject,
+) -> Result<(), String> {
     let unsaid = if row.value("AbsoluteRefreshTokenLifetime").is_some() {
         LONGEST_LIFETIME
     } else {
@@ -342,19 +356,11 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
         .unwrap_or(unsaid);
     let idle = row
         .seconds("SlidingRefreshTokenLifetime")?
-        .unwrap_or(1_296_000)
-        .min(whole);
+        .unwrap_or(1_296_000);
     let is_absolute = row.second("RefreshTokenExpiration", ["Sliding", "Absolute"], true)?;
+    let idle = if is_absolute { whole } else { idle.min(whole) };
     ours.set("refresh_token_lifetime", offline.then_some(whole));
-    ours.set(
-        "refresh_token_idle_lifetime",
-        offline.then_some(if is_absolute { whole } else { idle }),
-    );
-    ours.set(
-        "refresh_token_usage",
-        (offline && !rotates && !public).then_some("reuse"),
-    );
-    to.client(&of, ours);
+    ours.set("refresh_token_idle_lifetime", offline.then_some(idle));
     Ok(())
 }
 
@@ -364,28 +370,52 @@ fn user(
     now: Instant,
     to: &mut Import,
 ) -> Result<(), String> {
-    let (sub, username) = (row.named("Id")?, row.text("UserName")?);
+    let sub = row.named("Id")?;
+    let username = row.text("UserName")?;
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
-    let (mut claims, mut user, mut identities) = (
-        ImportedObject::default(),
-        ImportedObject::default(),
-        Vec::new(),
-    );
+    let claims = user_claims(row, username.as_deref(), roles)?;
+    let stored = row.text("PasswordHash")?;
+    let password_hash = stored.as_deref().and_then(phc);
+    let password_hash = password_hash.filter(|_| username.is_some());
+    let end = row.text("LockoutEnd")?;
+    let end = end.filter(|end| instant(end).is_none_or(|end| end > now));
+    let is_locked = end.is_some() && row.flag("LockoutEnabled", true)?;
+    let notes = [
+        (
+            stored.is_some() && password_hash.is_none(),
+            "the password is left out: it is no hash of ASP.NET Core Identity",
+        ),
+        (
+            row.flag("TwoFactorEnabled", false)?,
+            "the second factor is left out: the password alone is enough",
+        ),
+        (
+            is_locked,
+            "disabled, as locked out there: `gatepost user enable`",
+        ),
+    ];
+    to.note_each(&of, &notes);
+    let mut user = ImportedObject::default();
+    user.0.insert(String::from("username"), json!(username));
+    user.set("sub", sub);
+    user.set("enabled", !is_locked);
+    user.set("claims", claims.into_claims(&of, to));
+    user.set("password_hash", password_hash);
+    user.set("identities", identities(row, &of, to)?);
+    to.push("users", user);
+    Ok(())
+}
+
+fn user_claims(
+    row: &Row<'_>,
+    username: Option<&str>,
+    roles: &BTreeMap<String, String>,
+) -> Result<ImportedObject, String> {
+    let mut claims = ImportedObject::default();
     for claim in row.rows("AspNetUserClaims")? {
-        let (name, text) = (
-            claim_name(&claim.named("ClaimType")?),
-            claim.text("ClaimValue")?.unwrap_or_default(),
-        );
-        // What must not be a text is one there; .NET writes `True`.
-        let typed = || {
-            [&text, &text.to_lowercase()]
-                .into_iter()
-                .find_map(|text| serde_json::from_str(text).ok())
-        };
-        let value = Some(json!(text))
-            .filter(|value| is_possible_claim(&name, value))
-            .or_else(typed);
-        claims.add_claim(&name, value.unwrap_or(json!(text)));
+        let name = claim_name(&claim.named("ClaimType")?);
+        let text = claim.text("ClaimValue")?.unwrap_or_default();
+        claims.add_claim(&name, claim_value(&name, text));
     }
     // Their profile service tells the user name as these where no claim does.
     for name in ["name", "preferred_username"] {
@@ -398,6 +428,25 @@ fn user(
             .ok_or_else(|| format!("{}: has a role that is not among AspNetRoles", row.place))?;
         claims.add_claim("role", role.as_str());
     }
+    Ok(claims)
+}
+
+/// The value of a claim, which is a text there even where it must not be one here. .NET writes
+/// `True`.
+fn claim_value(name: &str, text: String) -> Value {
+    let typed = [&text, &text.to_lowercase()]
+        .into_iter()
+        .find_map(|text| serde_json::from_str(text).ok());
+    let text = json!(text);
+    match typed {
+        Some(typed) if !is_possible_claim(name, &text) => typed,
+        Some(_) | None => text,
+    }
+}
+
+/// Accounts elsewhere.
+fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
+    let mut identities = Vec::new();
     for login in row.rows("AspNetUserLogins")? {
         let scheme = login.named("LoginProvider")?;
         let google = (scheme == "Google").then_some("https://accounts.google.com");
@@ -406,44 +455,12 @@ fn user(
                 identities.push(json!({"issuer": issuer, "subject": login.named("ProviderKey")?}))
             }
             None => to.note(
-                &of,
+                of,
                 format!("sign-ins by {scheme} are left out: say --issuer {scheme}=ISSUER"),
             ),
         }
     }
-    let stored = row.text("PasswordHash")?;
-    let password_hash = stored
-        .as_deref()
-        .and_then(phc)
-        .filter(|_| username.is_some());
-    let end = row
-        .text("LockoutEnd")?
-        .filter(|end| instant(end).is_none_or(|end| end > now));
-    let is_locked = end.is_some() && row.flag("LockoutEnabled", true)?;
-    let is_lost = stored.is_some() && password_hash.is_none();
-    let all = [
-        (
-            is_lost,
-            "the password is left out: it is no hash of ASP.NET Core Identity",
-        ),
-        (
-            row.flag("TwoFactorEnabled", false)?,
-            "the second factor is left out: the password alone is enough",
-        ),
-        (
-            is_locked,
-            "disabled, as locked out there: `gatepost user enable`",
-        ),
-    ];
-    to.note_each(&of, &all);
-    user.0.insert(String::from("username"), json!(username));
-    user.set("sub", sub);
-    user.set("enabled", !is_locked);
-    user.set("claims", claims.into_claims(&of, to));
-    user.set("password_hash", password_hash);
-    user.set("identities", identities);
-    to.push("users", user);
-    Ok(())
+    Ok(identities)
 }
 
 /// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of

@@ -39,10 +39,8 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         ..Import::default()
     };
     for row in realm.rows("identityProviders")? {
-        let (mut ours, is_google) = (
-            ImportedObject::default(),
-            row.named("providerId")? == "google",
-        );
+        let mut ours = ImportedObject::default();
+        let is_google = row.named("providerId")? == "google";
         ours.set("issuer", is_google.then_some("https://accounts.google.com"));
         for row in [Some(&row), row.nested("config")?.as_ref()]
             .into_iter()
@@ -92,7 +90,8 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         if !is_openid(&row)? || is_among(ITS_SCOPES, &name) || !to.scopes.insert(name.clone()) {
             continue;
         }
-        let (mut claims, mut audiences) = (ImportedObject::default(), BTreeSet::new());
+        let mut claims = ImportedObject::default();
+        let mut audiences = BTreeSet::new();
         for mapper in row.rows("protocolMappers")? {
             let Some(config) = mapper.nested("config")? else {
                 continue;
@@ -132,111 +131,43 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
 }
 
 fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let (of, mut ours) = (
-        format!("client {}", row.named("clientId")?),
-        ImportedObject::default(),
-    );
+    let of = format!("client {}", row.named("clientId")?);
     let mut members = row.members.clone();
-    members.extend(
-        row.nested("attributes")?
-            .into_iter()
-            .flat_map(|attributes| attributes.members.clone()),
-    );
+    if let Some(attributes) = row.nested("attributes")? {
+        members.extend(attributes.members.clone());
+    }
     let row = Row {
         place: row.place.clone(),
         members: &members,
     };
+    let mut ours = ImportedObject::default();
     ours.set(
         "access_token_lifetime",
         realm.seconds("accessTokenLifespan")?,
     );
     row.copy("client of Keycloak", &mut ours)?;
-    // Relative ones lie below the root.
-    let root = row.text("rootUrl")?.unwrap_or_default();
-    let whole = |uri: &str| {
-        format!(
-            "{}{uri}",
-            if uri.starts_with('/') {
-                root.trim_end_matches('/')
-            } else {
-                ""
-            }
-        )
-    };
-    let uris: Vec<String> = ours
-        .take("redirect_uris")
-        .iter()
-        .map(|uri| whole(uri))
-        .collect();
-    let after = row.text("post.logout.redirect.uris")?.unwrap_or_default();
-    let after = match after.as_str() {
-        "+" => uris.clone(),
-        _ => after
-            .split("##")
-            .filter(|uri| !matches!(*uri, "" | "-"))
-            .map(whole)
-            .collect(),
-    };
-    ours.set("redirect_uris", uris);
-    ours.set("post_logout_redirect_uris", after);
-    let origins = ours
-        .take("allowed_cors_origins")
-        .into_iter()
-        .filter(|origin| origin != "+");
-    ours.set("allowed_cors_origins", origins.collect::<Vec<_>>());
-    let (code, implicit) = (
-        row.flag("standardFlowEnabled", true)?,
-        row.flag("implicitFlowEnabled", false)?,
-    );
-    let grants = [
-        ("authorization_code", code),
-        ("implicit", implicit),
-        ("hybrid", code && implicit),
-        ("password", row.flag("directAccessGrantsEnabled", false)?),
+    addresses(&row, &mut ours)?;
+    ours.set("grant_types", grant_types(&row)?);
+    let implicit = row.flag("implicitFlowEnabled", false)?;
+    ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
+    let scope = ours.take("scope").into_iter();
+    let mut scope: BTreeSet<String> = scope.filter(|name| to.scopes.contains(name)).collect();
+    scope.insert(String::from("openid"));
+    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
+    let notes = [
+        (!is_typed, "set, as there: access_token_typ JWT"),
         (
-            "client_credentials",
-            row.flag("serviceAccountsEnabled", false)?,
-        ),
-        (
-            DEVICE,
-            row.flag("oauth2.device.authorization.grant.enabled", false)?,
+            scope.contains(OFFLINE_ACCESS),
+            "refresh tokens are for requests whose scope has offline_access",
         ),
     ];
-    ours.set(
-        "grant_types",
-        grants
-            .iter()
-            .filter_map(|(name, enabled)| enabled.then_some(*name))
-            .collect::<Vec<_>>(),
-    );
-    ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
-    let scope = ours
-        .take("scope")
-        .into_iter()
-        .filter(|name| to.scopes.contains(name));
-    let scope: BTreeSet<String> = scope.chain([String::from("openid")]).collect();
-    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
-    let refreshes = (
-        scope.contains(OFFLINE_ACCESS),
-        "refresh tokens are for requests whose scope has offline_access",
-    );
-    to.note_each(
-        &of,
-        &[
-            (!is_typed, "set, as there: access_token_typ JWT"),
-            refreshes,
-        ],
-    );
+    to.note_each(&of, &notes);
     ours.set("scope", json!(scope));
     ours.set("access_token_typ", (!is_typed).then_some("JWT"));
-    ours.set(
-        "token_endpoint_auth_method",
-        row.flag("publicClient", false)?.then_some("none"),
-    );
-    ours.set(
-        "require_pkce",
-        row.value("pkce.code.challenge.method").is_some(),
-    );
+    let public = row.flag("publicClient", false)?;
+    ours.set("token_endpoint_auth_method", public.then_some("none"));
+    let has_pkce = row.value("pkce.code.challenge.method").is_some();
+    ours.set("require_pkce", has_pkce);
     // Others have a secret there, too, which proves nothing.
     let by_secret = row
         .text("clientAuthenticatorType")?
@@ -249,93 +180,68 @@ fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String>
     Ok(())
 }
 
+/// Redirect URIs and origins. Relative ones lie below the root.
+fn addresses(row: &Row<'_>, ours: &mut ImportedObject) -> Result<(), String> {
+    let root = row.text("rootUrl")?.unwrap_or_default();
+    let whole = |uri: &str| match uri.starts_with('/') {
+        true => format!("{}{uri}", root.trim_end_matches('/')),
+        false => uri.to_owned(),
+    };
+    let uris: Vec<String> = ours
+        .take("redirect_uris")
+        .iter()
+        .map(|uri| whole(uri))
+        .collect();
+    let after = row.text("post.logout.redirect.uris")?.unwrap_or_default();
+    let named = after.split("##").filter(|uri| !matches!(*uri, "" | "-"));
+    let after: Vec<String> = if after == "+" {
+        uris.clone()
+    } else {
+        named.map(whole).collect()
+    };
+    ours.set("redirect_uris", uris);
+    ours.set("post_logout_redirect_uris", after);
+    let mut origins = ours.take("allowed_cors_origins");
+    origins.retain(|origin| origin != "+");
+    ours.set("allowed_cors_origins", origins);
+    Ok(())
+}
+
+fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {
+    let code = row.flag("standardFlowEnabled", true)?;
+    let implicit = row.flag("implicitFlowEnabled", false)?;
+    let device = row.flag("oauth2.device.authorization.grant.enabled", false)?;
+    let grants = [
+        ("authorization_code", code),
+        ("implicit", implicit),
+        ("hybrid", code && implicit),
+        ("password", row.flag("directAccessGrantsEnabled", false)?),
+        (
+            "client_credentials",
+            row.flag("serviceAccountsEnabled", false)?,
+        ),
+        (DEVICE, device),
+    ];
+    let enabled = grants.iter().filter(|(_, enabled)| *enabled);
+    Ok(enabled.map(|(name, _)| *name).collect())
+}
+
 fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     row.named("id")?;
     let of = format!("user {}", row.named("username")?);
-    let (mut claims, mut user, mut identities) = (
-        ImportedObject::default(),
-        ImportedObject::default(),
-        Vec::new(),
-    );
-    if let Some(attributes) = row.nested("attributes")? {
-        // Some realms let people write these themselves: they must not say what Keycloak would.
-        let vouched: Vec<&str> = table("claims of Keycloak")
-            .map(|[ours, ..]| ours)
-            .chain(["name", ROLE, GROUPS])
-            .collect();
-        for name in attributes.members.keys() {
-            match vouched.contains(&name.as_str()) {
-                true => to.note(
-                    &of,
-                    format!(
-                        "attribute {name} is left out: the claim of that name has another source"
-                    ),
-                ),
-                false => attributes
-                    .texts(name, "")?
-                    .into_iter()
-                    .for_each(|value| claims.add_claim(name, value)),
-            }
-        }
-    }
-    let names: Vec<String> = row
-        .text("firstName")?
-        .into_iter()
-        .chain(row.text("lastName")?)
-        .collect();
+    let mut claims = attributes(row, &of, to)?;
+    let names = [row.text("firstName")?, row.text("lastName")?];
+    let names: Vec<String> = names.into_iter().flatten().collect();
     claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
     row.copy("claims of Keycloak", &mut claims)?;
-    for role in row.texts("realmRoles", "")? {
-        if !is_among(ITS_ROLES, &role) && !role.starts_with("default-roles-") {
-            claims.add_claim(ROLE, role);
-        }
-    }
-    if let Some(roles) = row.nested("clientRoles")? {
-        // One client's role is not another's.
-        for client in roles
-            .members
-            .keys()
-            .filter(|client| !is_among(ITS_CLIENTS, client))
-        {
-            roles
-                .texts(client, "")?
-                .iter()
-                .for_each(|role| claims.add_claim(ROLE, format!("{client}/{role}")));
-        }
-    }
-    row.texts("groups", "")?
-        .into_iter()
-        .for_each(|group| claims.add_claim(GROUPS, group));
+    add_roles(row, &mut claims)?;
+    let mut user = ImportedObject::default();
     row.copy("user of Keycloak", &mut user)?;
     user.set("claims", claims.into_claims(&of, to));
     for credential in row.rows("credentials")? {
-        match credential.named("type")?.as_str() {
-            "password" => match phc(&credential) {
-                _ if credential.flag("temporary", false)? => {
-                    to.note(&of, "the password is left out: it was to be changed first. Run `gatepost user invite`")
-                }
-                Some(hash) => user.set("password_hash", hash),
-                None => to.note(&of, "the password is left out: its hash has a form that is not known here"),
-            },
-            kind => match totp(&credential).filter(|_| kind == "otp" && !user.0.contains_key("totp")) {
-                Some(secret) => user.set("totp", secret),
-                None => to.note(&of, format!("a second factor is left out, set up a new one: {kind}")),
-            },
-        }
+        add_credential(&credential, &of, &mut user, to)?;
     }
-    for link in row.rows("federatedIdentities")? {
-        let name = link.named("identityProvider")?;
-        match to.issuers.get(&name) {
-            Some(issuer) => {
-                identities.push(json!({"issuer": issuer, "subject": link.named("userId")?}))
-            }
-            None => to.note(
-                &of,
-                format!("sign-ins by {name} are left out: it has no issuer"),
-            ),
-        }
-    }
-    user.set("identities", identities);
+    user.set("identities", identities(row, &of, to)?);
     for action in row.texts("requiredActions", "")? {
         to.note(
             &of,
@@ -346,6 +252,107 @@ fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
     Ok(())
 }
 
+/// Attributes become claims. Some realms let people write them themselves: they must not say what
+/// Keycloak would.
+fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject, String> {
+    let mut claims = ImportedObject::default();
+    let Some(attributes) = row.nested("attributes")? else {
+        return Ok(claims);
+    };
+    let vouched: Vec<&str> = table("claims of Keycloak")
+        .map(|[ours, ..]| ours)
+        .chain(["name", ROLE, GROUPS])
+        .collect();
+    for name in attributes.members.keys() {
+        if vouched.contains(&name.as_str()) {
+            to.note(
+                of,
+                format!("attribute {name} is left out: the claim of that name has another source"),
+            );
+            continue;
+        }
+        for value in attributes.texts(name, "")? {
+            claims.add_claim(name, value);
+        }
+    }
+    Ok(claims)
+}
+
+/// Roles and groups. A role of one client is not that of another.
+fn add_roles(row: &Row<'_>, claims: &mut ImportedObject) -> Result<(), String> {
+    for role in row.texts("realmRoles", "")? {
+        if !is_among(ITS_ROLES, &role) && !role.starts_with("default-roles-") {
+            claims.add_claim(ROLE, role);
+        }
+    }
+    if let Some(roles) = row.nested("clientRoles")? {
+        let clients = roles.members.keys();
+        for client in clients.filter(|client| !is_among(ITS_CLIENTS, client)) {
+            for role in roles.texts(client, "")? {
+                claims.add_claim(ROLE, format!("{client}/{role}"));
+            }
+        }
+    }
+    for group in row.texts("groups", "")? {
+        claims.add_claim(GROUPS, group);
+    }
+    Ok(())
+}
+
+/// A password or a second factor.
+fn add_credential(
+    credential: &Row<'_>,
+    of: &str,
+    user: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let kind = credential.named("type")?;
+    if kind != "password" {
+        let is_first = kind == "otp" && !user.0.contains_key("totp");
+        match totp(credential).filter(|_| is_first) {
+            Some(secret) => user.set("totp", secret),
+            None => to.note(
+                of,
+                format!("a second factor is left out, set up a new one: {kind}"),
+            ),
+        }
+        return Ok(());
+    }
+    if credential.flag("temporary", false)? {
+        to.note(
+            of,
+            "the password is left out: it was to be changed first. Run `gatepost user invite`",
+        );
+        return Ok(());
+    }
+    match phc(credential) {
+        Some(hash) => user.set("password_hash", hash),
+        None => to.note(
+            of,
+            "the password is left out: its hash has a form that is not known here",
+        ),
+    }
+    Ok(())
+}
+
+/// Accounts elsewhere.
+fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
+    let mut identities = Vec::new();
+    for link in row.rows("federatedIdentities")? {
+        let name = link.named("identityProvider")?;
+        match to.issuers.get(&name) {
+            Some(issuer) => {
+                identities.push(json!({"issuer": issuer, "subject": link.named("userId")?}))
+            }
+            None => to.note(
+                of,
+                format!("sign-ins by {name} are left out: it has no issuer"),
+            ),
+        }
+    }
+    Ok(identities)
+}
+
 /// A part of a credential, which is JSON in a text.
 fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
     serde_json::from_str(&credential.text(key).ok()??).ok()
@@ -354,10 +361,8 @@ fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
 /// The secret of an app whose codes are as ours (six digits, SHA-1, 30 seconds) in base32: the
 /// bytes of a text, or in base32.
 pub(super) fn totp(credential: &Row<'_>) -> Option<String> {
-    let (secret, how) = (
-        part(credential, "secretData")?,
-        part(credential, "credentialData")?,
-    );
+    let secret = part(credential, "secretData")?;
+    let how = part(credential, "credentialData")?;
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
     let ours = is("subType", json!("totp")) && is("digits", json!(6)) && is("period", json!(STEP));
     let value = secret
@@ -375,16 +380,12 @@ pub(super) fn totp(credential: &Row<'_>) -> Option<String> {
 
 /// A password in PHC form.
 pub(super) fn phc(credential: &Row<'_>) -> Option<String> {
-    let (secret, how) = (
-        part(credential, "secretData")?,
-        part(credential, "credentialData")?,
-    );
+    let secret = part(credential, "secretData")?;
+    let how = part(credential, "credentialData")?;
     let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
-    let (salt, key, rounds) = (
-        encoded("salt")?,
-        encoded("value")?,
-        how.get("hashIterations")?.as_u64()?,
-    );
+    let salt = encoded("salt")?;
+    let key = encoded("value")?;
+    let rounds = how.get("hashIterations")?.as_u64()?;
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
         let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
@@ -393,11 +394,9 @@ pub(super) fn phc(credential: &Row<'_>) -> Option<String> {
         } else {
             19
         };
-        let (kind, memory, lanes) = (
-            parameter("type")?,
-            parameter("memory")?,
-            parameter("parallelism")?,
-        );
+        let kind = parameter("type")?;
+        let memory = parameter("memory")?;
+        let lanes = parameter("parallelism")?;
         return Some(format!(
             "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"
         ));

@@ -70,11 +70,9 @@ impl Import {
     /// Keeps an identity provider that can move.
     fn provider(&mut self, ours: ImportedObject) {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
-        let (name, issuer, secret) = (
-            text("name").unwrap_or_default(),
-            text("issuer"),
-            text("client_secret"),
-        );
+        let name = text("name").unwrap_or_default();
+        let issuer = text("issuer");
+        let secret = text("client_secret");
         let nowhere = (
             issuer.is_none(),
             "left out: it has no issuer, so register it by hand",
@@ -94,106 +92,37 @@ impl Import {
     /// false where they do not.
     fn client(&mut self, of: &str, mut ours: ImportedObject) {
         let public = ours.is("token_endpoint_auth_method", "none");
-        let check = if public {
-            of_public_client
-        } else {
-            of_confidential_client
-        };
-        for member in ["redirect_uris", "post_logout_redirect_uris"] {
-            let mut uris = ours.take(member);
-            uris.retain(|uri| {
-                let note = |rule| {
-                    self.note(
-                        &format!("{of} ({uri})"),
-                        format!("left out of {member}: {rule}"),
-                    )
-                };
-                check(uri).map_err(note).is_ok()
-            });
-            ours.set(member, uris);
-        }
-        let returns = ours.0.contains_key("redirect_uris");
-        let (mut flows, mut grants) = (BTreeSet::new(), BTreeSet::new());
-        for name in ours.take("grant_types") {
-            match GRANTS.iter().find(|(theirs, ..)| *theirs == name) {
-                None => self.note(
-                    of,
-                    format!("grant type {name} is left out: register it as an SQL function"),
-                ),
-                Some((_, true, _)) if !returns => {
-                    self.note(of, format!("{name} is left out: it has no redirect URI"))
-                }
-                Some(("client_credentials", ..)) if public => {
-                    self.note(of, format!("{name} is left out: it has no secret"))
-                }
-                Some((flow, _, types)) => {
-                    flows.insert(*flow);
-                    grants.extend(*types);
-                }
-            }
-        }
-        let via_browser = ours.is("allow_access_tokens_via_browser", true);
-        let types = RESPONSE_TYPES
-            .iter()
-            .filter(|(flow, _, token)| flows.contains(flow) && (via_browser || !token));
-        let types: Vec<&str> = types.map(|(_, name, _)| *name).collect();
-        if flows.contains("implicit") {
+        self.keep_uris(of, &mut ours, public);
+        let flows = self.flows(of, &mut ours, public);
+        let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
+        let response_types = response_types(&flows, &ours);
+        if has_flow("implicit") {
+            let types = response_types.join(", ");
             self.note(
                 of,
-                format!(
-                    "set, as it has the implicit flow there: response_types {}",
-                    types.join(", ")
-                ),
+                format!("set, as it has the implicit flow there: response_types {types}"),
             );
         }
         let refreshes = flows
             .iter()
-            .any(|flow| !["implicit", "client_credentials"].contains(flow));
-        let mut scope = ours.take("scope");
-        scope.retain(|name| {
-            let is_known = self.scopes.contains(name);
-            if !is_known {
-                self.note(
-                    of,
-                    format!("left out of scope: {name}: no enabled scope has that name"),
-                );
-            }
-            is_known && (refreshes || name != OFFLINE_ACCESS)
-        });
-        grants.extend(
-            scope
-                .iter()
-                .any(|name| name == OFFLINE_ACCESS)
-                .then_some("refresh_token"),
-        );
-        ours.set("scope", scope.join(" "));
-        let (has_secret, has_key) = (ours.0.contains_key("secrets"), ours.0.contains_key("jwks"));
-        match (public, has_secret, has_key) {
-            (true, ..) => ours
-                .0
-                .retain(|key, _| !["secrets", "jwks"].contains(&key.as_str())),
-            (false, true, _) => drop(ours.0.remove("jwks")),
-            (false, false, true) => ours.set("token_endpoint_auth_method", "private_key_jwt"),
-            (false, false, false) => ours.set("confidential", true),
+            .any(|flow| !["implicit", "client_credentials"].contains(&flow.name));
+        let scope = self.known_scope(of, ours.take("scope"), refreshes);
+        let mut grants: BTreeSet<&str> =
+            flows.iter().flat_map(|flow| flow.grants).copied().collect();
+        let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
+        grants.extend(is_offline.then_some("refresh_token"));
+        let lacks_credentials = !public && !settle_credentials(&mut ours);
+        if public {
+            ours.0.remove("secrets");
+            ours.0.remove("jwks");
         }
         let uses_code = grants.contains("authorization_code");
         let without_pkce = ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
-        ours.set(
-            "require_pkce",
-            (uses_code && !without_pkce && !public).then_some(true),
-        );
-        let of_apis = self
-            .lists
-            .get("resource_scopes")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let has_api = of_apis
-            .filter_map(|entry| entry.get("name"))
-            .any(|name| scope.iter().any(|one| name == one));
+        let must_pkce = uses_code && !without_pkce && !public;
+        ours.set("require_pkce", must_pkce.then_some(true));
         let notes = [
             (
-                !public && !has_secret && !has_key,
+                lacks_credentials,
                 "has no secret that can move: make one by `gatepost client secret`",
             ),
             (
@@ -205,17 +134,113 @@ impl Import {
                 "was not required to use PKCE. Gatepost requires PKCE or a nonce, unless you set \"require_pkce\": false",
             ),
             (
-                flows.contains("client_credentials") && !has_api,
+                has_flow("client_credentials") && !self.has_api(&scope),
                 "give it a resource scope: its own tokens need one here",
             ),
         ];
         self.note_each(of, &notes);
-        ours.0.extend([
-            (String::from("grant_types"), json!(grants)),
-            (String::from("response_types"), json!(types)),
-        ]);
+        ours.set("scope", scope.join(" "));
+        let lists = [
+            ("grant_types", json!(grants)),
+            ("response_types", json!(response_types)),
+        ];
+        for (member, list) in lists {
+            ours.0.insert(String::from(member), list);
+        }
         self.push("clients", ours);
     }
+
+    /// Leaves out the redirect URIs that our rules refuse.
+    fn keep_uris(&mut self, of: &str, ours: &mut ImportedObject, public: bool) {
+        let check = if public {
+            of_public_client
+        } else {
+            of_confidential_client
+        };
+        for member in ["redirect_uris", "post_logout_redirect_uris"] {
+            let mut kept = ours.take(member);
+            kept.retain(|uri| match check(uri) {
+                Ok(()) => true,
+                Err(rule) => {
+                    let note = format!("left out of {member}: {rule}");
+                    self.note(&format!("{of} ({uri})"), note);
+                    false
+                }
+            });
+            ours.set(member, kept);
+        }
+    }
+
+    /// The flows and grants that the client can have here.
+    fn flows(&mut self, of: &str, ours: &mut ImportedObject, public: bool) -> Vec<&'static Flow> {
+        let has_uris = ours.0.contains_key("redirect_uris");
+        let mut flows = Vec::new();
+        for name in ours.take("grant_types") {
+            let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
+                None => format!("grant type {name} is left out: register it as an SQL function"),
+                Some(flow) if flow.returns && !has_uris => {
+                    format!("{name} is left out: it has no redirect URI")
+                }
+                Some(flow) if flow.name == "client_credentials" && public => {
+                    format!("{name} is left out: it has no secret")
+                }
+                Some(flow) => {
+                    flows.push(flow);
+                    continue;
+                }
+            };
+            self.note(of, why_not);
+        }
+        flows
+    }
+
+    /// The scopes that are there, without `offline_access` where nothing could refresh.
+    fn known_scope(&mut self, of: &str, mut scope: Vec<String>, refreshes: bool) -> Vec<String> {
+        scope.retain(|name| {
+            let is_known = self.scopes.contains(name);
+            if !is_known {
+                self.note(
+                    of,
+                    format!("left out of scope: {name}: no enabled scope has that name"),
+                );
+            }
+            is_known && (refreshes || name != OFFLINE_ACCESS)
+        });
+        scope
+    }
+
+    /// Whether one of these is a resource scope.
+    fn has_api(&self, scope: &[String]) -> bool {
+        let of_apis = self.lists.get("resource_scopes").and_then(Value::as_array);
+        let names = of_apis
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.get("name"));
+        names
+            .into_iter()
+            .any(|name| scope.iter().any(|one| name == one))
+    }
+}
+
+/// Keeps the secrets of a confidential client, or else its keys. Whether it has any that can move.
+fn settle_credentials(ours: &mut ImportedObject) -> bool {
+    let has_secret = ours.0.contains_key("secrets");
+    let has_key = ours.0.contains_key("jwks");
+    match (has_secret, has_key) {
+        (true, _) => drop(ours.0.remove("jwks")),
+        (false, true) => ours.set("token_endpoint_auth_method", "private_key_jwt"),
+        (false, false) => ours.set("confidential", true),
+    }
+    has_secret || has_key
+}
+
+fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
+    let via_browser = ours.is("allow_access_tokens_via_browser", true);
+    let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
+    let types = RESPONSE_TYPES
+        .iter()
+        .filter(|(flow, _, token)| has_flow(flow) && (via_browser || !token));
+    types.map(|(_, name, _)| *name).collect()
 }
 
 /// An object of ours. What is empty is left out.
@@ -438,16 +463,30 @@ fn is_clear(secret: &str) -> bool {
 
 const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// What they call a flow or grant, whether a browser comes back by it, and the grant types that it
-/// takes here.
-#[rustfmt::skip]
-const GRANTS: [(&str, bool, &[&str]); 6] = [
-    ("authorization_code", true, &["authorization_code"]),
-    ("hybrid", true, &["authorization_code", "implicit"]),
-    ("implicit", true, &["implicit"]),
-    ("client_credentials", false, &["client_credentials"]),
-    ("password", false, &["password"]),
-    (DEVICE, false, &[DEVICE]),
+struct Flow {
+    /// As they call it.
+    name: &'static str,
+    /// Whether a browser comes back by it.
+    returns: bool,
+    /// The grant types that it takes here.
+    grants: &'static [&'static str],
+}
+
+const fn flow(name: &'static str, returns: bool, grants: &'static [&'static str]) -> Flow {
+    Flow {
+        name,
+        returns,
+        grants,
+    }
+}
+
+const FLOWS: [Flow; 6] = [
+    flow("authorization_code", true, &["authorization_code"]),
+    flow("hybrid", true, &["authorization_code", "implicit"]),
+    flow("implicit", true, &["implicit"]),
+    flow("client_credentials", false, &["client_credentials"]),
+    flow("password", false, &["password"]),
+    flow(DEVICE, false, &[DEVICE]),
 ];
 
 /// The response types of each flow, and whether an access token comes by the browser in them.

@@ -34,7 +34,8 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
         .filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?))))
         .collect();
     for (entry, given, provider) in &wanted {
-        let (place, before) = (&entry.place, stored.get(entry.name.as_str()));
+        let place = &entry.place;
+        let before = stored.get(entry.name.as_str());
         // The secret that stays would go where it never went.
         let keeps_anothers = |(object, before): &(&RegisteredObject, IdentityProvider)| {
             object.client_secret.is_some() && recipient(before) != recipient(provider)

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::super::problem::{DocumentProblem, shown};
 use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
-use crate::protocol::registration::document::{Mention, ObjectKind};
+use crate::protocol::registration::document::ObjectKind;
+use crate::protocol::registration::user::UserEntry;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::Subject;
 
@@ -41,102 +42,115 @@ impl Pruning {
     }
 }
 
-/// Everything that goes, in an order in which nothing that stays is in between; notes what is still
+/// Everything that goes, in an order in which nothing that stays is in between. Notes what is still
 /// needed.
 pub(super) fn removals<'d>(
     comparison: &Comparison,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<PlannedChange<'d>> {
-    let Comparison {
-        document,
-        registered,
-        users,
-        pruning,
-        ..
-    } = comparison;
-    let mut steps = Vec::new();
-    if pruning.covers(ObjectKind::User) {
-        let meant = document.users.iter().zip(&users.named);
-        let kept: BTreeSet<&Subject> = meant
-            .filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()))
-            .collect();
-        for (subject, user) in users
-            .users
-            .iter()
-            .filter(|(subject, _)| !kept.contains(subject))
-        {
-            steps.push(PlanStep::RemoveUser {
-                subject: subject.clone(),
-                username: user.designation().to_owned(),
-            });
-        }
-    }
-    let given: BTreeSet<(ObjectKind, &str)> = document
+    let objects = objects_to_remove(comparison);
+    let called: BTreeSet<Name<'_>> = comparison
+        .document
         .entries
         .iter()
-        .map(|entry| (entry.kind, entry.name.as_str()))
-        .collect();
-    let called: BTreeSet<(&str, &str)> = given
-        .iter()
-        .map(|(kind, name)| (kind.called(), *name))
+        .map(|entry| (entry.kind.called(), entry.name.as_str()))
         .collect();
     // Names that nothing will have any longer: a scope may come back as one of the other kind.
-    let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (kind, name) in registered
-        .objects
-        .keys()
-        .filter(|(kind, name)| !pruning.keeps(*kind, name))
-    {
-        steps.push(PlanStep::Remove {
-            kind: *kind,
-            name: name.clone(),
-        });
-        gone.extend(Some((kind.called(), name.as_str())).filter(|name| !called.contains(name)));
-    }
-    // What the document does not name stays as it is: it must not be left pointing at nothing.
-    let stays = |kind: ObjectKind, name: &String| {
-        !given.contains(&(kind, name.as_str())) && pruning.keeps(kind, name)
-    };
-    for ((kind, name), object) in registered
-        .objects
+    let gone: BTreeSet<Name<'_>> = objects
         .iter()
-        .filter(|((kind, name), _)| stays(*kind, name))
-    {
-        for Mention {
-            called,
-            name: target,
-            ..
-        } in kind.mentions(&parse_own(&object.document))
-        {
-            if gone.contains(&(called, target)) {
-                let rule = format!(
-                    "is not in this document and names {called} {}, which would be removed",
-                    shown(target)
-                );
-                problems.push(DocumentProblem::new(
-                    format!("{} {}", kind.as_str(), shown(name)),
-                    rule,
-                ));
-            }
-        }
-    }
-    for tenant in users
-        .tenants_of_others
-        .iter()
-        .filter(|_| !pruning.covers(ObjectKind::User))
-    {
-        if gone.contains(&(ObjectKind::Tenant.called(), tenant.as_str())) {
-            let place = format!("tenant {}", shown(tenant));
-            problems.push(DocumentProblem::new(
-                place,
-                "would be removed, but users who stay belong to it",
-            ));
-        }
-    }
+        .map(|(kind, name)| (kind.called(), name.as_str()))
+        .filter(|name| !called.contains(name))
+        .collect();
+    note_names_left_behind(comparison, &gone, problems);
+    note_tenants_in_use(comparison, &gone, problems);
+    let objects = objects.iter().map(|(kind, name)| PlanStep::Remove {
+        kind: *kind,
+        name: name.clone(),
+    });
+    let steps = users_to_remove(comparison).into_iter().chain(objects);
     let removal = |step| PlannedChange {
         verb: Verb::Remove,
         step,
         secrets: SecretChanges::default(),
     };
-    steps.into_iter().map(removal).collect()
+    steps.map(removal).collect()
+}
+
+/// A name, after what it is called: [`ObjectKind::called`].
+type Name<'a> = (&'static str, &'a str);
+
+fn objects_to_remove(comparison: &Comparison) -> Vec<&(ObjectKind, String)> {
+    let registered = comparison.registered.objects.keys();
+    registered
+        .filter(|(kind, name)| !comparison.pruning.keeps(*kind, name))
+        .collect()
+}
+
+fn users_to_remove<'d>(comparison: &Comparison) -> Vec<PlanStep<'d>> {
+    if !comparison.pruning.covers(ObjectKind::User) {
+        return Vec::new();
+    }
+    let users = &comparison.users;
+    let meant = comparison.document.users.iter().zip(&users.named);
+    let kept: BTreeSet<&Subject> = meant
+        .filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()))
+        .collect();
+    let removed = users
+        .users
+        .iter()
+        .filter(|(subject, _)| !kept.contains(subject));
+    let step = |(subject, user): (&Subject, &UserEntry)| PlanStep::RemoveUser {
+        subject: subject.clone(),
+        username: user.designation().to_owned(),
+    };
+    removed.map(step).collect()
+}
+
+/// What the document does not name stays as it is: it must not be left naming nothing.
+fn note_names_left_behind(
+    comparison: &Comparison,
+    gone: &BTreeSet<Name<'_>>,
+    problems: &mut Vec<DocumentProblem>,
+) {
+    let given: BTreeSet<(ObjectKind, &str)> = comparison
+        .document
+        .entries
+        .iter()
+        .map(|entry| (entry.kind, entry.name.as_str()))
+        .collect();
+    for ((kind, name), object) in &comparison.registered.objects {
+        let stays = comparison.pruning.keeps(*kind, name);
+        if !stays || given.contains(&(*kind, name.as_str())) {
+            continue;
+        }
+        for mention in kind.mentions(&parse_own(&object.document)) {
+            if gone.contains(&(mention.called, mention.name)) {
+                let place = format!("{} {}", kind.as_str(), shown(name));
+                let rule = format!(
+                    "is not in this document and names {} {}, which would be removed",
+                    mention.called,
+                    shown(mention.name)
+                );
+                problems.push(DocumentProblem::new(place, rule));
+            }
+        }
+    }
+}
+
+fn note_tenants_in_use(
+    comparison: &Comparison,
+    gone: &BTreeSet<Name<'_>>,
+    problems: &mut Vec<DocumentProblem>,
+) {
+    if comparison.pruning.covers(ObjectKind::User) {
+        return;
+    }
+    for tenant in &comparison.users.tenants_of_others {
+        if gone.contains(&(ObjectKind::Tenant.called(), tenant.as_str())) {
+            problems.push(DocumentProblem::new(
+                format!("tenant {}", shown(tenant)),
+                "would be removed, but users who stay belong to it",
+            ));
+        }
+    }
 }

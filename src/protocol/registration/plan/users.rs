@@ -24,7 +24,8 @@ pub(super) fn changes<'d>(
         ..
     } = comparison;
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
-    let (issuers, mut identities) = (issuers(comparison), BTreeSet::<&Identity>::new());
+    let issuers = issuers(comparison);
+    let mut identities = BTreeSet::<&Identity>::new();
     let named = users.named.iter().flatten().chain(
         document
             .users
@@ -232,10 +233,8 @@ pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<Field
 }
 
 fn form(user: &UserEntry, with_links: bool) -> Value {
-    let (username, tenant) = (
-        user.username.as_deref(),
-        user.tenant.as_ref().map(TenantName::as_str),
-    );
+    let username = user.username.as_deref();
+    let tenant = user.tenant.as_ref().map(TenantName::as_str);
     let given = [
         ("username", username.map(Value::from)),
         ("tenant", tenant.map(Value::from)),

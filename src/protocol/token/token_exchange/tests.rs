@@ -47,7 +47,9 @@ fn exchanged(
     pairs: &[(&str, &str)],
     change: impl FnOnce(&mut AccessToken, &mut Client),
 ) -> Result<Exchanged, (&'static str, Reason)> {
-    let (mut subject, mut client, catalogue) = (subject(), gateway(), samples::catalogue());
+    let mut subject = subject();
+    let mut client = gateway();
+    let catalogue = samples::catalogue();
     change(&mut subject, &mut client);
     let circumstances = ExchangeCircumstances {
         client: &client,

@@ -69,7 +69,8 @@ pub(crate) fn read(
 ) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
-    let (mut seen, mut own) = (BTreeSet::new(), BTreeMap::new());
+    let mut seen = BTreeSet::new();
+    let mut own = BTreeMap::new();
     // One pass over all, so that thousands of parameters cost no quadratic time.
     for (name, value) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
         if !seen.insert(name) {
