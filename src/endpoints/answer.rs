@@ -16,12 +16,13 @@ use crate::pages;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
-use crate::protocol::device::device_code::{DeviceDecision, UserCode};
+use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::logout::end_session::session_state;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::narrow;
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::grant::Grant;
+use crate::protocol::words::client::Client;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -48,16 +49,13 @@ pub fn grant(
             let epochs = turn.present.row.epochs;
             let granted = Granted {
                 turn,
-                client,
+                client: &client.client,
                 path,
                 scope,
                 epochs: epochs.at_client(client.epoch, consent_epoch),
                 now: turn.app.now(),
             };
             granted.respond()
-        }
-        (Ending::Device(user_code), Some(client)) => {
-            decide_device(turn, user_code, client, DeviceDecision::Allowed, scope)
         }
         (Ending::Account { anew }, _) => {
             // How the account page is told that they were sent to sign in anew, and did.
@@ -66,34 +64,31 @@ pub fn grant(
             let account = answers::speaking(account, visit.ui_locales());
             Ok(answers::see_other(account))
         }
-        (Ending::Client(_) | Ending::Device(_), None) => Err(visit::invalid()),
+        (Ending::Device(_) | Ending::Client(_), _) => {
+            decide_device(turn, DeviceDecision::Allowed, scope)
+        }
     }
 }
 
-/// Tells the device that the user refuses.
-pub fn deny_device(turn: InSession<'_>) -> Result<Response, Failure> {
-    let (Ending::Device(user_code), Some(client)) =
-        (&turn.visit.request.ending, &turn.visit.client)
-    else {
-        return Err(visit::invalid());
-    };
-    let denied = DeviceDecision::Denied;
-    decide_device(turn, user_code, client, denied, &ScopeSet::default())
-}
-
 /// Decides about the device, once. Its grant does not depend on the browser session.
-fn decide_device(
+pub fn decide_device(
     turn: InSession<'_>,
-    user_code: &UserCode,
-    client: &RegisteredClient,
     decision: DeviceDecision,
     scope: &ScopeSet,
 ) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = turn;
+    let InSession {
+        app,
+        visit,
+        present,
+        ..
+    } = turn;
+    let (Ending::Device(user_code), Some(client)) = (&visit.request.ending, &visit.client) else {
+        return Err(visit::invalid());
+    };
     let allowed = decision == DeviceDecision::Allowed;
     let new = NewDecision {
         decision,
-        user: &present.sign_in(None, &turn.visit.request),
+        user: &present.sign_in(None, &visit.request),
         scopes: scope,
         session_epochs: present.row.epochs,
         client_epoch: client.epoch,
@@ -147,7 +142,7 @@ fn consent_epoch(
 /// What a client is given.
 struct Granted<'a> {
     turn: InSession<'a>,
-    client: &'a RegisteredClient,
+    client: &'a Client,
     path: &'a ReturnPath,
     scope: &'a ScopeSet,
     epochs: Epochs,
@@ -164,7 +159,7 @@ impl Granted<'_> {
             ..
         } = self.turn;
         let path = self.path;
-        let client = &self.client.client;
+        let client = self.client;
         let request = &visit.request;
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
@@ -241,7 +236,7 @@ impl Granted<'_> {
             false => None,
         };
         let issue = Issue {
-            client: &self.client.client,
+            client: self.client,
             scope: self.scope,
             user: Some(IssueUser {
                 sign_in: &sign_in,
@@ -258,7 +253,7 @@ impl Granted<'_> {
     }
 
     fn authorization_code(&self, sign_in: &SignIn, claims: &ClaimNames) -> AuthorizationCode {
-        let client = &self.client.client;
+        let client = self.client;
         let request = &self.turn.visit.request;
         let lifetime = client.lifetimes.authorization_code;
         // Its end is fixed now, because the grant's id carries the day of it.

@@ -6,7 +6,7 @@
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
-use crate::endpoints::authorize::consent;
+use crate::endpoints::consent;
 use crate::endpoints::login::{self, Drawn, second_factor, sign_in};
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::proof::Proof;
@@ -14,12 +14,14 @@ use crate::endpoints::turn::{Judged, Opening, Taken, Turn};
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{Purpose, depart};
 use crate::endpoints::visit::{self, Visit};
-use crate::endpoints::{answer, answers, authorize, device};
+use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
 use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::{Interaction, Step};
+use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::strength::Strength;
 use crate::store::users::CurrentUser;
 
@@ -29,11 +31,11 @@ pub enum Page {
     Authorize,
     Login,
     SecondFactor,
+    /// `/consent`; and the question whether a device may have what it asks for, which is posted to
+    /// `/device`.
     Consent,
     /// `/device`, which asks for a device's code.
     UserCode,
-    /// The question whether the device may have what it asks for. It is posted to `/device`.
-    Question,
     /// Back from an identity provider.
     Callback,
 }
@@ -41,31 +43,34 @@ pub enum Page {
 /// Opens a page, or takes its form.
 pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
     let is_post = request.method == Method::Post;
-    let page = if page == Page::UserCode && is_post && device::has_request(request)? {
-        Page::Question
-    } else {
-        page
-    };
     let visit = match open(page, app, request)? {
         Opening::Visit(visit) => visit,
         Opening::Answer(response) => return Ok(response),
     };
+    let is_question = page == Page::UserCode && device::has_request(request)?;
+    let page = if is_question { Page::Consent } else { page };
     meet(app, request, &visit, page, |turn| match page {
         Page::Login if is_post => login::take(turn),
+        Page::Consent if is_post => consent::take(turn),
         Page::SecondFactor => second_factor::take(turn),
-        Page::Consent | Page::Question if is_post => consent::take(turn),
-        Page::Authorize | Page::Login | Page::Consent => Ok(Taken::Step(Step::Arrival)),
-        Page::UserCode | Page::Question | Page::Callback => Ok(Taken::Step(Step::Arrival)),
+        Page::Authorize | Page::Login | Page::Consent | Page::UserCode | Page::Callback => {
+            Ok(Taken::Step(Step::Arrival))
+        }
     })
 }
 
 fn open(page: Page, app: &App, request: &Request) -> Result<Opening, Failure> {
-    match page {
-        Page::Authorize => return authorize::open(app, request),
-        Page::UserCode => return device::open(app, request),
-        Page::Login | Page::SecondFactor | Page::Consent | Page::Question | Page::Callback => {}
-    }
     let is_post = request.method == Method::Post;
+    let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
+    if page == Page::Authorize {
+        let visit = Visit::begin(app, request)?;
+        // A post from another site carries no Lax cookie: the session is looked at one GET later,
+        // on a page of ours.
+        return Ok(Opening::of(visit, app, is_post));
+    }
+    if page == Page::UserCode && !is_question {
+        return device::open(app, request);
+    }
     let opened = visit::open(app, request)?;
     let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
     // An address alone does not lead past the page that asks for the code.
@@ -75,14 +80,11 @@ fn open(page: Page, app: &App, request: &Request) -> Result<Opening, Failure> {
     }
     let visit = Visit::resume(app, opened)?;
     let is_of_client = matches!(visit.request.ending, Ending::Client(_));
-    if page == Page::SecondFactor && !is_post {
-        let login = answers::see_other(visit.page(app, "/login"));
-        return Ok(Opening::Answer(login));
-    }
-    if page == Page::Question && !is_of_device || page == Page::Consent && !is_of_client {
+    if is_question && !is_of_device || page == Page::Consent && !is_of_client {
         return Err(visit::invalid());
     }
-    Ok(Opening::Visit(Box::new(visit)))
+    let is_elsewhere = page == Page::SecondFactor && !is_post;
+    Ok(Opening::of(visit, app, is_elsewhere))
 }
 
 /// Lets the page take the form, in the session of this browser, and goes on from there.
@@ -169,7 +171,9 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
         }
         Taken::DeviceDenied => match (turn.judge(Step::Arrival)?.interaction, turn.in_session()) {
             (Interaction::Refuse(refusal), _) => Err(turn.visit.refuse(refusal)),
-            (Interaction::Consent { .. }, Some(turn)) => answer::deny_device(turn),
+            (Interaction::Consent { .. }, Some(turn)) => {
+                answer::decide_device(turn, DeviceDecision::Denied, &ScopeSet::default())
+            }
             (_, _) => Ok(start_again(turn)),
         },
     };
@@ -211,7 +215,7 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     let visit = turn.visit;
     let arrives = step == Step::Arrival;
     let wants_fresh = arrives && visit.wants_fresh_sign_in();
-    let is_consent = matches!(page, Page::Consent | Page::Question);
+    let is_consent = page == Page::Consent;
     match (interaction, turn.in_session()) {
         (Interaction::Refuse(refusal), _) => Err(visit.refuse(refusal)),
         // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
@@ -219,30 +223,17 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
         (_, _) if page == Page::Login && (wants_fresh || turn.someone_else && arrives) => {
             ask_who(turn)
         }
-        (Interaction::Login { .. }, _) | (_, None) => match page {
-            Page::Authorize => match visit.ways_in()?.only() {
-                Some(provider) => to_provider(turn, provider),
-                None => Ok(turn.redirect("/login")),
-            },
-            // Asking upstream again would get the same answer, round and round.
-            Page::Callback => Err(visit.refuse(AuthorizeRefusal::new(
-                AuthorizeErrorCode::LoginRequired,
-                Reason::LoginRequired,
-            ))),
-            Page::Consent | Page::Question => Ok(start_again(turn)),
-            _ if step == Step::AfterSignIn => Ok(turn.redirect("/login")),
-            Page::Login | Page::SecondFactor | Page::UserCode => ask_who(turn),
-        },
+        (Interaction::Login { .. }, _) | (_, None) => sign_in_first(turn, page, &step),
         (Interaction::SelectAccount, Some(signed_in)) if page == Page::Login => {
             Ok(login::choose_account(signed_in))
         }
         (Interaction::SelectAccount, _) => Ok(start_again(turn)),
-        (Interaction::Stronger(stronger), Some(signed_in)) => match page {
-            Page::Authorize | Page::Consent | Page::Question => Ok(start_again(turn)),
-            Page::Login | Page::SecondFactor | Page::UserCode | Page::Callback => {
-                second_factor::in_session(signed_in, stronger)
-            }
-        },
+        (Interaction::Stronger(_), _) if is_consent || page == Page::Authorize => {
+            Ok(start_again(turn))
+        }
+        (Interaction::Stronger(stronger), Some(signed_in)) => {
+            second_factor::in_session(signed_in, stronger)
+        }
         (Interaction::Consent { may_remember }, Some(signed_in)) => {
             // The page of a device has no address. That of a client does not say that the account
             // was chosen.
@@ -267,6 +258,26 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
             let agreed = matches!(step, Step::AfterConsent { .. });
             answer::grant(signed_in, &scope, consent, agreed)
         }
+    }
+}
+
+/// Nobody is signed in, or not as the request wants it.
+fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Failure> {
+    match page {
+        Page::Authorize => match turn.visit.ways_in()?.only() {
+            Some(provider) => to_provider(turn, provider),
+            None => Ok(turn.redirect("/login")),
+        },
+        // Asking upstream again would get the same answer, round and round.
+        Page::Callback => Err(turn.visit.refuse(AuthorizeRefusal::new(
+            AuthorizeErrorCode::LoginRequired,
+            Reason::LoginRequired,
+        ))),
+        Page::Consent => Ok(start_again(turn)),
+        Page::Login | Page::SecondFactor | Page::UserCode => match step {
+            Step::AfterSignIn => Ok(turn.redirect("/login")),
+            Step::Arrival | Step::AfterAccountChosen | Step::AfterConsent { .. } => ask_who(turn),
+        },
     }
 }
 

@@ -4,7 +4,7 @@
 pub mod account;
 pub mod answer;
 pub mod answers;
-pub mod authorize;
+pub mod consent;
 pub mod conversation;
 pub mod cookies;
 pub mod device;

@@ -45,6 +45,17 @@ pub enum Opening {
     Answer(Response),
 }
 
+impl Opening {
+    /// That visit; or the page that it begins on, if this is another one.
+    pub fn of(visit: Visit, app: &App, is_elsewhere: bool) -> Opening {
+        if is_elsewhere {
+            Opening::Answer(answers::see_other(visit.page(app, "/login")))
+        } else {
+            Opening::Visit(Box::new(visit))
+        }
+    }
+}
+
 /// What a page made of the form that was posted to it.
 pub enum Taken {
     /// They answered. The request goes on from here.

@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
+use crate::endpoints::forms::require_form;
 use crate::endpoints::present_session::{self, PresentSession};
-use crate::http::{Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
 };
@@ -40,7 +41,14 @@ pub struct Visit {
 }
 
 impl Visit {
-    pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+    /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
+    pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
+        let parameters = &if request.method == Method::Post {
+            require_form(request, 415)?;
+            Parameters::parse(&request.body)?
+        } else {
+            Parameters::parse(request.query.as_bytes())?
+        };
         let known = SealedPurpose::Authorize(authorize_request::known(parameters));
         let Opened { request, sealed } = seal(app, known);
         let visit = Visit::of_client(app, parameters, request.received_at, sealed)?;

@@ -37,7 +37,7 @@ const FLOORS: &[Floors] = &[
             &["account", "answer", "device", "logout"],
             &["upstream"],
             &["token"],
-            &["authorize", "login"],
+            &["consent", "login"],
             &["turn"],
             &["visit"],
             &["present_session", "proof"],

@@ -275,7 +275,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
         sub: &present.user.sub,
         provider: Some(&provider.name),
     };
-    let event = link_event(&change, "identity_linked", &new);
+    let event = link_event("identity_linked", &change, &new);
     match linked_identities::link(&app.store, &new, &event)? {
         Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
         Linked::Taken(owner) if owner == present.user.sub => {
@@ -288,7 +288,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     }
 }
 
-fn link_event<'a>(change: &'a Change<'_>, event: &'a str, link: &Link<'_>) -> AuditEvent<'a> {
+fn link_event<'a>(event: &'a str, change: &'a Change<'_>, link: &Link<'_>) -> AuditEvent<'a> {
     let detail = json!({
         "by": "user",
         "issuer": link.issuer,
@@ -355,7 +355,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         sub,
         provider: None,
     };
-    let event = link_event(&change, "identity_unlinked", &identity);
+    let event = link_event("identity_unlinked", &change, &identity);
     match linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)? {
         Unlinked::Done if present.read_again(app)?.is_some() => {
             change.answer(Outcome::IdentityUnlinked(provider))

@@ -146,13 +146,8 @@ pub fn record_failure(
     user: Option<&Subject>,
 ) {
     let whose = user.map_or(Concerned::Nobody, Concerned::User);
-    app.note_failure(
-        "sign_in_failed",
-        request,
-        client_id,
-        whose,
-        Reason::WrongPassword,
-    );
+    let reason = Reason::WrongPassword;
+    app.note_failure("sign_in_failed", request, client_id, whose, reason);
 }
 
 impl Buckets {

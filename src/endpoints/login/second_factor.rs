@@ -326,73 +326,43 @@ fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdi
         Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &MOST_CODES[..1]),
         Typed::Neither => return Ok(CodeVerdict::Wrong),
     };
-    let counters: Vec<CodeCounter> = limits
-        .iter()
-        .enumerate()
-        .map(|(at, limit)| CodeCounter::of(turn, &found.user, kind, at == 0, *limit))
-        .collect();
-    if let Some(wait) = count(app, &counters)? {
-        return Ok(CodeVerdict::TurnedAway(wait));
+    let source = Source::of(turn.request.source).bytes();
+    let bucket = |from: &[u8], seconds: u64| FailureBucket {
+        bucket: app.vault.throttle_buckets.tag(&[
+            b"code",
+            kind.as_str().as_bytes(),
+            found.user.sub.as_str().as_bytes(),
+            &seconds.to_be_bytes(),
+            from,
+        ]),
+        window: Duration::from_secs(seconds),
+    };
+    let mut buckets = Vec::new();
+    // One source that is turned away uses up nothing of what everybody has together.
+    let (own, everywhere) = limits.split_at_checked(1).unwrap_or_default();
+    for (from, limits) in [(&source[..], own), (&[][..], everywhere)] {
+        let counted: Vec<FailureBucket> = limits
+            .iter()
+            .map(|(_, seconds)| bucket(from, *seconds))
+            .collect();
+        // Counted before the code is looked at, so that many at once are no way around the limit.
+        let counts = sign_in_failures::record(&app.store, &counted)?;
+        let above = counts.iter().filter(|count| {
+            let mut own = counted.iter().zip(limits);
+            own.any(|(own, (most, _))| own.bucket == count.bucket && count.failures > *most)
+        });
+        if let Some(ends_at) = above.map(|count| count.expires_at).max() {
+            return Ok(CodeVerdict::TurnedAway(ends_at.since(app.now())));
+        }
+        buckets.extend(counted);
     }
     if !spend(turn, &found.user, kind, code)? {
         return Ok(CodeVerdict::Wrong);
     }
     app.note_factor(kind);
-    let buckets: Vec<FailureBucket> = counters.into_iter().map(|counter| counter.bucket).collect();
     let wrong_passwords = counted_wrong(app, found, turn.request.source);
     sign_in_failures::take_back(&app.store, &buckets, wrong_passwords)?;
     Ok(CodeVerdict::Right)
-}
-
-/// Where the codes of one account are counted.
-struct CodeCounter {
-    bucket: FailureBucket,
-    most: i32,
-}
-
-impl CodeCounter {
-    fn of(
-        turn: Turn<'_>,
-        user: &UserRow,
-        kind: FactorKind,
-        from_one_source: bool,
-        (most, seconds): (i32, u64),
-    ) -> CodeCounter {
-        let source = Source::of(turn.request.source).bytes();
-        let from: &[u8] = if from_one_source { &source } else { &[] };
-        let parts = [
-            b"code",
-            kind.as_str().as_bytes(),
-            user.sub.as_str().as_bytes(),
-            &seconds.to_be_bytes(),
-            from,
-        ];
-        let bucket = FailureBucket {
-            bucket: turn.app.vault.throttle_buckets.tag(&parts),
-            window: Duration::from_secs(seconds),
-        };
-        CodeCounter { bucket, most }
-    }
-}
-
-/// Counts an attempt. Each one is counted before it is looked at, so that many at once are no way
-/// around the limit. Says how long no code is looked at, where the limit is passed.
-fn count(app: &App, counters: &[CodeCounter]) -> Result<Option<Duration>, Failure> {
-    // The first counter is that of one source. A source that is turned away there uses up nothing
-    // of what everybody has together.
-    let (own, everywhere) = counters.split_at_checked(1).unwrap_or_default();
-    for part in [own, everywhere] {
-        let buckets: Vec<FailureBucket> = part.iter().map(|one| one.bucket.clone()).collect();
-        let counts = sign_in_failures::record(&app.store, &buckets)?;
-        let passed = counts.iter().filter(|count| {
-            part.iter()
-                .any(|one| one.bucket.bucket == count.bucket && count.failures > one.most)
-        });
-        if let Some(ends_at) = passed.map(|count| count.expires_at).max() {
-            return Ok(Some(ends_at.since(app.now())));
-        }
-    }
-    Ok(None)
 }
 
 /// Whether the code is right. A right one is spent.

@@ -95,11 +95,12 @@ fn prove<T>(
         // An unknown client_id may be anything, even a secret in the wrong field.
         let reason = failure.error.reason;
         let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
+        let nobody = Concerned::Nobody;
         app.note_failure(
             "client_authentication_failed",
             request,
             known,
-            Concerned::Nobody,
+            nobody,
             reason,
         );
     }
