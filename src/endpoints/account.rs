@@ -36,9 +36,9 @@ use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::{authenticators, consents, grants, sessions, users};
 
-/// Sign-ins shown: the latest ones.
+/// How many sign-ins are shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
-/// Grants looked at: the latest ones.
+/// How many grants are looked at: the latest ones.
 const MOST_GRANTS: i64 = 500;
 
 /// A form of this page, in the session that it was posted in.
@@ -139,7 +139,8 @@ fn with_form<T>(turn: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T 
 }
 
 impl<'a> Change<'a> {
-    /// To a sign-in first, within the session's tenant; by their password if they have one.
+    /// Sends them to sign in first, within the tenant of the session. A user with a password signs
+    /// in by it.
     fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
@@ -183,7 +184,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// All that this person allowed, one entry an application.
+/// What this person allowed, with one entry for each application.
 fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Failure> {
     let (now, sub) = (app.now(), &present.user.sub);
     let mut found = Vec::new();
@@ -250,7 +251,7 @@ fn draw(
     Ok(answers::scripted_page(status, page))
 }
 
-/// Ends one session: of this person, whatever else was named.
+/// Ends one session of this person. A session of somebody else is not found.
 fn end_session(change: Change<'_>) -> Result<Response, Failure> {
     let InSession { app, present, .. } = change.turn;
     let sid = Sid::new(change.parameter("session", parameters::OTHER)?);

@@ -20,8 +20,8 @@ use crate::protocol::words::scope::ScopeSet;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
 
-/// Takes the form of either page. One that was drawn for another request or session is no answer:
-/// the page is shown anew.
+/// Takes the form of either page. A form that was drawn for another request or session is no
+/// answer: the page is shown again.
 pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     let Some(turn) = turn.in_session() else {
         return Ok(Taken::Step(Step::Arrival));
@@ -47,7 +47,8 @@ fn allow(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
     let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(
-        // Nothing ticked is an answer for the client. A tick that the page does not have is none.
+        // The client is told when nothing is ticked. A scope that the page does not show is a bad
+        // request.
         |refusal| match refusal.code == AuthorizeErrorCode::AccessDenied {
             true => visit.refuse(refusal),
             false => Failure::bad_request(refusal.reason),
@@ -62,7 +63,8 @@ fn allow(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     Ok(Taken::Step(Step::AfterConsent { granted }))
 }
 
-/// What was allowed before, still counts and is not asked about now stays allowed.
+/// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed or
+/// is asked about now.
 fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<(), Failure> {
     let InSession {
         app,

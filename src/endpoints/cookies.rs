@@ -106,8 +106,8 @@ pub fn seal_beside_pre_session<'a>(config: &Config, request: &'a Request) -> Opt
     Some(seal)
 }
 
-/// Gives this browser a fresh pre-session value with a seal beside it, for so many seconds. Forms
-/// that were drawn before are tied to it no longer.
+/// Gives this browser a fresh pre-session value with a seal beside it, for `max_age` seconds. Forms
+/// that were drawn before are no longer tied to this browser.
 pub fn set_sealed_pre_session(
     config: &Config,
     response: Response,
@@ -123,8 +123,8 @@ pub fn set_sealed_pre_session(
     )
 }
 
-/// Gives this browser a session. The cookie ends with the browser, unless the session is to outlive
-/// it: then with the session, so many seconds from now.
+/// Gives this browser a session. The cookie ends with the browser. If the session is to outlive the
+/// browser, the cookie ends with the session, `max_age` seconds from now.
 pub fn set_session(
     config: &Config,
     response: Response,
@@ -159,13 +159,13 @@ pub fn browser_state(config: &Config, request: &Request) -> Option<SecretText> {
     is_ours.then(|| SecretText::new(sent))
 }
 
-/// A fresh browser state: whoever compares sees that something changed.
+/// A fresh browser state. A frame that compares states sees that something changed.
 pub fn new_browser_state() -> SecretText {
     SecretText::new(URL_SAFE_NO_PAD.encode(random::bytes::<16>()))
 }
 
-/// Gives this browser a state. Read by script in a frame of any site, so never `HttpOnly`, and
-/// always for every site.
+/// Gives this browser a state. A script in a frame of any site reads it, so it is never `HttpOnly`,
+/// and it is sent to every site.
 pub fn set_browser_state(config: &Config, response: Response, state: &SecretText) -> Response {
     let (name, value) = (browser_state_cookie_name(config), state.expose());
     response.header(
@@ -191,8 +191,8 @@ fn remove(config: &Config, response: Response, purpose: &str) -> Response {
     set(config, response, purpose, "; Max-Age=0")
 }
 
-/// How long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`,
-/// and count http on loopback, the only http there is, as secure.
+/// Browsers drop `SameSite=None` without `Secure`. They count http on loopback as secure, and we
+/// serve no other http.
 pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
     match (same_site, config.base_url.is_https()) {
         (SameSite::Lax, true) => "Path=/; HttpOnly; Secure; SameSite=Lax",

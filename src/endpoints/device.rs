@@ -128,9 +128,9 @@ fn count(app: &App, source: Source) -> Result<(), Duration> {
         .inspect_err(|_| app.user_code_failures.take_back(&source))
 }
 
-/// With some billions of user codes even a second drawing is rare.
+/// How often a user code is drawn that may be taken. There are billions, so a second time is rare.
 const DRAWINGS: usize = 8;
-/// For how long a client with too many devices waiting is told to wait.
+/// How long a client waits that has too many devices waiting.
 const CROWDED: Duration = Duration::from_secs(60);
 
 /// Answers a device authorization request.

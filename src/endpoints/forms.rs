@@ -38,7 +38,7 @@ pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(
     }
 }
 
-/// What the endpoints that take a token read.
+/// The parameters of endpoints that take a token.
 const PRESENTED_TOKEN_PARAMETERS: [&str; 6] = [
     "client_id",
     "client_secret",
@@ -53,8 +53,8 @@ pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure>
     refuse_parameters_in_query(request, &PRESENTED_TOKEN_PARAMETERS)
 }
 
-/// `token`. `token_type_hint` helps nobody here, since each token says itself what it is (RFC 7009
-/// §2.1, RFC 7662 §2.1): whatever stands in it, it is merely not sent twice.
+/// Reads `token`. Each token says what it is, so `token_type_hint` (RFC 7009 §2.1, RFC 7662 §2.1)
+/// may be anything. It must only not be sent twice.
 pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
     parameters.single("token_type_hint")?;
     let token = parameters.bounded("token", parameters::HANDLE)?;
@@ -71,7 +71,7 @@ named! {
         /// `/device`, where it asks for the code.
         UserCode = "user code",
         Account = "account",
-        /// Behind a link of the operator's.
+        /// Behind a link from the operator.
         Password = "password",
         /// Where a new factor is added during a sign-in.
         NewFactor = "new factor",
@@ -113,8 +113,8 @@ pub fn matches(
     })
 }
 
-/// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its
-/// fields in the body.
+/// Reads the post of one of our forms. It must come from one of our pages (403 otherwise) and be
+/// form-encoded.
 pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
     let sender = check_sender(
         app.config.base_url.origin(),

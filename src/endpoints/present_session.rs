@@ -21,19 +21,20 @@ use crate::store::users::UserRow;
 
 const USE_NOTED_AFTER: Duration = Duration::from_secs(3_600);
 
-/// A live session: not ended, not run out, its user there and enabled, nothing revoked since.
+/// A live session: it has not ended or run out, its user exists and is enabled, and nothing was
+/// revoked since.
 #[derive(Clone, Debug)]
 pub struct PresentSession {
     /// The cookie's handle; ties forms to this session.
     pub handle: SessionHandle,
     pub row: Session,
     pub user: UserRow,
-    /// What `session_state` is made of; `None` when this browser sent none.
+    /// The browser's part of `session_state`. `None` when this browser sent none.
     pub browser_state: Option<SecretText>,
 }
 
 impl PresentSession {
-    /// The session of this browser; `None` when there is none that lives.
+    /// The live session of this browser, if it has one.
     pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
             return Ok(None);
@@ -77,7 +78,7 @@ impl PresentSession {
         is_offered && self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime
     }
 
-    /// Seconds that are left of a session whose device is remembered.
+    /// How many seconds are left of a session that outlives the browser.
     pub fn max_age(&self, app: &App) -> Option<u64> {
         self.is_remembered(app)
             .then(|| self.row.expires_at.since(app.now()).as_secs())
@@ -95,8 +96,8 @@ impl PresentSession {
         cookies::set_session(&app.config, response, &self.handle, self.max_age(app))
     }
 
-    /// What tokens tell of the sign-in: with `sid` where they live with the session, with the
-    /// provider where one was wanted.
+    /// What tokens say about the sign-in. They name the session (`sid`) if they end with it, and
+    /// the provider if the request named one.
     pub fn sign_in(&self, sid: Option<&Sid>, request: &AuthorizeRequest) -> SignIn {
         let named = request.acr_values.identity_provider.is_some();
         SignIn {

@@ -82,14 +82,14 @@ impl Visit {
         Ok(visit)
     }
 
-    /// Takes in the code of a device. `None` when none waits under it that may still have what it
-    /// asked for.
+    /// Begins with the code of a device. `None` when no device waits with this code, or when the
+    /// device may no longer have what it asked for.
     pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
         let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
         Visit::of_device(app, user_code, request.received_at, sealed)
     }
 
-    /// To the account page, by itself.
+    /// Begins on the way to the account page, for a user who is signed in.
     pub fn to_account(app: &App) -> Result<Visit, Failure> {
         let purpose = SealedPurpose::Account {
             tenant: None,
@@ -100,7 +100,7 @@ impl Visit {
         Visit::resume(app, seal(app, purpose))
     }
 
-    /// Goes on with a request of which the seal was opened, validated as if it came now.
+    /// Goes on with a request whose seal was opened. The request is validated as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened {
             request:
@@ -239,7 +239,7 @@ impl Visit {
         )
     }
 
-    /// The ways to sign in for this request; refused where there is none.
+    /// The ways to sign in for this request. Refused where there is none.
     pub fn ways_in(&self) -> Result<Choices, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
@@ -257,7 +257,7 @@ impl Visit {
         anew || self.request.prompt.login || self.request.max_age == Some(0)
     }
 
-    /// Whether it is a device's: no address leads past the page that asks for its code.
+    /// Whether a device made the request. No address leads past the page that asks for its code.
     pub fn is_of_device(&self) -> bool {
         matches!(self.request.ending, Ending::Device(_))
     }
@@ -275,25 +275,25 @@ impl Visit {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
-    /// The address of one of our pages for this request. The language stands in it, so that
-    /// whatever becomes of the request there is told in that language.
+    /// The address of one of our pages for this request. The address carries the language, so that
+    /// every page and error after it is in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
         answers::speaking(page_address(app, page, &self.sealed), self.ui_locales())
     }
 
-    /// The response, with what its log line must say about the request.
+    /// The response, with the client for its log line.
     pub fn noted(&self, mut response: Response) -> Response {
         response.note.client_id = self.client_id().map(ToString::to_string);
         response
     }
 
-    /// A refusal, on its way to the client; or a page, where none waits for an answer through this
-    /// browser.
+    /// Tells the client that it is refused. Where no client waits for an answer through this
+    /// browser, a page tells the user.
     pub fn refuse(&self, refusal: AuthorizeRefusal) -> Failure {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
-    /// It is too long to go where it must.
+    /// The request is too long for an address or a cookie.
     pub fn too_long(&self) -> Failure {
         self.refuse(AuthorizeRefusal::new(
             AuthorizeErrorCode::InvalidRequest,
@@ -351,7 +351,7 @@ pub struct Opened {
     pub sealed: String,
 }
 
-/// Seals a request that came in now for the addresses of its pages.
+/// Seals a request that came in now. Its seal goes into the addresses of its pages.
 pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
     let request = SealedRequest {
         received_at: app.now(),
@@ -363,8 +363,8 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
     }
 }
 
-/// Opens the request in the address of one of our pages; refuses what is not ours and what has
-/// expired.
+/// Opens the request in the address of one of our pages. Refuses a request that we did not seal,
+/// and one that has expired.
 pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
     let query = Parameters::parse(request.query.as_bytes())?;
     open_text(
@@ -373,7 +373,7 @@ pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
     )
 }
 
-/// Opens a request that came another way than in an address.
+/// Opens a request that did not come in an address.
 pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
     let opened: SealedRequest = app
         .vault
@@ -398,7 +398,7 @@ pub fn page_address(app: &App, page: &str, sealed: &str) -> String {
     format!("{}{page}?r={sealed}", app.config.base_url.path())
 }
 
-/// The address of this page does not hold what it should.
+/// The address of this page holds no request, or one for another page.
 pub fn invalid() -> Failure {
     Failure::bad_request(Reason::SealedRequestInvalid)
 }

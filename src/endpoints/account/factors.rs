@@ -22,7 +22,7 @@ use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Kept, NewFactors};
 
-/// Soon after a sign-in with any factor that they have.
+/// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
 pub(super) fn may_change(turn: InSession<'_>) -> bool {
     has_shown_one(turn.present) && turn.present.row.may_change_ways_in(true, turn.app.now())
 }

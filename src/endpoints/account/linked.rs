@@ -51,7 +51,7 @@ fn may_begin(turn: InSession<'_>) -> bool {
     present.row.may_change_ways_in(has_password, turn.app.now())
 }
 
-/// A person's identities elsewhere, as far as one signs in with them.
+/// A person's identities elsewhere with which they can sign in.
 pub(super) fn identities(
     app: &App,
     snapshot: &Snapshot,
@@ -126,7 +126,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     }
 }
 
-/// The account page after a link that failed upstream, or that never got there.
+/// The account page, when linking failed upstream or did not get there.
 fn not_arrived(
     turn: InSession<'_>,
     provider: &str,
@@ -233,8 +233,8 @@ fn ask(
     Ok(answers::form_page(200, page))
 }
 
-/// The person said yes: links what the form holds under seal, if it is this session's and all still
-/// stands.
+/// The person said yes: links the identity that the form holds under seal. The form must be of this
+/// session, and the offer must still stand.
 pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let InSession { app, present, .. } = change.turn;
     let form = change.form;

@@ -1,4 +1,4 @@
-//! `/account/link`: where a link of the operator's leads. Opening it changes nothing, since mail
+//! `/account/link`: where a link from the operator leads. Opening it changes nothing, since mail
 //! scanners open links, too. It leaves the address at once, for one that is good in this browser
 //! alone and for ten minutes; the form there sets the password.
 

@@ -34,7 +34,7 @@ pub fn remember(app: &App, response: Response, user: &Subject) -> Response {
     cookies::set_sealed_pre_session(&app.config, response, &seal, GOOD_FOR_SECONDS)
 }
 
-/// The account, if it is this user's whom the browser signed in within the last days. Costs as much
+/// The account of this user, if the browser signed them in within the last days. Takes as much time
 /// where there is no such user.
 pub fn account(app: &App, request: &Request, user: Option<&Subject>) -> Option<AccountHash> {
     let seal = cookies::seal_beside_pre_session(&app.config, request)?;

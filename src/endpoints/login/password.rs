@@ -27,21 +27,21 @@ pub struct Attempt<'a> {
     pub tenant: Option<&'a TenantName>,
     pub username: &'a str,
     pub password: &'a SecretText,
-    /// What brought them.
+    /// The request that brought user name and password.
     pub request: &'a Request,
-    /// For whom, where a client brings the password.
+    /// The client, if a client brings the password.
     pub client_id: Option<&'a ClientId>,
 }
 
 #[derive(Debug)]
 pub enum Outcome {
-    /// As read before the password was looked at.
+    /// The user, as read before the password was looked at.
     Accepted(Box<CurrentUser>),
     Wrong {
         /// The user of that name, where there is one.
         user: Option<Subject>,
     },
-    /// Not looked at: too many wrong ones before.
+    /// The password was not looked at: too many wrong ones came before.
     Throttled(Duration),
 }
 
@@ -129,8 +129,7 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Option<[
     Some(Buckets::of(app, found.user.tenant.as_ref(), username_key, source).account_and_source)
 }
 
-/// Costs as much time as a try, for an answer that must not tell one that was looked at from one
-/// that was not.
+/// Takes as much time as a try. A client must not see whether a password was looked at.
 pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id, None)?;
     let _: PasswordVerdict = turn.verify(None, attempt.password);
