@@ -90,7 +90,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
     let change = Change { turn, form: &form };
     match decision {
         // These forms have tokens of their own.
-        Some("confirm_link") => return linked::confirm(change),
+        Some("confirm_link") if !needs_passkey(turn.present) => return linked::confirm(change),
         Some("make_recovery_codes") => return factors::make_recovery_codes(change),
         Some(_) | None => {}
     }
@@ -106,7 +106,10 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         {
             change.sign_in_anew()
         }
-        Some("add_app" | "add_passkey" | "remove_factor") if needs_passkey(turn.present) => {
+        // An account elsewhere signs in past the passkey.
+        Some("add_app" | "add_passkey" | "remove_factor" | "link" | "confirm_link" | "unlink")
+            if needs_passkey(turn.present) =>
+        {
             factors::refuse_without_passkey(change)
         }
         Some("sign_in_anew") => change.sign_in_anew(),

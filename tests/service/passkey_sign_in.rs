@@ -676,6 +676,8 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         ("remove_factor", "totp."),
         ("remove_factor", &format!("passkey.{}", held.id)),
         ("make_recovery_codes", ""),
+        ("link", ""),
+        ("unlink", ""),
     ] {
         let answer = send(
             &mut thief,

@@ -103,7 +103,7 @@ reasons! {
     PasskeySignature "GP1815" "The passkey was not accepted." "Nobody has that passkey here, or its signature is wrong.";
     PasskeyCloned "GP1816" "The passkey was not accepted." "Its counter did not grow: somebody may have copied it. Have its owner remove it and add another.";
     PasskeyChallenge "GP1817" "The passkey was not accepted." "Its challenge was made for another page or browser, was used before, or is too old.";
-    PasskeyNeeded "GP1818" "The second factors were not changed." "Their owner has a passkey and did not sign in with it. Who has lost theirs gets a link: `gatepost user reset --enrol`.";
+    PasskeyNeeded "GP1818" "The ways to sign in were not changed." "Their owner has a passkey and did not sign in with it. Who has lost theirs gets a link: `gatepost user reset --enrol`.";
     FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
     // End session endpoint
