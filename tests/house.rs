@@ -34,8 +34,8 @@ const ROWS: [&[&str]; 11] = [
     &["cli"],
     &["supervisor", "server"],
     &["dispatch"],
-    &["endpoints", "back_channel_logout"],
-    &["grants", "pages"],
+    &["endpoints"],
+    &["pages"],
     &["app"],
     &["registry"],
     &["store", "keys", "outbound"],
@@ -732,7 +732,7 @@ fn explained(page: &str, heading: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The rows of the table under "## Dependencies": name and reason.
+/// The rows of the table under "## What it depends on": name and reason.
 fn argued_dependencies(readme: &str) -> BTreeMap<String, String> {
     let section = readme
         .split("\n## What it depends on\n")

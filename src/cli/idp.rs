@@ -13,7 +13,7 @@ use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::{ObjectKind, provider};
 use crate::protocol::upstream::external_url;
-use crate::protocol::upstream::metadata::{Asked, SecretStanding, examine};
+use crate::protocol::upstream::metadata::{ProviderAnswers, SecretStanding, examine};
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::store::catalogue::{self, CatalogueRow};
@@ -134,7 +134,7 @@ pub(super) fn tried(
 }
 
 /// Each question has the usual time: what is slow shall show as what it is.
-fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
+fn ask(outbound: &Outbound, provider: &IdentityProvider) -> ProviderAnswers {
     match &provider.kind {
         ProviderKind::OpenId { issuer } => {
             let asker = Asker::Worker(outbound);
@@ -144,14 +144,14 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
                 fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual())
                     .map_err(|error| error.to_string())
             });
-            Asked::OpenId { metadata, keys }
+            ProviderAnswers::OpenId { metadata, keys }
         }
         ProviderKind::OAuth {
             token_endpoint,
             userinfo_endpoint,
             emails_endpoint,
             ..
-        } => Asked::OAuth {
+        } => ProviderAnswers::OAuth {
             token: knock(outbound, token_endpoint),
             userinfo: knock(outbound, userinfo_endpoint),
             emails: emails_endpoint.as_deref().map(|url| knock(outbound, url)),

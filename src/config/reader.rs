@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
             .ok()
     }
 
-    /// One of the named choices; the first is the fallback after a problem.
+    /// One of the named choices, or `fallback` after a problem.
     pub(super) fn choice<T: Copy>(
         &mut self,
         setting: &'static Setting,

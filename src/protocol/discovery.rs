@@ -1,5 +1,6 @@
-//! The provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2; one document serves both),
-//! made from the tables that validate requests. Only names that are registered with IANA.
+//! The provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2). One document serves both. It
+//! is made from the tables that validate requests, and has only names that are registered with
+//! IANA.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +26,10 @@ pub const USERINFO_PATH: &str = "/connect/userinfo";
 pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// It stands before the base URL's own path, not below it (RFC 8414 §3.1).
+/// It comes before the path of the base URL, not after it (RFC 8414 §3.1).
 pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
 
-/// Those the id_token has in its own name.
+/// The claims of an ID token besides those of its user.
 const PROTOCOL_CLAIMS: [&str; 12] = [
     "sub",
     "iss",
@@ -60,7 +61,7 @@ const AUTHENTICATION_METHODS: [&str; 4] = [
 
 #[derive(Clone, Debug)]
 pub struct Provider<'a> {
-    /// Byte for byte; every address begins with it.
+    /// Every address begins with it, byte for byte.
     pub issuer: &'a str,
     pub catalogue: &'a Catalogue,
     pub grant_types: &'a [GrantType],
@@ -70,7 +71,7 @@ pub struct Provider<'a> {
     pub ui_locales: &'a [&'a str],
 }
 
-/// Below the issuer, whose last slash counts once.
+/// The address of a path below the issuer. A slash at the end of the issuer counts once.
 pub fn endpoint_url(issuer: &str, path: &str) -> String {
     format!("{}{path}", issuer.trim_end_matches('/'))
 }
@@ -84,15 +85,15 @@ pub fn document(provider: &Provider<'_>) -> Value {
         ui_locales,
     } = provider;
     let address = |path| endpoint_url(issuer, path);
-    // What signs here also verifies there; which of them a client may use is its registration's to
-    // say.
+    // Each algorithm that signs here also verifies here. The client's registration says which of
+    // them it may use.
     let assertions = SigningAlgorithm::ALL
         .map(SigningAlgorithm::as_str)
         .into_iter()
         .chain([SigningAlgorithm::ED25519]);
     let assertions: Vec<&str> = assertions.collect();
-    // Those of the token endpoint, and what stands for tokens straight from the authorization
-    // endpoint (RFC 7591 §2).
+    // The grant types of the token endpoint, and `implicit`, which stands for tokens straight from
+    // the authorization endpoint (RFC 7591 §2).
     let grant_types: Vec<&str> = grant_types
         .iter()
         .chain(&[GrantType::Implicit])

@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use gatepost::http::{Body, Refused, Request, Response};
-use gatepost::protocol::words::forwarded::loopback_proxies;
+use gatepost::protocol::words::forwarded::Cidr;
 use gatepost::server::{ServerSettings, ServerStats, run};
 
 use crate::serving::{Wire, connect, wait_for};
@@ -28,7 +28,7 @@ fn server_process() {
     let settings = ServerSettings {
         waiting: 0,
         workers: 4,
-        trusted_proxies: loopback_proxies(),
+        trusted_proxies: vec![Cidr::v4([127, 0, 0, 0], 8)],
         admin_listen: None,
         is_open: Arc::new(AtomicBool::new(true)),
     };

@@ -1,4 +1,4 @@
-//! The table "What ends what" of the README: one test a row, one claim a cell, and beside each what
+//! The table "What ends what" of `docs/security.md`: one test a row, one claim a cell, and beside each what
 //! must not end.
 
 use gatepost::protocol::words::identifiers::{ClientId, Subject};

@@ -1,7 +1,7 @@
-//! The audit log's chains: what the hash of a row covers, and how rows, heads and chains are named.
-//! Each row repeats the hash of the one before it, so that none can be changed, taken out or put in
-//! without all that follow telling. How far chains have come the log tells, too: only what
-//! Gatepost's own log says counts, never what a request brought into it.
+//! The chains of the audit log: what the hash of a row covers, and how rows, heads and chains are
+//! named. Each row repeats the hash of the row before it. So no row can be changed, removed or
+//! inserted without all later rows showing it. The log tells how far the chains have come. Only
+//! Gatepost's own log lines count, never text that a request brought into them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -86,12 +86,12 @@ pub const EVENTS: [&str; 64] = [
     "user_revoked",
 ];
 
-/// Begins what is hashed, so that no hash of anything else is one of a row.
+/// What every hashed text begins with. So no hash of anything else is the hash of a row.
 const DOMAIN: &[u8] = b"gatepost audit row 1";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
-    /// The day until which it is kept, the same for a whole chain.
+    /// The day until which the row is kept. It is the same for a whole chain.
     pub day: Day,
     pub at: Instant,
     pub chain: String,
@@ -107,8 +107,8 @@ pub struct AuditRow {
 }
 
 impl AuditRow {
-    /// Its hash: over every column, each with its length before it, so that no text can pass from
-    /// one to the next.
+    /// The hash of the row: over every column, each with its length before it. So no text can pass
+    /// from one column to the next.
     pub fn hash(&self) -> Hash {
         let mut hashed = self.hashed_before_user();
         for text in [&self.sub, &self.sid, &self.source, &self.request_id] {
@@ -117,7 +117,7 @@ impl AuditRow {
         Sha256::digest(hashed).into()
     }
 
-    /// What is hashed of the columns before the user's: a statement that finds the user goes on
+    /// The hashed bytes of the columns before the user's. A statement that finds the user goes on
     /// from there.
     pub fn hashed_before_user(&self) -> Vec<u8> {
         let day = self.day.0.to_be_bytes();
@@ -136,7 +136,7 @@ impl AuditRow {
     }
 }
 
-/// One byte tells nothing from something; something has its length before it. The function `hashed`
+/// One byte says whether there is a text, and its length comes before it. The function `hashed`
 /// does the same in SQL.
 fn absorb(hashed: &mut Vec<u8>, text: Option<&str>) {
     let Some(text) = text else {
@@ -162,11 +162,11 @@ pub fn chain_name(started: Day, process: &str, number: u32) -> String {
 
 pub const COMMAND: &str = "command-";
 
-/// Before the last sign of a server, for so long it may not have told what it should have.
+/// How long before its last sign of life a server may have failed to tell heads.
 const DOUBTFUL: Duration = Duration::from_secs(86_400);
 
-/// The heads of commands that no server may have told yet, of all chain ends and when they were
-/// written: those since the last sign of a server that is not this process, and for a day before.
+/// The heads of commands that perhaps no server has told yet: of all chain ends with their times,
+/// those since the last sign of another server's process, and those of a day before.
 pub fn untold(ends: Vec<(Head, Instant)>, this_process: &str) -> Vec<Head> {
     let is_of = |head: &Head, process: &str| head.chain.contains(&format!("/{process}"));
     let others = ends
@@ -185,12 +185,12 @@ pub fn from_hex(text: &str) -> Option<Hash> {
 
 pub const HEADS: &str = "audit heads:";
 
-/// The log target of those lines, which are written whatever the level: without them a removed end
-/// shows nowhere.
+/// The log target of lines with heads. They are written at every level: without them nothing shows
+/// that the end of a chain was removed.
 pub const HEADS_TARGET: &str = "gatepost::audit_heads";
 
-/// Told in one line: what collects logs cuts longer ones, and heads with them (rsyslog at 8 KiB,
-/// journald at 48).
+/// How many heads one line tells. Log collectors cut longer lines, and heads with them (rsyslog at
+/// 8 KiB, journald at 48).
 const HEADS_OF_A_LINE: usize = 50;
 
 /// The log lines that tell heads: [`HEADS`], then `chain:seq:until:hash` for each. None where there
@@ -215,10 +215,9 @@ pub fn heads_lines(heads: &[Head]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The heads that a line of a log tells. Only a line that is nothing else tells any: a message that
-/// begins with them, as Gatepost's log writes it, in text or in JSON, bare or behind what journald
-/// or a collector puts before a line. What a request brings stands in the middle of a message, and
-/// is believed nowhere.
+/// The heads in a line of a log. The line must be nothing else: a message that begins with them, as
+/// Gatepost's log writes it, in text or in JSON, bare or after what journald or a collector puts
+/// before a line. What a request brings stands in the middle of a message, and is never believed.
 pub fn heads_in(line: &str) -> Vec<Head> {
     let line = line.trim_end();
     let told = message(line).or_else(|| message(without_collector(line)?));
@@ -244,7 +243,7 @@ fn message(line: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(members.get("message")?.as_str()?.to_owned()))
 }
 
-/// Without the priority of RFC 5424 §6.2.1.
+/// The line without the priority of RFC 5424 §6.2.1.
 fn without_priority(line: &str) -> &str {
     let behind = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
     let priority = behind.filter(|(number, _)| {
@@ -267,7 +266,7 @@ fn without_time(line: &str) -> &str {
         .map_or(line, |(_, rest)| rest)
 }
 
-/// What follows the beginning `TIME HOST NAME[PID]: ` of journald and syslog, or a time alone, as
+/// The line without the `TIME HOST NAME[PID]: ` of journald and syslog, or without a time alone, as
 /// containers have it.
 fn without_collector(line: &str) -> Option<&str> {
     let rest = without_time(line);
@@ -288,8 +287,8 @@ fn without_collector(line: &str) -> Option<&str> {
     is_header.then_some(rest)
 }
 
-/// Whether it is a time, in a form of syslog or of `journalctl --output`, then two words: host and
-/// program.
+/// Whether the header is a time, in a form of syslog or of `journalctl --output`, and two words:
+/// host and program.
 fn begins_with_time(header: &str) -> bool {
     let of = |text: &str, others: &[u8]| {
         !text.is_empty()
@@ -323,10 +322,11 @@ fn begins_with_time(header: &str) -> bool {
     }
 }
 
-/// Begin Gatepost's own lines, behind a time as well, and are no host.
+/// The levels that begin Gatepost's own lines, after a time as well. They are not the name of a
+/// host.
 const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 
-/// A collector's beginning of a line is shorter: a time, a host name and a program.
+/// The longest header of a collector: a time, a host name and a program are shorter.
 const MOST_HEADER: usize = 400;
 
 fn head(text: &str) -> Option<Head> {

@@ -1,5 +1,5 @@
-//! Whether the audit log is as it was written: rows in, findings out. Rows come by day, chain and
-//! place; heads, which somebody kept elsewhere, come first.
+//! Whether the audit log is as it was written. Rows go in by day, chain and number, after the heads
+//! that somebody kept elsewhere. Findings come out.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ pub enum Wrong {
     Removed {
         to: i64,
     },
-    /// The whole chain is gone, which had come this far.
+    /// The whole chain is gone. It had come this far.
     ChainRemoved,
-    /// Two heads tell different things of one place: one of them is forged, or the chain was
-    /// written anew between them.
+    /// Two heads disagree about one place: one of them is forged, or the chain was written anew
+    /// between them.
     HeadsDiffer,
 }
 
@@ -27,7 +27,7 @@ pub struct ChainFinding {
     pub wrong: Wrong,
     pub chain: String,
     pub seq: i64,
-    /// The time that the row tells, or the one before those that are gone.
+    /// The time of the row, or of the last row before those that are gone.
     pub at: Option<Instant>,
 }
 
@@ -41,7 +41,7 @@ pub struct Verification {
     rows: u64,
 }
 
-/// What heads tell of a chain. Nothing told takes anything back that was told before.
+/// What heads tell of a chain. A later head never replaces an earlier one.
 #[derive(Clone, Debug)]
 struct Expected {
     until: Day,
@@ -62,7 +62,8 @@ struct Present {
     next: i64,
     previous: Hash,
     at: Option<Instant>,
-    /// Whether the last row was reported: that the next does not follow it is the same finding.
+    /// Whether the last row was reported. If the next row does not follow it, that is the same
+    /// finding.
     reported: bool,
 }
 
@@ -74,7 +75,7 @@ pub struct ChainVerdict {
 }
 
 impl Verification {
-    /// Begins. A chain that a head names and that was kept until before `today` may be gone.
+    /// Begins. A chain that a head names may be gone if it was kept until before `today`.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
         let heads_by_chain = BTreeMap::new();
         let ends = BTreeMap::new();
@@ -114,8 +115,8 @@ impl Verification {
         }
     }
 
-    /// Takes the next row with the hash stored beside it, and where it opens a chain the head of
-    /// the one it goes on from.
+    /// Takes the next row, with the hash stored beside it. A row that opens a chain names the head
+    /// of the chain that it continues.
     pub fn row(&mut self, row: &AuditRow, hash: Hash, after: Option<Head>) {
         self.rows += 1;
         let mut present = self.chain_of(row);
@@ -167,8 +168,8 @@ impl Verification {
         })
     }
 
-    /// What is wrong with the row, and at which place: one whose successor does not follow it was
-    /// written anew.
+    /// What is wrong with the row, and at which place. A row whose successor does not follow it was
+    /// rewritten.
     fn judge(&self, present: &Present, row: &AuditRow, hash: Hash) -> Option<(Wrong, i64)> {
         let expected = self
             .heads
@@ -186,8 +187,8 @@ impl Verification {
         (!follows).then_some((Wrong::Changed, row.seq.saturating_sub(1).max(0)))
     }
 
-    /// A connection that goes on in a new chain names the end of the old one, which nothing can
-    /// follow.
+    /// A connection that continues in a new chain names the end of its old one. Nothing can follow
+    /// that end.
     fn check_predecessor(&mut self, after: &Head) {
         let Some(end) = self.ends.get(&after.chain).copied() else {
             return self.expect(after.clone());
@@ -222,7 +223,7 @@ impl Verification {
         });
     }
 
-    /// Ends: what heads name and no row was there for is gone.
+    /// Ends. What heads name and no row was there for is gone.
     pub fn finish(mut self) -> ChainVerdict {
         for (chain, Expected { until, hashes }) in &self.heads {
             let Some((seq, _)) = hashes.last_key_value() else {

@@ -1,6 +1,6 @@
 //! Failed attempts on their way to the audit log: some of each minute one by one, the rest as
-//! numbers, in bounded memory. Somebody who fails on purpose neither fills the log, from however
-//! many addresses, nor hides what concerns an account or a client.
+//! numbers, in bounded memory. Whoever fails on purpose can neither fill the log, from however many
+//! addresses, nor hide what concerns an account or a client.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -10,12 +10,13 @@ use serde_json::Value;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 
-/// One by one, from one source in one minute.
+/// How many failures from one source are told one by one in a minute.
 pub const TOLD_PER_MINUTE: u32 = 10;
-/// One by one, from everywhere in one minute. Beyond them the first of each account and client is
-/// told.
+/// How many failures from everywhere are told one by one in a minute. After them, the first of each
+/// account and client is told.
 const MOST_TOLD: u32 = 500;
-/// Told apart in one minute, the first to fail; the others count together.
+/// How many sources are counted separately in a minute: the first to fail. The others are counted
+/// together.
 const MOST_SOURCES: usize = 100;
 const MOST_WAITING: usize = 10_000;
 
@@ -29,7 +30,7 @@ pub struct FailedAttempt {
     pub sub: Option<Subject>,
     pub source: IpAddr,
     pub request_id: String,
-    /// Why, as a code of ours; and what else it is about.
+    /// Our code for the reason, and what else the failure is about.
     pub detail: Value,
 }
 
@@ -41,7 +42,7 @@ pub enum FailureRow {
         source: Option<IpAddr>,
         more: MoreFailures,
     },
-    /// Further ones of a kind, of whatever source.
+    /// Further failures of a kind, from any source.
     NotTold {
         event: &'static str,
         count: u64,
@@ -51,7 +52,7 @@ pub enum FailureRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoreFailures {
     pub failed: u64,
-    /// They were not looked at, for too many had failed before.
+    /// Attempts that were not judged, as too many had failed before.
     pub turned_away: u64,
 }
 
@@ -62,11 +63,11 @@ pub struct FailedAttempts {
     told: u32,
     /// By source: an IPv4 address or an IPv6 /64.
     sources: BTreeMap<IpAddr, OfSource>,
-    /// Whom failures of this minute concerned, for each kind.
+    /// The accounts and clients that failures of this minute concerned, for each kind of failure.
     concerned: HashSet<(&'static str, Concerned)>,
     /// By kind.
     not_told: BTreeMap<&'static str, u64>,
-    /// From sources that are not told apart, or when too many rows wait.
+    /// Failures from sources that are not counted separately, or when too many rows wait.
     others: MoreFailures,
     waiting: Vec<FailureRow>,
 }
@@ -112,7 +113,8 @@ impl FailedAttempts {
         }
     }
 
-    /// Whether it is the first of its kind in this minute that concerns its account, or its client.
+    /// Whether the failure is the first of its kind in this minute for its account, or for its
+    /// client.
     fn is_first(&mut self, attempt: &FailedAttempt) -> bool {
         if self.concerned.len() >= MOST_WAITING {
             return false;
@@ -129,7 +131,7 @@ impl FailedAttempts {
         self.concerned.len() > before
     }
 
-    /// None where too many sources are told apart already.
+    /// `None` where too many sources are counted separately already.
     fn of_source(&mut self, source: IpAddr) -> Option<&mut OfSource> {
         if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
             return None;
@@ -146,7 +148,7 @@ impl FailedAttempts {
         std::mem::take(&mut self.waiting)
     }
 
-    /// The present minute's numbers too.
+    /// Everything, the numbers of the present minute included.
     pub fn take_all(&mut self) -> Vec<FailureRow> {
         self.close_minute(i64::MAX);
         std::mem::take(&mut self.waiting)

@@ -9,31 +9,35 @@ use sha2::{Digest, Sha256, Sha512};
 
 use crate::protocol::words::client::{AccessTokenTyp, SigningAlgorithm};
 
-/// Of an id_token. Access tokens of clients registered so have it, too: `client_id` is in every
-/// access token and in no id_token, and tells them apart.
+/// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
+/// The two differ by `client_id`: every access token has it, and no ID token.
 pub const ID_TOKEN_TYP: &str = AccessTokenTyp::Jwt.as_str();
 pub const ACCESS_TOKEN_TYP: &str = AccessTokenTyp::AtJwt.as_str();
 /// OpenID Connect Back-Channel Logout §2.4
 pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
 
-/// Longer ones are not looked at.
+/// Longer tokens are refused unread.
 pub const MOST_BYTES: usize = 16 * 1_024;
 
-/// Its signature is not checked yet.
+/// A JWS whose signature is not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedJws {
-    /// One of ours, and only a claim.
+    /// An algorithm that we know. So far the token only claims it.
     pub alg: SigningAlgorithm,
     pub kid: Option<String>,
     pub typ: Option<String>,
-    /// The first two parts as they came.
+    /// The first two parts as they came: what was signed.
     pub signing_input: String,
     pub unverified_payload: Vec<u8>,
     pub signature: Vec<u8>,
 }
 
-/// RFC 7515 §5.1. `typ` is a word of ours, with nothing to escape; `kid` may have been somebody
-/// else's.
+/// What is signed (RFC 7515 §5.1). `typ` is one of our words, with nothing to escape. `kid` may
+/// come from somebody else.
+#[allow(
+    clippy::expect_used,
+    reason = "claims are maps with text keys, which can always be written as JSON"
+)]
 pub fn signing_input(
     alg: SigningAlgorithm,
     kid: &str,
@@ -45,7 +49,7 @@ pub fn signing_input(
         alg.as_str(),
         Value::from(kid)
     );
-    let payload = serde_json::to_vec(claims).unwrap_or_default();
+    let payload = serde_json::to_vec(claims).expect("claims can be written as JSON");
     format!(
         "{}.{}",
         URL_SAFE_NO_PAD.encode(header),
@@ -74,9 +78,9 @@ pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
 }
 
 impl UnverifiedJws {
-    /// `None` unless it has three parts of strict base64url and a header that names one of our
-    /// algorithms and no extension that must be understood (`crit`). Keys offered in the header
-    /// (`jwk`, `jku`, `x5u`, `x5c`) are not looked at.
+    /// Reads a JWS. `None` unless it has three parts of strict base64url and a header that names
+    /// one of our algorithms and no extension that must be understood (`crit`). Keys in the header
+    /// (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
     pub fn parse(text: &str) -> Option<UnverifiedJws> {
         if text.len() > MOST_BYTES {
             return None;
@@ -101,13 +105,13 @@ impl UnverifiedJws {
         })
     }
 
-    /// RFC 7519 §3; to be believed only after the signature was verified.
+    /// The claims (RFC 7519 §3). Believe them only after the signature was verified.
     pub fn unverified_claims(&self) -> Option<Map<String, Value>> {
         serde_json::from_slice(&self.unverified_payload).ok()
     }
 }
 
-/// The outer `None`: the member is there, and is no text.
+/// A text that may be absent. The outer `None` says that the member is there and is not a text.
 fn optional_text(header: &Map<String, Value>, name: &str) -> Option<Option<String>> {
     match header.get(name) {
         None => Some(None),
@@ -133,7 +137,7 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
-    /// `None` for what `to_jwk` would not publish.
+    /// Reads a JWK. `None` for one that `to_jwk` would not write.
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
@@ -164,8 +168,8 @@ impl PublicKey {
         }
     }
 
-    /// base64url of the SHA-256 over its required members in alphabetical order (RFC 7638 §3): the
-    /// order of our objects.
+    /// The thumbprint (RFC 7638 §3): base64url of the SHA-256 over the required members in
+    /// alphabetical order, which is the order of our objects.
     pub fn thumbprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.required_members().to_string()))
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 
-/// How long a private part is kept once another key signs: a process whose clock is behind goes on
-/// with it.
+/// How long a private key is kept after another key has begun to sign. A process whose clock is
+/// behind still signs with it.
 const HANDOVER: Duration = Duration::from_secs(3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct KeySeasons {
     pub hint: Duration,
 }
 
-/// From when a key stands in the JWKS, signs, signs no longer, is not published, and checks no
-/// hints.
+/// The times from which a key is published, signs, no longer signs, is no longer published, and no
+/// longer checks hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyTimes {
     pub announced_at: Instant,
@@ -36,7 +36,8 @@ impl KeySeasons {
         self.active_from(now, now.plus(self.announce))
     }
 
-    /// An installation's first, or one whose predecessor cannot be trusted any longer.
+    /// The times of an installation's first key, or of a key whose predecessor is no longer
+    /// trusted.
     pub fn active_at_once(&self, now: Instant) -> KeyTimes {
         self.active_from(now, now)
     }
@@ -45,7 +46,7 @@ impl KeySeasons {
         self.retiring_at(announced_at, activates_at, activates_at.plus(self.sign))
     }
 
-    /// Ends earlier or later because its successor takes over then.
+    /// The same key, when its successor takes over earlier or later than planned.
     pub fn retiring_at(
         &self,
         announced_at: Instant,
@@ -90,7 +91,7 @@ pub struct KeyStanding {
     pub until: Option<Instant>,
 }
 
-/// The youngest that may sign, even past its time when nothing follows it.
+/// The youngest key that may sign. Where no key follows, it signs even past its time.
 pub fn current(
     keys: &[ScheduledKey],
     algorithm: SigningAlgorithm,
@@ -160,7 +161,7 @@ pub enum KeyStep {
         kid: String,
         times: KeyTimes,
     },
-    /// A private part: another key has signed for a while.
+    /// Erase the private key: another key has signed for a while.
     Erase {
         kid: String,
     },
@@ -169,8 +170,8 @@ pub enum KeyStep {
     },
 }
 
-/// So that each algorithm always has a key that signs and, in time, one that is announced to follow
-/// it. Done at once, the next look finds nothing.
+/// The step that is due, so that each algorithm always has a key that signs and, in time, an
+/// announced one to follow it. After the step, nothing is due.
 #[must_use]
 pub fn due(keys: &[ScheduledKey], seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
     let mut steps: Vec<KeyStep> = SigningAlgorithm::ALL
@@ -220,8 +221,8 @@ fn succession(
             algorithm,
             times: seasons.active_at_once(now),
         }],
-        // The clock went back: it signs all the same, and has its times again once the clock has
-        // caught up.
+        // The clock went back. The key signs all the same, and gets its times again when the clock
+        // has caught up.
         (None, Some(next)) if now < next.times.announced_at => Vec::new(),
         (None, Some(next)) => vec![reschedule(
             next,

@@ -10,7 +10,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 /// A set with more is a mistake.
 const MOST_KEYS: usize = 100;
 
-/// Only private and symmetric keys have them (RFC 7518 §6).
+/// Members that only private and symmetric keys have (RFC 7518 §6).
 const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// The usable ones of a JWK set.
@@ -33,7 +33,7 @@ pub enum KeyChoice<'a> {
 }
 
 impl KeySet {
-    /// `None` when it is no JWK set, or holds more keys than anybody needs.
+    /// Reads a JWK set. `None` when it is not one, or holds more keys than anybody needs.
     pub fn parse(value: &Value) -> Option<KeySet> {
         let jwks = value.as_object()?.get("keys")?.as_array()?;
         if jwks.len() > MOST_KEYS {
@@ -49,8 +49,8 @@ impl KeySet {
         Some(KeySet(keys))
     }
 
-    /// Called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key
-    /// without a name goes by its thumbprint (RFC 7638).
+    /// The key called `kid`. Without a name: the only key for `alg` (OpenID Connect Core §10.1). A
+    /// key without a name goes by its thumbprint (RFC 7638).
     pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
         let goes_by = |named: &NamedKey, kid: &str| match &named.kid {
             Some(own) => own == kid,
@@ -71,7 +71,7 @@ impl KeySet {
         self.0.iter().any(|key| key.key.algorithm() == alg)
     }
 
-    /// Two keys share name and algorithm, so that neither can ever be chosen.
+    /// Whether two keys share name and algorithm, so that neither can ever be chosen.
     pub fn has_ambiguous_names(&self) -> bool {
         let named = |key: &NamedKey| {
             key.kid
@@ -84,9 +84,9 @@ impl KeySet {
     }
 }
 
-/// A key that verifies signatures, for the one algorithm that fits its kind, and its name in a set.
-/// `None` for one that is for encryption, or for algorithms we do not use: not ours to judge (RFC
-/// 7517 §5). The error is the rule that it breaks.
+/// Reads a key that verifies signatures: its name in a set, and the one algorithm that fits its
+/// kind. `None` for a key for encryption or for an algorithm that we do not use, which is not an
+/// error (RFC 7517 §5). The error is the rule that the key breaks.
 pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
     let jwk = jwk.as_object().ok_or("must be an object")?;
     let kty = text(jwk, "kty")?.ok_or("must have a kty")?;
@@ -126,8 +126,9 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
     Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
 }
 
-/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1
-/// signs nothing; a point that is not on its curve is no key (RFC 7518 §6.2.1).
+/// Refuses weak keys. RSA below 2048 bits can be broken by those who can pay (NIST SP 800-131A), an
+/// exponent of 1 signs nothing, and a point that is not on its curve is not a key (RFC 7518
+/// §6.2.1).
 fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
     let (n, e) = match key {
         PublicKey::Rsa { n, e } => (n, e),

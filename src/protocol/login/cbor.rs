@@ -21,8 +21,8 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The first item, and what follows it. `None` for what is not well-formed, has a key twice, or is
-/// more than the above.
+/// The first item, and the bytes after it. `None` where the bytes are not well-formed, a map has a
+/// key twice, or there is more than this file reads.
 pub fn read(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
     item(bytes, 4)
 }

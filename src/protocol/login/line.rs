@@ -38,10 +38,10 @@ pub struct PasswordLine<S> {
 #[derive(Debug)]
 struct PersonInLine<S> {
     number: Number,
-    /// None of a stranger.
+    /// `None` for a stranger.
     account: Option<AccountHash>,
     source: S,
-    /// Of a stranger: the one after that of the latest request of the same source.
+    /// Of a stranger: the round after that of the latest request from the same source.
     round: u64,
 }
 
@@ -104,7 +104,7 @@ impl<S: PartialEq> PasswordLine<S> {
         self.call();
     }
 
-    /// How many strangers more may wait.
+    /// How many more strangers may wait.
     pub fn room(&self) -> usize {
         self.limits
             .strangers
@@ -139,7 +139,8 @@ impl<S: PartialEq> PasswordLine<S> {
         }
     }
 
-    /// The place of the next one in the list: of strangers by round, of accounts the first to come.
+    /// The position in `waiting` of whoever is next: the stranger of the lowest round, or the
+    /// account that came first.
     fn first(&self, is_stranger: bool) -> Option<usize> {
         let all = self.waiting.iter().enumerate();
         let of_kind = all.filter(|(_, visitor)| visitor.account.is_none() == is_stranger);

@@ -1,4 +1,5 @@
-//! Signing in with a password.
+//! Signing in: passwords, second factors and passkeys; the line of those who wait for a password to
+//! be checked; the CBOR of passkeys.
 
 pub mod cbor;
 pub mod line;

@@ -28,12 +28,14 @@ const BACKUP_ELIGIBLE: u8 = 0x08;
 const BACKED_UP: u8 = 0x10;
 const ATTESTED: u8 = 0x40;
 
-/// What a challenge is for. It is sealed and kept nowhere; spent once.
+/// What a challenge is for. It travels sealed and is not stored. The database notes when it is
+/// spent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Challenge {
     /// For a new passkey; `None` for signing in with one.
     pub new: Option<NewPasskey>,
-    /// To the request and the browser, as a ticket is.
+    /// Ties the challenge to the request and the browser, as [`tie`](super::second_factor::tie)
+    /// does a ticket.
     pub tie: [u8; 32],
     pub random: [u8; 16],
     pub expires_at: Instant,
@@ -41,14 +43,13 @@ pub struct Challenge {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewPasskey {
-    /// The user's, when the page was drawn.
+    /// The user's `factors`, as they were when the page was drawn.
     pub factors: i64,
-    /// What their passkeys call them.
+    /// The user, as their passkeys call them.
     pub user_handle: Vec<u8>,
 }
 
-/// The host that passkeys of a base URL belong to: a name. An address of numbers can have none
-/// (§5.1.3).
+/// The host that the passkeys of a base URL belong to. An IP address can have no passkeys (§5.1.3).
 pub fn host(base_url: &str) -> Option<&str> {
     let (_, rest) = base_url.split_once("://")?;
     let authority = rest.split('/').next()?;
@@ -74,8 +75,8 @@ pub struct Passkey {
     pub backup_eligible: bool,
 }
 
-/// The challenge that the browser's account of what it did repeats, once that is of this kind and
-/// of our origin (§7.1, §7.2).
+/// The challenge in the browser's `clientDataJSON`, if that is of this kind and of our origin
+/// (§7.1, §7.2).
 pub fn challenge(
     client_data: &[u8],
     kind: &str,
@@ -96,7 +97,7 @@ pub fn challenge(
         .map_err(|_| Reason::PasskeyMalformed)
 }
 
-/// A new passkey, of the attestation object that came with it.
+/// Reads a new passkey from its attestation object.
 pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Passkey, Reason> {
     let (object, rest) = read(attestation_object).ok_or(Reason::PasskeyMalformed)?;
     let Some(Item::Bytes(data)) = object
@@ -109,7 +110,7 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     if flags & ATTESTED == 0 {
         return Err(Reason::PasskeyMalformed);
     }
-    // AAGUID, the id's length, the id, the key; extensions may follow.
+    // The AAGUID, the length of the id, the id, the key. Extensions may follow.
     let (_, rest) = attested
         .split_at_checked(16)
         .ok_or(Reason::PasskeyMalformed)?;
@@ -133,7 +134,7 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     })
 }
 
-/// Signing in with a passkey: answers its signature counter from now on.
+/// Checks a sign-in with a passkey. Returns its new signature counter.
 pub fn verify(
     party: RelyingParty<'_>,
     known: &Passkey,
@@ -157,7 +158,8 @@ pub fn verify(
     if (flags & BACKUP_ELIGIBLE != 0) != known.backup_eligible {
         return Err(Reason::PasskeyMalformed);
     }
-    // Some count nothing; one that counts and does not grow was copied (§6.1.1).
+    // Some authenticators do not count. If one counts and its counter does not grow, it was copied
+    // (§6.1.1).
     let counts = sign_count > 0 || known.sign_count > 0;
     if counts && sign_count <= known.sign_count {
         Err(Reason::PasskeyCloned)
@@ -166,8 +168,8 @@ pub fn verify(
     }
 }
 
-/// `amr` of a sign-in with it (RFC 8176 §2): one that can be copied to other devices is no
-/// hardware.
+/// The `amr` of a sign-in with a passkey (RFC 8176 §2). A passkey that can be copied to other
+/// devices is not called hardware.
 pub fn methods(backup_eligible: bool) -> [&'static str; 2] {
     if backup_eligible {
         ["swk", "user"]
@@ -176,8 +178,8 @@ pub fn methods(backup_eligible: bool) -> [&'static str; 2] {
     }
 }
 
-/// Flags and counter of authenticator data that is for us and whose user was verified, and what
-/// follows them (§6.1).
+/// The flags and the counter of authenticator data, and what follows them (§6.1). The data must be
+/// for us, and its user verified.
 fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u8]), Reason> {
     let (hash, rest) = data
         .split_first_chunk::<32>()
@@ -198,7 +200,8 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u
     Ok((*flags, i64::from(u32::from_be_bytes(*count)), rest))
 }
 
-/// A COSE key (RFC 9053 §7) of an algorithm that was asked for, that the checks for key sets take.
+/// A COSE key (RFC 9053 §7). Its algorithm must be one that was asked for, and the key must pass
+/// the checks for key sets.
 fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
     let bytes = |label| {
         if let Item::Bytes(bytes) = key.get(&Item::Integer(label))? {

@@ -1,5 +1,5 @@
-//! What may become a password (NIST SP 800-63B §5.1.1.2): length and a list of the most guessed; no
-//! kinds of characters.
+//! What may become a password (NIST SP 800-63B §5.1.1.2). Its length counts, and a list of the most
+//! guessed passwords. No kinds of characters are demanded.
 
 use std::time::Duration;
 
@@ -8,17 +8,16 @@ use crate::protocol::words::instant::Instant;
 /// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;
 
-/// Of an imported hash of Argon2: it must not be able to take more memory or time than a setting
-/// could.
+/// The bounds of an imported Argon2 hash. It may take no more memory or time than a setting could.
 pub const MOST_MEMORY_KIB: u32 = 1_048_576;
 pub const MOST_PASSES: u32 = 20;
 
 const SHORTEST_PASSWORD: usize = 8;
 
-/// Of eight characters and more, in lower case.
+/// The most guessed passwords of eight characters and more, in lower case.
 const MOST_GUESSED: &str = include_str!("most_guessed.txt");
 
-/// The error is the rule, without the password.
+/// Checks a new password. The error is the rule that it breaks, without the password.
 pub fn check_new(text: &str) -> Result<(), &'static str> {
     if text.chars().count() < SHORTEST_PASSWORD {
         return Err("must be at least 8 characters");
@@ -47,10 +46,10 @@ pub struct Failures {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// This account, from this source.
+    /// Failures for this account, from this source.
     pub account_and_source: Option<Failures>,
     pub source: Option<Failures>,
-    /// This account, from everywhere, over an hour.
+    /// Failures for this account, from everywhere, over an hour.
     pub account: Option<Failures>,
 }
 
@@ -58,19 +57,19 @@ pub struct Counters {
 pub struct PasswordLimits {
     pub account_and_source: u32,
     pub source: u32,
-    /// Per account and hour: beyond it, sources that are new to the account wait.
+    /// Failures per account and hour. Beyond that, a source that is new to the account waits.
     pub account: u32,
     pub new_source_wait: Duration,
 }
 
-/// The verdict on an attempt, before the password is looked at.
+/// The verdict on an attempt, before the password is checked.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Admit,
     Wait(Duration),
-    /// Likewise, and the source must be noted as having asked: the account is under attack and the
-    /// source new to it.
+    /// The same, and the source must be noted. The account is under attack, and the source is new
+    /// to it.
     Introduce(Duration),
 }
 

@@ -10,7 +10,7 @@ use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::session::User;
 
-/// Links start with this, so that secret scanners find them.
+/// Links begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpl_";
 /// For how long the address of the form is good, in the browser that opened the link.
 pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
@@ -21,13 +21,14 @@ pub struct PasswordLink {
     pub epoch: i64,
     pub installation_epoch: i64,
     pub factors: i64,
-    /// Whether an app that shows codes is set up there, too.
+    /// Whether the user also sets up an app that shows codes.
     pub enrols: bool,
     pub expires_at: Instant,
 }
 
 impl PasswordLink {
-    /// Whether it is good for that user as stored now, who must have a name to sign in with.
+    /// Whether the link is good for the user as stored now. The user must have a name to sign in
+    /// with.
     pub fn stands(&self, user: &User, installation_epoch: i64, now: Instant) -> bool {
         let is_as_it_was =
             user.epoch == self.epoch && installation_epoch == self.installation_epoch;

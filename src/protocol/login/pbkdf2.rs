@@ -19,22 +19,23 @@ pub struct Pbkdf2Hash {
     key: SecretBytes,
 }
 
-/// Each with the bytes of one block of its key: a longer key takes all rounds for each block.
+/// Each name with its algorithm and the bytes of one block of the key. A longer key takes all
+/// rounds for each block.
 const NAMES: [(&str, Algorithm, usize); 3] = [
     ("pbkdf2", PBKDF2_HMAC_SHA1, 20),
     ("pbkdf2-sha256", PBKDF2_HMAC_SHA256, 32),
     ("pbkdf2-sha512", PBKDF2_HMAC_SHA512, 64),
 ];
-/// A check takes a worker for as long as the rounds last.
+/// A check occupies a worker for all the rounds.
 const MOST_ROUNDS: u32 = 2_000_000;
-/// Over all blocks: Keycloak's dearest has 5,200,000, about a second.
+/// The rounds over all blocks. Keycloak's most expensive default has 5,200,000: about a second.
 const MOST_WORK: usize = 6_000_000;
-/// What every sign-in may have to take, for the sake of those who were imported: about 0.1 to 0.3
+/// The most rounds that every sign-in may have to take while imported hashes are left: 0.1 to 0.3
 /// seconds.
 const MOST_USUAL: usize = 600_000;
 
 impl Pbkdf2Hash {
-    /// `None` for what is none, or out of bounds.
+    /// Reads a hash. `None` where it is not one, or is out of bounds.
     pub fn parse(text: &str) -> Option<Pbkdf2Hash> {
         let [name, cost, salt, key] = text
             .strip_prefix('$')?
@@ -73,8 +74,8 @@ impl Pbkdf2Hash {
             .saturating_mul(usize::try_from(self.rounds.get()).unwrap_or(usize::MAX))
     }
 
-    /// One of nobody's, of that name and cost: all that the time of a check hangs on, as
-    /// `pbkdf2-sha256$i=10000,l=32`. `None` for what is too dear for everybody to take.
+    /// A hash of nobody's password, of the same cost: `pbkdf2-sha256$i=10000,l=32`. `None` where
+    /// the cost is too high for every sign-in.
     pub fn dummy(cost: &str) -> Option<Pbkdf2Hash> {
         let length = cost.rsplit('=').next()?.parse::<u8>().ok()?;
         let [salt, key] =
@@ -82,7 +83,7 @@ impl Pbkdf2Hash {
         Pbkdf2Hash::parse(&format!("${cost}${salt}${key}")).filter(|hash| hash.work() <= MOST_USUAL)
     }
 
-    /// Whether that password gives it, in constant time.
+    /// Whether the password has this hash, in constant time.
     pub fn is_of(&self, password: &SecretText) -> bool {
         let verify = |algorithm| {
             pbkdf2::verify(

@@ -1,5 +1,5 @@
-//! Second factors beside a password: codes of an app (TOTP, RFC 6238) and recovery codes; and the
-//! factors proved so far, which travel sealed in the page that asks for more.
+//! Second factors beside a password: the codes of an app (TOTP, RFC 6238) and recovery codes. Also
+//! the factors proved so far, which travel sealed in the page that asks for more.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::protocol::words::named::named;
 use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::strength::Strength;
 
-/// For how long a factor may be asked for after the one before it.
+/// How long a user may take from one factor to the next.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
-/// How many codes are looked at, and the seconds over which they are counted: of one account from
-/// one source; and of its app from everywhere, in an hour and in a day. The limit from everywhere
-/// must not lock a user out: recovery codes, which cannot be guessed, go on.
+/// How many codes are checked, each with the seconds over which they are counted: of one account
+/// from one source, and of the account's app from everywhere, in an hour and in a day. The limit
+/// from everywhere does not lock a user out: recovery codes, which cannot be guessed, still work.
 pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
 
-/// Seconds for which a code counts.
+/// How many seconds a code is good for.
 pub const STEP: i64 = 30;
-/// Of 32 characters, none of which is taken for another.
+/// 32 characters that are not taken for one another.
 const RECOVERY_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 named! {
@@ -36,7 +36,7 @@ named! {
 }
 
 impl FactorKind {
-    /// The strength of a sign-in with it and a password.
+    /// The strength of a sign-in with this factor and a password.
     pub fn reaches(self) -> Strength {
         match self {
             FactorKind::Totp => Strength::TwoFactors,
@@ -47,7 +47,8 @@ impl FactorKind {
     }
 }
 
-/// What somebody has proved so far: there is no session yet, or one that is to be made stronger.
+/// What a user has proved so far. There is no session yet, or there is one that is to be made
+/// stronger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     pub subject: Subject,
@@ -74,8 +75,8 @@ pub struct OfferedApp {
     pub expires_at: Instant,
 }
 
-/// What stands for a sealed request in one browser: the pre-session value, or the handle of its
-/// session.
+/// A hash of a sealed request and of one browser: of its pre-session cookie, or of the handle of
+/// its session.
 pub fn tie(sealed_request: &str, browser: &SecretBytes) -> [u8; 32] {
     Sha256::new()
         .chain_update(Sha256::digest(sealed_request))
@@ -97,13 +98,13 @@ pub fn with_factor(amr: &[String], methods: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// What was typed where a code is asked for: blanks and hyphens do not count.
+/// What was typed where a code is asked for. Spaces and hyphens do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
     Totp([u8; 6]),
     /// SHA-256 of it.
     RecoveryCode([u8; 32]),
-    /// No code at all: nothing that counts as a guess.
+    /// Neither kind of code. It does not count as a guess.
     Neither,
 }
 
@@ -121,8 +122,8 @@ pub fn typed(text: &str) -> Typed {
     }
 }
 
-/// The step whose code that is: the present one or one beside it, newer than the last that was
-/// taken (RFC 6238 §5.2).
+/// The time step of a code: the present one or one beside it, later than the last that was taken
+/// (RFC 6238 §5.2).
 pub fn step_of(
     code: [u8; 6],
     secret: &SecretBytes,
@@ -137,39 +138,36 @@ pub fn step_of(
 }
 
 /// RFC 4226 §5.3, RFC 6238 §4.2
+#[allow(
+    clippy::expect_used,
+    reason = "HMAC-SHA-1 gives 20 bytes, and the text of six digits has six"
+)]
 fn totp(secret: &SecretBytes, step: i64) -> [u8; 6] {
     let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.expose());
     let tag = sign(&key, &step.to_be_bytes());
-    let at = usize::from(tag.as_ref().last().copied().unwrap_or(0) & 0xf);
-    let bytes = tag
-        .as_ref()
-        .get(at..)
-        .and_then(<[u8]>::first_chunk::<4>)
-        .copied()
-        .unwrap_or_default();
-    let number = (u32::from_be_bytes(bytes) & 0x7fff_ffff) % 1_000_000;
+    let last = tag.as_ref().last().expect("a tag has 20 bytes");
+    let rest = tag.as_ref().get(usize::from(last & 0xf)..);
+    let bytes = rest.and_then(<[u8]>::first_chunk);
+    let bytes = bytes.expect("at most 15 of 20 bytes come before");
+    let number = (u32::from_be_bytes(*bytes) & 0x7fff_ffff) % 1_000_000;
     let digits = format!("{number:06}");
-    digits
-        .as_bytes()
-        .first_chunk()
-        .copied()
-        .unwrap_or(*b"000000")
+    let digits = digits.as_bytes().first_chunk();
+    *digits.expect("the number is padded to six digits")
 }
 
-/// A recovery code as it is shown, of so many random bytes: 50 bits in two groups.
+/// A recovery code as it is shown: 50 random bits in two groups.
 pub fn recovery_code(random: [u8; 10]) -> String {
     let letters = random
         .iter()
         .filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
     let code: String = letters.map(|letter| char::from(*letter)).collect();
-    code.split_at_checked(5)
-        .map(|(one, other)| format!("{one}-{other}"))
-        .unwrap_or(code)
+    let (one, other) = code.split_at(5);
+    format!("{one}-{other}")
 }
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
+/// A secret as it is typed into an app: base32 (RFC 4648 §6), without padding.
 pub fn to_base32(secret: &SecretBytes) -> String {
     let bits = secret.expose().chunks(5).flat_map(|chunk| {
         let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| {
@@ -184,7 +182,7 @@ pub fn to_base32(secret: &SecretBytes) -> String {
         .collect()
 }
 
-/// The same, read; `None` for what is no secret of 16 to 64 bytes (RFC 4226 §4).
+/// Reads base32. `None` where it is not a secret of 16 to 64 bytes (RFC 4226 §4).
 pub fn from_base32(text: &str) -> Option<SecretBytes> {
     let mut bytes = Vec::new();
     let mut held = 0_u32;

@@ -20,23 +20,22 @@ use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::Session;
 
-/// How long the page with the applications' frames stays before it goes on, seconds.
+/// How many seconds the page with the applications' frames stays before it goes on.
 pub const FRAMES_SECONDS: u32 = 2;
 
-/// What was asked for, with the ID token already checked and reduced to what it says.
+/// What was asked for. The ID token is checked already, and reduced to what it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndSessionRequest {
     /// Who asks: `client_id`, or whom the ID token was made for.
     pub client_id: Option<ClientId>,
     pub hinted: Option<HintedSignIn>,
-    /// `post_logout_redirect_uri`; whether it may be followed is for
-    /// [`EndSessionRequest::way_back`] to say.
+    /// `post_logout_redirect_uri`. [`EndSessionRequest::way_back`] says whether it may be followed.
     pub unmatched_redirect_uri: Option<String>,
     pub state: Option<String>,
     pub ui_locales: Option<String>,
 }
 
-/// The user and the session that an ID token of ours was made for.
+/// The user and the session that our ID token was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintedSignIn {
     pub subject: Subject,
@@ -54,8 +53,8 @@ pub enum SignOutStep {
 }
 
 impl EndSessionRequest {
-    /// Reads the parameters. `verified` gives the claims of an ID token of ours, expired or not,
-    /// and `None` for any other text. `logout_hint` is tolerated: one browser has one session.
+    /// Reads the parameters. `verified` gives the claims of an ID token that we signed, expired or
+    /// not, and `None` for any other text. `logout_hint` is ignored: one browser has one session.
     /// Errors are for a page.
     pub fn read(
         parameters: &Parameters,
@@ -89,8 +88,8 @@ impl EndSessionRequest {
         })
     }
 
-    /// Whether the person must be asked. Only an ID token of this very session or its subject
-    /// spares the question: otherwise any page could sign anybody out.
+    /// Whether the user must be asked. Only an ID token of this session or of its subject makes the
+    /// question unnecessary. Otherwise any page could sign anybody out.
     pub fn decide(&self, session: Option<&Session>) -> SignOutStep {
         let Some(session) = session else {
             return SignOutStep::NobodySignedIn;
@@ -105,8 +104,8 @@ impl EndSessionRequest {
         }
     }
 
-    /// Where the client that asks has the person go on to, `state` included: only where it
-    /// registered exactly that.
+    /// Where the browser goes on to, `state` included. Only an address that this client registered,
+    /// exactly so.
     pub fn way_back(&self, client: &Client) -> Option<String> {
         let sent = self.unmatched_redirect_uri.as_deref()?;
         let target = RedirectTarget::match_post_logout(sent, client)?;
@@ -119,11 +118,11 @@ impl EndSessionRequest {
     }
 }
 
-/// A sign-out that is done here, on its way to the identity provider that the session came from and
-/// back: what comes next then.
+/// A sign-out that is done here and goes on at the identity provider that the session came from. It
+/// says what comes after the return.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamReturn {
-    /// The provider's registered name: the browser must come back from that one.
+    /// The provider's registered name. The browser must come back from that provider.
     pub provider: String,
     pub request: EndSessionRequest,
 }

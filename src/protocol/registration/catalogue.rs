@@ -19,7 +19,7 @@ use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::scope::{ScopeKind, ScopeSet};
 
-/// One of `tenants`, as every reading here stored or of a document.
+/// Reads one of `tenants`, of a document or stored, like every function here.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
     let name = walker.required("name", plain_name);
     let display_name = walker
@@ -72,8 +72,8 @@ pub fn resource(walker: &mut Walker<'_, '_>) -> RegisteredResource {
     }
 }
 
-/// `claims`: an array of names, or an object from the name a user's claim has to the one it goes
-/// out under. Answers the names that go out, and for those that differ the user's.
+/// `claims`: an array of names, or an object from the stored name of a claim to the name that it
+/// goes out under. Returns the names that go out, and for those that differ the stored name.
 fn released_claims(
     walker: &mut Walker<'_, '_>,
     check: Check,

@@ -23,10 +23,11 @@ use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::strength::Strength;
 use crate::protocol::words::web_url::WebUrl;
 
-/// Ten years: nothing that ends lives longer.
+/// The longest lifetime of anything that ends: ten years.
 pub const LONGEST_LIFETIME: u64 = 315_360_000;
 
-/// Whether the client has a secret or key of its own: stored and exported, where secrets are not.
+/// Whether the client has a secret or key of its own. It is stored and exported where the secrets
+/// are not.
 pub(super) const CONFIDENTIAL: &str = "confidential";
 
 /// `token_endpoint_auth_method`
@@ -54,7 +55,7 @@ const RESPONSE_TYPES: [&str; 7] = [
     "code id_token token",
 ];
 
-/// Reads stored metadata; `path` stands before the places in problems. A registration that today's
+/// Reads stored metadata. `path` is put before the places of problems. A registration that today's
 /// rules refuse is refused here as well: the client is then as good as disabled, and the log says
 /// why.
 pub fn from_json(
@@ -65,8 +66,9 @@ pub fn from_json(
     super::stored(metadata, path, |walker| read(walker, defaults))
 }
 
-/// Stored metadata as a document gives it. That the client is confidential is said where nothing
-/// else says it: applied where there are no secrets yet, it must not become a public one.
+/// Stored metadata, as a document has it. It says that the client is confidential where nothing
+/// else says so. Otherwise it would become a public client where the document is applied and no
+/// secrets are.
 pub fn exported(metadata: &Value) -> Value {
     let mut members = metadata.as_object().cloned().unwrap_or_default();
     let is_told = members.contains_key("token_endpoint_auth_method");
@@ -76,8 +78,8 @@ pub fn exported(metadata: &Value) -> Value {
     Value::Object(members)
 }
 
-/// Reads a client, stored or of a document. Whether it contradicts itself is judged, too; whether
-/// what it names exists is not.
+/// Reads a client, of a document or stored. Notes contradictions within it. Whether what it names
+/// exists is not judged here.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", token_name);
     let credentials = credentials(walker);
@@ -124,9 +126,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             "backchannel_logout_session_required",
         ),
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
-        tenants: walker
-            .strings_or_all("tenants", plain_name)
-            .map(|t| t.into_iter().map(TenantName::new).collect()),
+        tenants: tenants(walker),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
         minimum_acr: minimum_acr(walker).max(defaults.minimum_acr),
         require_consent: walker.flag("require_consent"),
@@ -213,6 +213,11 @@ fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
         policy_uri: walker.checked("policy_uri", web_url),
         tos_uri: walker.checked("tos_uri", web_url),
     }
+}
+
+fn tenants(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<TenantName>> {
+    let names = walker.strings_or_all("tenants", plain_name)?;
+    Some(names.into_iter().map(TenantName::new).collect())
 }
 
 fn scope(walker: &mut Walker<'_, '_>) -> Option<ScopeSet> {

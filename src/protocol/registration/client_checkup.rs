@@ -1,5 +1,5 @@
-//! What keeps a client from working, or makes it weaker than it need be: what `gatepost client
-//! test` tells.
+//! What `gatepost client test` says of a client: what keeps it from working, or makes it weaker
+//! than necessary.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::session::LOCAL;
 
-/// A secret that ends so soon is told of.
+/// A secret that ends within this time is mentioned.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
-/// Looks at everything. `secrets` holds `None` for those that do not open under the master secret;
-/// `signing` are the algorithms that there is a signing key for; `providers` all that are
-/// registered.
+/// Examines everything. `secrets` holds `None` for a secret that does not open under the master
+/// secret. `signing` are the algorithms that have a signing key, and `providers` all registered
+/// providers.
 pub fn examine(
     client: &Client,
     secrets: &[Option<SecretDigest>],
@@ -90,7 +90,7 @@ pub fn examine(
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
-    // What a code stolen on its way to the client is of no use without.
+    // What makes a stolen code useless.
     findings.extend(uses_code.then(|| match client.code_binding() {
         CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
         CodeBinding::PkceOrNonce => Finding::fine(
@@ -135,7 +135,7 @@ fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -
     findings
 }
 
-/// Where people are asked for consent although the registration does not ask for it.
+/// Whether users are asked for consent each time although the registration does not demand it.
 fn consent_each_time(client: &Client) -> Option<Finding> {
     let targets = client
         .redirect_uris
@@ -163,8 +163,8 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
     })
 }
 
-/// Whether anybody can sign in for it: only a client that names its `identity_providers` can have
-/// none that works.
+/// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
+/// can have none that works.
 fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
     let in_use = |name: &&String| {

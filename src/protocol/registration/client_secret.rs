@@ -1,5 +1,5 @@
-//! Secrets in a document: where they are, or what they hash to. Reading variables and files is the
-//! shell's part.
+//! Secrets in a document: where they are, or their digests. Variables and files are read elsewhere:
+//! this file does no I/O.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -31,7 +31,7 @@ pub enum SecretMaterial {
 pub enum SecretSource {
     Value(SecretText),
     Environment(String),
-    /// `file`: in this file, less its last line break.
+    /// `file`: the content of this file, without its last line break.
     File(String),
 }
 
@@ -80,7 +80,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
     })
 }
 
-/// Reads a secret of ours at somebody else: a text, or an object with `value`, `env` or `file`.
+/// Reads our own secret at another provider: a text, or an object with `value`, `env` or `file`.
 pub(super) fn parse_source(
     value: &Value,
     path: &str,
@@ -148,7 +148,7 @@ fn secret_text(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The fewest characters of a secret that proves somebody to us.
+/// The fewest characters of a secret by which a client or resource proves itself to us.
 pub const SHORTEST: usize = 16;
 
 /// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash

@@ -29,18 +29,18 @@ pub struct DocumentEntry {
     /// Where it stands, as `clients[3]`.
     pub place: String,
     pub name: String,
-    /// To be stored: itself as registered, without secrets and nulls. [`parse_own`] and
+    /// What is stored: the object as registered, without secrets and nulls. [`parse_own`] and
     /// [`super::stored`] read it back.
     pub document: Box<str>,
-    /// `secrets` of a client or resource; `None` leaves those already stored.
+    /// `secrets` of a client or resource. `None` keeps the stored ones.
     pub secrets: Option<Vec<RegisteredSecret>>,
-    /// `client_secret`, ours at an identity provider; `None` leaves the one already stored.
+    /// `client_secret`: our secret at an identity provider. `None` keeps the stored one.
     pub client_secret: Option<SecretSource>,
 }
 
 impl Document {
-    /// Judges what [`super::walker::parse`] read against itself and against what is stored. The
-    /// error holds every problem.
+    /// Judges the document that [`super::walker::parse`] read: in itself and against what is
+    /// stored. The error holds every problem.
     pub fn from_json(
         value: &Value,
         defaults: &ClientDefaults,
@@ -136,7 +136,7 @@ fn entry(
         .and_then(|name| name.as_str())
         .unwrap_or_default()
         .to_owned();
-    let document = serde_json::to_string(&document).unwrap_or_default().into();
+    let document = json!(document).to_string().into();
     DocumentEntry {
         kind,
         place: place.to_owned(),
@@ -147,8 +147,8 @@ fn entry(
     }
 }
 
-/// What an object of each list can have, and the objects within a client: `cli::reference` explains
-/// each. `client_name#` is `client_name#de` and so on.
+/// The keys that an object of each list can have, and the objects within a client. `cli::reference`
+/// explains each. `client_name#` stands for `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
     let of_kind =
@@ -217,7 +217,8 @@ fn place_order(problem: &DocumentProblem) -> (usize, usize) {
     )
 }
 
-/// What stands in one of the lists of a document. In the order in which `--prune` removes.
+/// A kind of object: one list of a document has all of a kind. The order is that in which `--prune`
+/// removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     Client,
@@ -238,7 +239,7 @@ type Naming = (&'static str, &'static str);
 pub struct Mention<'v> {
     /// The member, as `token_exchange.from_clients`.
     pub member: &'static str,
-    /// Where in it, when it is an array.
+    /// The position in it, when it is an array.
     pub index: Option<usize>,
     /// What is meant, as in [`ObjectKind::called`].
     pub called: &'static str,
@@ -259,8 +260,8 @@ impl ObjectKind {
         ObjectKind::User,
     ];
 
-    /// The word for one, its list, the member that names it, what others name it as, and whom it
-    /// names.
+    /// The word for one object, its list, the member with its name, what others call it, and what
+    /// it names.
     #[rustfmt::skip]
     const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
         match self {
@@ -288,7 +289,7 @@ impl ObjectKind {
         }
     }
 
-    /// One of it, as people and the database read it.
+    /// The word for one object, for people and the database.
     pub const fn as_str(self) -> &'static str {
         self.row().0
     }
@@ -301,7 +302,7 @@ impl ObjectKind {
         self.row().2
     }
 
-    /// What others name it as: both kinds of scopes are scopes.
+    /// What others call it. Both kinds of scopes are called scopes.
     pub const fn called(self) -> &'static str {
         self.row().3
     }

@@ -1,10 +1,10 @@
-//! The registration document (design of the operator's interface): what operators write, read into
-//! typed objects. All mistakes are found in one go, each with its place and its rule; a document
-//! with one mistake gives no objects at all.
+//! The registration document: what operators write, read into typed objects. All mistakes are found
+//! in one go, each with its place and its rule. A document with one mistake gives no objects at
+//! all.
 //!
-//! `kind` is the table of what can be registered, `document` the whole, `client` and its neighbours
-//! the objects in it, `walker` the reading of one JSON object, `references` what only holds between
-//! objects.
+//! `document` reads the whole, `client` and its neighbours the objects in it, `walker` one JSON
+//! object; `references` checks what holds between objects. `plan` compares a document with what is
+//! registered, and `import` makes one of what another program has.
 
 pub mod client_checkup;
 
@@ -29,8 +29,8 @@ use walker::Walker;
 
 pub use crate::protocol::registration::document::ObjectKind;
 
-/// Reads what is stored, as the reading of its kind has it; `path` stands before the places in
-/// problems. What a document would be refused for is refused here, too.
+/// Reads what is stored, with the reader of its kind. `path` is put before the places of problems.
+/// What would be refused in a document is refused here, too.
 pub fn stored<T>(
     document: &Value,
     path: &str,

@@ -98,7 +98,7 @@ pub(super) fn not_registered<'a>(
     )
 }
 
-/// How much of a name counts, so that a hostile one costs no time.
+/// How many characters of a name are compared, so that a hostile name costs no time.
 const LONGEST: usize = 64;
 
 /// The candidate with the smallest edit distance, the first of several; `None` when none is so near

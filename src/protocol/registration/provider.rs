@@ -171,7 +171,7 @@ fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
     }
 }
 
-/// What was verified is upstream's to say, and of nothing but its own claim.
+/// Only upstream can say that a value was verified, and only of its own claim.
 fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
     match ours {
         "email_verified" | "phone_number_verified" if theirs != ours => {
@@ -181,12 +181,12 @@ fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
     }
 }
 
-/// One of `acr_values`, which spaces part.
+/// Whether the text can be one of `acr_values`, which are separated by spaces.
 fn is_acr(text: &str) -> bool {
     (1..=100).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Those that the standards know: a misspelt one would only be missed.
+/// The values in the standards. A misspelt one would never match.
 const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", "create"];
 
 fn prompt_value(text: &str) -> Result<(), &'static str> {
@@ -215,8 +215,8 @@ pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// An issuer: no query (OpenID Connect Discovery §3); no template either, as braces are no
-/// characters of a URL.
+/// An issuer: it has no query (OpenID Connect Discovery §3). It cannot be a template either, as a
+/// URL has no braces.
 pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
     protected_url(text)?;
     if text.contains('?') {
@@ -230,8 +230,8 @@ pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Names people can change or give up are no subjects, however they are spelt: the next owner of
-/// the name would own the account.
+/// A name that users can change or give up is not a subject, however it is spelt: its next owner
+/// would own the account.
 fn subject_claim(name: &str) -> Result<(), &'static str> {
     let letters: String = name
         .to_lowercase()

@@ -1,5 +1,5 @@
-//! Whether what a document names exists, and whether names are given once: against itself and
-//! against what is stored.
+//! Whether what a document names exists, and whether each name is given once: within the document
+//! and against what is stored.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::protocol::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 
-/// What is registered already, as far as a document can count on it.
+/// What is registered already and stays.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
     /// Everything but the users, and whether it has stored secrets.
@@ -114,7 +114,7 @@ fn note_rivals(
     }
 }
 
-/// Notes what the object names and nothing is called.
+/// Notes names in the object that nothing has.
 fn note_unknown_names(
     kind: ObjectKind,
     place: &str,
@@ -159,10 +159,10 @@ fn note_clients_that_become_public(document: &Document, stored: &Stored, notes: 
     }
 }
 
-/// Kinds that share their names: whichever comes later in a document is refused.
+/// The kind that shares its names with this one. Whichever comes later in a document is refused.
 fn rival(kind: ObjectKind) -> Option<(ObjectKind, &'static str)> {
     match kind {
-        // A scope is of one kind: the token rules go by it.
+        // A scope has one kind: the rules for tokens depend on it.
         ObjectKind::IdentityScope => Some((
             ObjectKind::ResourceScope,
             "is the name of a scope of the other kind",
@@ -203,7 +203,7 @@ fn items(document: &Value) -> impl Iterator<Item = (ObjectKind, usize, Value)> {
     })
 }
 
-/// What no other object of its kind may be called, with the member that says it.
+/// The names that no other object of its kind may have, with the member that has each.
 fn names(kind: ObjectKind, item: &Value) -> Vec<(&'static str, String)> {
     let text = |key| {
         item.get(key)
@@ -230,7 +230,7 @@ fn names(kind: ObjectKind, item: &Value) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Every name that will be there once the document is applied, by what it is called.
+/// Every name that exists once the document is applied, by what it is called.
 fn known<'v>(
     document: &'v Document,
     stored: &'v Stored,

@@ -43,7 +43,7 @@ pub struct Identity {
 pub type Owners = BTreeMap<Identity, Subject>;
 
 impl UserEntry {
-    /// What operators call them: the user name, else the subject.
+    /// What operators call the user: the user name, or else the subject.
     pub fn designation(&self) -> &str {
         self.username
             .as_deref()
@@ -75,8 +75,8 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
         .map(SecretText::new)
         .map(Credential::Hash);
     let credential = password.or(hash);
-    // Said in so many words: who is only forgotten to be named must not lose their name. A password
-    // alone opens nothing.
+    // `null` must be said: a user whose name was only forgotten must not lose it. A password alone
+    // opens nothing.
     let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
     if walker.value("username").is_none()
         && !(is_nameless && subject.is_some() && credential.is_none())
@@ -168,7 +168,7 @@ fn subject(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The rule for user names: what people type and see is what is compared.
+/// The rule for user names: what users type and see is exactly what is compared.
 pub fn check_username(text: &str) -> Result<(), &'static str> {
     if !(1..=256).contains(&text.chars().count()) {
         return Err("must be 1 to 256 characters");
@@ -182,7 +182,7 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A hash as a PHC string; of Argon2 its parts are parsed again where it is used.
+/// A hash as a PHC string. The parts of an Argon2 hash are parsed again where it is used.
 fn phc_string(text: &str) -> Result<(), &'static str> {
     let fields: Vec<&str> = text.split('$').collect();
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));

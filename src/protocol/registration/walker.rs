@@ -1,7 +1,6 @@
-//! Walks one object of a document, remembering where it is and what is wrong. Every reading method
-//! leaves a note when the member is not what it should be, and answers as if it were absent: so all
-//! mistakes are found in one go. What nobody has asked for when the object is read is an unknown
-//! key.
+//! Walks one object of a document, and remembers where it is and what is wrong. Every reading
+//! method notes a member that is not what it should be, and treats it as absent. So all mistakes
+//! are found in one go. A key that nobody has asked for by the end is unknown.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,16 +24,17 @@ pub struct Walker<'v, 'p> {
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
-    /// Members that are stored in another form than they were given in: times as `15m` are stored
-    /// as numbers.
+    /// Members that are stored in another form than they were given in. A time such as `15m` is
+    /// stored as a number.
     pub(super) stored_as: Map<String, Value>,
-    /// Whether every value read so far was in order. Contradictions are only looked for then:
+    /// Whether every value read so far was in order. Only then are contradictions looked for:
     /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
 }
 
 impl<'v> Walker<'v, '_> {
-    /// Reads `value` by `read`, then notes unknown keys. `None`, with a note, when it is no object.
+    /// Reads `value` with `read`, then notes unknown keys. `None`, with a note, when it is not an
+    /// object.
     pub(super) fn object<T>(
         value: &'v Value,
         path: &str,
@@ -151,8 +151,7 @@ impl<'v> Walker<'v, '_> {
         broken.is_ok().then(|| text.to_owned())
     }
 
-    /// A text that keeps a rule, with what it is in single languages; `unsaid` where it is not
-    /// there.
+    /// A text that keeps a rule, with its translations. `unsaid` where it is absent.
     pub(super) fn localized(
         &mut self,
         key: &'static str,
@@ -191,8 +190,8 @@ impl<'v> Walker<'v, '_> {
         text
     }
 
-    /// A text that keeps a rule and must be there. After a note: the empty text, in an object that
-    /// will not be used.
+    /// A text that keeps a rule and must be there. After a note it is empty, in an object that is
+    /// not used.
     pub(super) fn required(&mut self, key: &'static str, check: Check) -> String {
         if self.value(key).is_none() {
             self.problem(key, "is required");
@@ -265,7 +264,7 @@ impl<'v> Walker<'v, '_> {
         self.strings_of(key, check, &[])
     }
 
-    /// The same, where whoever breaks the rule probably meant one of those.
+    /// The same, with a hint at one of `choices` where a text breaks the rule.
     pub(super) fn strings_of(
         &mut self,
         key: &'static str,
@@ -344,7 +343,7 @@ impl<'v> Walker<'v, '_> {
         let parsed = items
             .filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems));
         let mut parsed: Vec<T> = parsed.collect();
-        // A list of one takes the room of four.
+        // A list of one has allocated room for four.
         parsed.shrink_to_fit();
         self.values_hold &= self.problems.len() == before;
         Some(parsed)
@@ -377,9 +376,9 @@ pub(super) fn expected(wanted: &str, found: &Value) -> String {
     format!("expected {wanted}, found {found}")
 }
 
-/// Reads the text of a document. What stands in its lists stays text, for [`parse_own`] to read one
-/// by one: as trees, they take six times as much memory. The error says what is wrong and at which
-/// line and column; it shows no value.
+/// Reads the text of a document. The items of its lists stay text, and [`parse_own`] reads them one
+/// by one: as trees they take six times as much memory. The error says what is wrong and at which
+/// line and column. It shows no value.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut text = serde_json::Deserializer::from_str(text);
     let document = Strict(0)
@@ -393,7 +392,7 @@ pub fn parse_own(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A value so many levels down: the document is at 0, an item of one of its lists at 2.
+/// A value at this depth: the document is at 0, an item of one of its lists at 2.
 struct Strict(usize);
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -402,7 +401,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let is_item = self.0 == 2;
         let value = deserializer.deserialize_any(self)?;
-        // By way of a box, which has no room to grow.
+        // A box has no spare capacity.
         let text = |value| {
             serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()))
         };

@@ -11,9 +11,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::claims;
 use super::extension_grant::{Description, GrantAnswer, GrantRefusal, Proposal};
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
 
@@ -26,30 +27,22 @@ const MEMBERS: [&str; 6] = [
     "error_description",
 ];
 
-/// Its registration without secrets and keys.
+/// The registration of the client, without secrets and keys.
 pub fn client_metadata(client: &Client) -> Map<String, Value> {
     let grant_types: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    let tenants: Option<Vec<&str>> = client
-        .tenants
-        .as_ref()
-        .map(|tenants| tenants.iter().map(TenantName::as_str).collect());
-    let members = [
-        ("client_id", json!(client.client_id.as_str())),
-        ("client_name", json!(client.client_name.plain)),
-        ("client_uri", json!(client.links.client_uri)),
-        ("redirect_uris", json!(client.redirect_uris)),
-        ("grant_types", json!(grant_types)),
-        ("scope", json!(client.scope.to_string())),
-        ("tenants", json!(tenants)),
-        ("claims", json!(client.claims)),
-    ];
-    let present = members.into_iter().filter(|(_, value)| !value.is_null());
-    present
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    claims::present(json!({
+        "client_id": client.client_id,
+        "client_name": client.client_name.plain,
+        "client_uri": client.links.client_uri,
+        "redirect_uris": client.redirect_uris,
+        "grant_types": grant_types,
+        "scope": client.scope.to_string(),
+        "tenants": client.tenants,
+        "claims": client.claims,
+    }))
 }
 
-/// The error is for the log; it shows nothing of the answer but members' names.
+/// Reads an answer. The error is for the log: it shows nothing of the answer but names of members.
 pub fn read(answer: &Value) -> Result<GrantAnswer, String> {
     let members = answer.as_object().ok_or("something else than an object")?;
     if let Some(unknown) = members

@@ -1,10 +1,10 @@
-//! Which ways to sign in somebody has: by what the client allows, what the request names, and the
-//! tenant it is within. A provider that is bound to a tenant is offered within that tenant alone;
-//! one without is offered everywhere, as the account that its answer leads to must be of the right
-//! tenant. The account page is everybody's: it names none that is kept from it, and none that leads
-//! to no client. And what becomes of a sign-in that failed upstream: another try on the login page,
-//! an answer to the client, or a page that says no. Words of the provider's own go nowhere but into
-//! the log.
+//! Which ways to sign in a user has: what the client allows, what the request names, and what the
+//! tenant allows. A provider that is bound to a tenant is offered within that tenant only. A
+//! provider of no tenant is offered everywhere, as the account behind it must be of the right
+//! tenant. The account page is for everybody: it names no provider that is kept from it, and none
+//! that no client allows. Also what comes after a sign-in that failed upstream: another try on the
+//! login page, an answer to the client, or a page that says no. The provider's own words go only
+//! into the log.
 
 use super::UpstreamProblem;
 use crate::protocol::authorize::authorize_request::AuthorizeRefusal;
@@ -22,8 +22,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// What there is to choose from; `wanted` is the `idp:` of the request, which leaves that one
-    /// alone.
+    /// What there is to choose from. `wanted` is the `idp:` of the request: then only that provider
+    /// is offered.
     pub fn of(place: &SignInPlace<'_>, wanted: Option<&str>) -> Choices {
         let offered = |name: &str| wanted.is_none_or(|wanted| wanted == name) && place.offers(name);
         let known = place.catalogue.identity_providers.values();
@@ -39,8 +39,8 @@ impl Choices {
         }
     }
 
-    /// Exactly one provider and no password form: there is nothing to choose, the person is sent
-    /// straight there.
+    /// The provider, where there is exactly one and no password form. The user is then sent
+    /// straight to it.
     pub fn only(&self) -> Option<&str> {
         match (self.password, self.providers.as_slice()) {
             (false, [only]) => Some(only),
@@ -61,7 +61,7 @@ impl Choices {
     }
 }
 
-/// The provider that an issuer is one of, while it is registered.
+/// The registered provider of an issuer.
 pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a IdentityProvider> {
     catalogue
         .identity_providers
@@ -79,8 +79,8 @@ pub enum WayOut {
     Page,
 }
 
-/// Decides it for a sign-in with `provider`, among these choices; `has_client` is whether a client
-/// waits for an answer that travels through this browser.
+/// Decides where a failed sign-in with `provider` goes on. `has_client` says whether a client waits
+/// for an answer that travels through this browser.
 pub fn way_out(
     problem: &UpstreamProblem,
     provider: &str,

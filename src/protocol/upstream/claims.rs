@@ -1,5 +1,5 @@
-//! What a person's account here takes over from upstream: standard claims by the scopes that were
-//! asked for, and what the registration maps. Done anew at each sign-in, from the ID token and
+//! Which claims an account here takes over from upstream: standard claims by the scopes that were
+//! asked for, and what the registration maps. This happens at each sign-in, from the ID token and
 //! UserInfo together.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,17 +15,17 @@ use crate::protocol::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
 const LONGEST_VALUE: usize = 8_192;
-/// The longest that all of it together may be, in bytes of JSON: it goes into tokens and answers,
-/// and each page reads it.
+/// The most bytes of JSON that all values together may have. They go into tokens and answers, and
+/// each page reads them.
 const LONGEST_TOGETHER: usize = 32_768;
 const PUNCTUATION: usize = 4;
-/// How deeply a value may be nested: readers of an answer that contains it have limits, too.
+/// How deeply a value may be nested. Whoever reads an answer that contains it has limits, too.
 const DEEPEST_VALUE: usize = 20;
 const MOST_ROLES: usize = 200;
 
 const ROLE: &str = "role";
-/// Claims that say whether another was verified. They hold of what upstream itself verified, so
-/// only beside that.
+/// Claims that say whether another claim was verified. They hold only for the value that upstream
+/// itself verified, so they are taken over only with it.
 const VERIFIED: [(&str, &str); 2] = [
     ("email_verified", "email"),
     ("phone_number_verified", "phone_number"),
@@ -41,9 +41,9 @@ const LABELS: [&str; 6] = [
 ];
 const OUR_LABELS: [&str; 4] = ["email", "preferred_username", "nickname", "name"];
 
-/// Every claim that a sign-in at this provider fills or, where upstream does not have it, leaves
-/// empty: by our name, the names there that it may come from, the first that is there counts; for
-/// roles, all.
+/// Every claim that a sign-in at this provider fills, or empties where upstream does not have it:
+/// our name, with the upstream names that it may come from. The first one that is there counts; of
+/// roles, all count.
 fn sources(provider: &IdentityProvider) -> BTreeMap<&str, Vec<&str>> {
     let mut sources: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (theirs, ours) in provider
@@ -86,7 +86,7 @@ fn standard_claims(provider: &IdentityProvider) -> Vec<&'static str> {
 }
 
 /// Whether UserInfo may have something that the ID token lacks: a claim that the registration
-/// names, or of a scope the first thing it is asked for.
+/// names, or the first claim of a scope that was asked for.
 pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -> bool {
     let telling = [
         ("profile", "name"),
@@ -106,9 +106,9 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -
         .any(|name| !id_token.contains_key(name))
 }
 
-/// The ID token's claims with what UserInfo adds; where both speak, the one that is signed counts.
-/// Whether an address was verified counts only from the source that names the address: the two may
-/// have been read at different times.
+/// The claims of the ID token, with those that UserInfo adds. Where both have one, the signed one
+/// counts. Whether an address was verified counts only from the source that has the address: the
+/// two may have been read at different times.
 pub fn merged(
     id_token: &Map<String, Value>,
     user_info: Option<&Map<String, Value>>,
@@ -157,7 +157,8 @@ pub fn mapped(
         }
     }
     for (flag, claim) in VERIFIED {
-        // Without the claim it verifies, it would verify another value that the account has.
+        // Without the claim that it verifies, it would count for another value that the account
+        // has.
         if !claims.contains_key(claim) {
             claims.remove(flag);
         }
@@ -190,16 +191,16 @@ fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> 
     filled.collect()
 }
 
-/// What a sign-in there is worth here: by the provider's table, else as much as any.
+/// The `acr` here of a sign-in there: by the provider's table, or else the weakest.
 pub fn acr(provider: &IdentityProvider, theirs: Option<&str>) -> String {
     let ours = theirs.and_then(|theirs| provider.acr_map.get(theirs));
     ours.cloned()
         .unwrap_or_else(|| String::from(Strength::SignedIn.as_str()))
 }
 
-/// The methods of a sign-in there: told only where the provider's table makes it worth more than
-/// any other. What a provider says of itself shall not tell a client more than the registration
-/// believes.
+/// The `amr` of a sign-in there. It is told only where the provider's table makes the sign-in
+/// stronger than the weakest. What a provider says of itself must not tell a client more than the
+/// registration believes.
 pub fn amr(acr: &str, theirs: &[String]) -> Vec<String> {
     let is_believed = acr != Strength::SignedIn.as_str();
     if is_believed {
@@ -209,7 +210,7 @@ pub fn amr(acr: &str, theirs: &[String]) -> Vec<String> {
     }
 }
 
-/// The values as they are; where there is a table, only what it makes of them.
+/// The roles as they are, or where there is a table, only those that it gives.
 fn roles<'a>(
     provider: &IdentityProvider,
     values: impl Iterator<Item = &'a Value>,
@@ -257,7 +258,7 @@ pub fn label(upstream: &Map<String, Value>) -> Option<String> {
     one_line(upstream, &LABELS).map(str::to_owned)
 }
 
-/// The same of what an account here has taken over from there, under our names.
+/// The label of an account whose claims were taken over under our names.
 pub fn known_as(taken_over: &Map<String, Value>) -> Option<&str> {
     one_line(taken_over, &OUR_LABELS)
 }
@@ -269,8 +270,8 @@ fn one_line<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a st
         .find_map(|name| claims.get(*name)?.as_str().filter(fits))
 }
 
-/// The subject in the answer of a provider without ID tokens: a text as it is, a whole number in
-/// decimal. Nothing that could be written in two ways.
+/// The subject in the answer of a provider without ID tokens: a text as it is, or a whole number in
+/// decimal. Anything that could be written in two ways is refused.
 pub fn oauth_subject(user_info: &Map<String, Value>, subject_claim: &str) -> Option<String> {
     let subject = match user_info.get(subject_claim)? {
         Value::String(text) => text.clone(),

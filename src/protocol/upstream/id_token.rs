@@ -1,6 +1,6 @@
-//! Whether an ID token from upstream holds (OpenID Connect Core §3.1.3.7), or a logout token. Its
-//! signature was verified before, by the provider's keys and an algorithm that its metadata names;
-//! here its claims are judged.
+//! Whether an ID token from upstream is valid (OpenID Connect Core §3.1.3.7), or a logout token.
+//! Before this, its signature was verified with the provider's keys and an algorithm that its
+//! metadata names. This file judges the claims.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,8 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::named::named;
 use crate::protocol::words::secret::SecretText;
 
-/// How many `amr` values are kept; how long each may be. They travel in codes, which are bounded.
+/// How many `amr` values are kept, and how long each may be. They travel in codes, whose length is
+/// bounded.
 const MOST_AMR: usize = 10;
 const LONGEST_AMR: usize = 40;
 
@@ -28,8 +29,8 @@ pub struct ExpectedIdToken<'a> {
     pub needs_auth_time: bool,
 }
 
-/// What a good one said, beside the claims about the person; all but the subject is unsaid without
-/// one.
+/// What a valid ID token says, beside the claims about the user. A provider without ID tokens gives
+/// the subject only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdTokenFacts {
     /// Not empty, at most 255 characters, free of control characters.
@@ -41,7 +42,7 @@ pub struct IdTokenFacts {
 }
 
 named! {
-    /// Why one is not believed. `as_str` is for the log and the audit.
+    /// Why a token is not believed. `as_str` is for the log and the audit.
     pub enum TokenProblem {
         Malformed = "it is no JWT signed with RS256, ES256 or EdDSA",
         Typ = "its typ is that of another kind of token",
@@ -52,7 +53,7 @@ named! {
         IssuedAt = "iat is missing, in the future or more than 10 minutes ago, or nbf is in the future",
         Nonce = "nonce is not the one that was sent, or stands where none may",
         AccessTokenHash = "at_hash is not of the access token beside it",
-        /// Nothing is forged, the provider does not honour it.
+        /// Nothing is forged: the provider ignores `max_age`.
         NoAuthTime = "auth_time is missing though max_age was sent",
         AuthTime = "auth_time is no time past",
         Subject = "sub is missing, or not 1 to 255 characters",
@@ -62,8 +63,8 @@ named! {
     }
 }
 
-/// The `typ` of an upstream token must be that of its kind, or absent. Else an ID token could pass
-/// for a logout token and sign people out.
+/// The `typ` of an upstream token must be that of its kind, or absent. Otherwise an ID token could
+/// pass for a logout token and sign users out.
 pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
     if typ.is_none_or(|typ| is_type(typ, wanted)) {
         Ok(())
@@ -172,14 +173,13 @@ fn check_times(
     }
 }
 
-/// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is
-/// there.
+/// A valid logout token. `sub` and `sid` say whom it is about: at least one of the two is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
     pub subject: Option<String>,
     pub sid: Option<String>,
     pub jti: String,
-    /// When it expires for us in any case.
+    /// When the logout token has certainly expired.
     pub forgotten_at: Instant,
 }
 
@@ -193,7 +193,7 @@ pub fn judge_logout(
 ) -> Result<LogoutNotice, TokenProblem> {
     check_parties(claims, issuer, client_id)?;
     let (expires_at, issued_at) = check_times(claims, now)?;
-    // The one event there is, and nothing beside it.
+    // Exactly one event, with no members.
     let events = claims.get("events").and_then(Value::as_object);
     if !events
         .is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object))
@@ -204,7 +204,8 @@ pub fn judge_logout(
         return Err(TokenProblem::Nonce);
     }
     let [subject, sid] = ["sub", "sid"].map(|name| identifier(claims, name));
-    // Members that are there must be identifiers: half understood, a token could end too much.
+    // `sub` and `sid`, where they are there, must be identifiers. A token that is half understood
+    // could end too much.
     let is_whole = |name: &str, read: &Option<String>| claims.contains_key(name) == read.is_some();
     if subject.is_none() && sid.is_none() || !is_whole("sub", &subject) || !is_whole("sid", &sid) {
         return Err(TokenProblem::Nobody);

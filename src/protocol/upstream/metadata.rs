@@ -1,6 +1,6 @@
-//! A provider's metadata as we need it (OpenID Connect Discovery 1.0 §3, §4.3): where to send
-//! people and requests, and what the provider supports. Errors are sentences for operators, with
-//! quoted values escaped. And the findings of `gatepost idp test`.
+//! The part of a provider's metadata that we need (OpenID Connect Discovery 1.0 §3, §4.3): where
+//! users and requests are sent, and what the provider supports. Errors are sentences for operators,
+//! with quoted values escaped. Also the findings of `gatepost idp test`.
 
 use std::collections::BTreeSet;
 
@@ -22,31 +22,31 @@ pub struct UpstreamMetadata {
     pub jwks_uri: String,
     pub userinfo_endpoint: Option<String>,
     pub end_session_endpoint: Option<String>,
-    /// `token_endpoint_auth_methods_supported`: how a client_secret goes there; `None` where none
-    /// can.
+    /// How the client secret is sent, by `token_endpoint_auth_methods_supported`. `None` where no
+    /// method is one of ours.
     pub authentication: Option<SecretTransport>,
-    /// Whether it says that clients without a secret are served (`none` among those methods).
+    /// Whether clients without a secret are served (`none` among those methods).
     pub serves_public_clients: bool,
-    /// `id_token_signing_alg_values_supported`, as far as we verify them; without one no token of
-    /// theirs is believed.
+    /// The algorithms of `id_token_signing_alg_values_supported` that we verify. Without any, no
+    /// token of the provider is believed.
     pub algorithms: Vec<SigningAlgorithm>,
     /// `authorization_response_iss_parameter_supported` (RFC 9207 §3)
     pub announces_iss: bool,
-    /// `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0); `None`
-    /// where it does not say.
+    /// `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0). `None`
+    /// where it is absent.
     pub prompt_values: Option<BTreeSet<String>>,
 }
 
 const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
 
-/// How a client_secret goes to the token endpoint (RFC 6749 §2.3.1).
+/// How the client secret is sent to the token endpoint (RFC 6749 §2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretTransport {
     Basic,
     Post,
 }
 
-/// Where the document of an issuer is (OpenID Connect Discovery 1.0 §4).
+/// The address of an issuer's discovery document (OpenID Connect Discovery 1.0 §4).
 pub fn address(issuer: &str) -> String {
     endpoint_url(issuer, CONFIGURATION_PATH)
 }
@@ -64,8 +64,8 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         ));
     }
     let required = |name: &str| endpoint(members, name)?.ok_or_else(|| missing(name));
-    // Required, and yet some leave it out; a list without the one flow that we speak is plain
-    // enough.
+    // It is required, and still some providers leave it out. A list without the one flow that we
+    // speak is refused.
     if list(members, "response_types_supported")?.is_some_and(|types| !types.contains(&"code")) {
         return Err(String::from("it does not serve response_type code"));
     }
@@ -80,7 +80,7 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         ("client_secret_basic", SecretTransport::Basic),
         ("client_secret_post", SecretTransport::Post),
     ];
-    // RS256 must be among them, so it is what absence means.
+    // RS256 is mandatory, so absence means RS256.
     let names =
         list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
     let known: Vec<SigningAlgorithm> = names
@@ -142,7 +142,7 @@ fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'
     })
 }
 
-/// A member of that kind; one that is null counts as absent.
+/// A member of the wanted type. `null` counts as absent.
 fn present<'a, T>(
     members: &'a Map<String, Value>,
     name: &str,
@@ -164,13 +164,13 @@ pub enum SecretStanding {
 
 /// The provider's answers. Each error is a sentence for operators.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ProviderAnswers {
     OpenId {
         metadata: Result<UpstreamMetadata, String>,
-        /// The keys at its `jwks_uri`; `None` where no document says where that is.
+        /// The keys at its `jwks_uri`. `None` where no document names one.
         keys: Option<Result<KeySet, String>>,
     },
-    /// One without: whether its endpoints answer at all, each with the status it answered with.
+    /// A provider without an issuer: each endpoint with the status that it answered.
     OAuth {
         token: Result<u16, String>,
         userinfo: Result<u16, String>,
@@ -178,12 +178,16 @@ pub enum Asked {
     },
 }
 
-pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
+pub fn examine(
+    provider: &IdentityProvider,
+    secret: SecretStanding,
+    asked: &ProviderAnswers,
+) -> Vec<Finding> {
     let enabled = match provider.enabled {
         true => Finding::fine("it is enabled"),
         false => Finding::weak("it is disabled: nobody is sent there"),
     };
-    // Whether people who have no account here can sign in by it.
+    // Whether users without an account here can sign in by it.
     let account_page = Finding::fine(match (provider.account_page, provider.provision) {
         (true, true) => {
             "new people get an account, and whoever has one can link one there on the account page"
@@ -201,7 +205,7 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
     });
     let mut findings = vec![enabled, account_page];
     match asked {
-        Asked::OpenId {
+        ProviderAnswers::OpenId {
             metadata: Ok(metadata),
             keys,
         } => {
@@ -233,7 +237,7 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
             findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
             findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
         }
-        Asked::OpenId {
+        ProviderAnswers::OpenId {
             metadata: Err(cause),
             ..
         } => {
@@ -243,7 +247,7 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
                 address(provider.authority())
             )));
         }
-        Asked::OAuth {
+        ProviderAnswers::OAuth {
             token,
             userinfo,
             emails,
@@ -348,7 +352,7 @@ fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Fi
     findings
 }
 
-/// Any answer will do: without a token or a code the endpoint refuses.
+/// Any status counts as reached: without a token or a code the endpoint refuses.
 fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
     match asked {
         Ok(300..=399) => {

@@ -26,7 +26,7 @@ pub struct UpstreamIdentity {
     pub facts: IdTokenFacts,
     /// Claims under our names, roles by the provider's table among them.
     pub claims: Map<String, Value>,
-    /// Our names of claims that were too much to be taken over.
+    /// The claims, under our names, that were too long to be taken over.
     pub left_out: Vec<String>,
     /// What a person recognizes the account by (a name or address), for pages; `None` where nothing
     /// fits.
@@ -35,11 +35,11 @@ pub struct UpstreamIdentity {
 }
 
 const SKEW: Duration = Duration::from_secs(60);
-/// How long ago a token may have been made that is shown for the first time. Some providers date
-/// theirs five minutes back.
+/// How old a token may be when it is shown for the first time. Some providers date theirs five
+/// minutes back.
 const OLDEST: Duration = Duration::from_secs(600);
 
-/// An address of ours that a provider must know: `callback` (the `redirect_uri`), `logout` (the
+/// One of our addresses that a provider must know: `callback` (the `redirect_uri`), `logout` (the
 /// `backchannel_logout_uri`) or `signed-out` (the `post_logout_redirect_uri`).
 pub fn external_url(base_url: &str, provider: &str, page: &str) -> String {
     endpoint_url(base_url, &format!("/external/{provider}/{page}"))
@@ -51,7 +51,7 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().nth(255).is_none() && !text.contains(char::is_control)
 }
 
-/// An identifier in a token; `None` where the member is none.
+/// An identifier in a token. `None` where the member is not one.
 fn identifier(members: &Map<String, Value>, name: &str) -> Option<String> {
     members
         .get(name)?
@@ -67,14 +67,14 @@ fn shown(text: &str) -> String {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamProblem {
-    /// They cancelled there, or were refused there.
+    /// The user cancelled at the provider, or was refused.
     Cancelled,
     /// Upstream cannot sign anybody in as asked (`login_required`, `interaction_required` and their
     /// like), or cannot be asked to.
     LoginRequired,
     /// Too many requests wait for other servers already.
     Busy,
-    /// Not there, too slow, or not able to answer; the cause is for the log and the operator.
+    /// The provider is away, too slow, or cannot answer. The cause is for the log and the operator.
     Unavailable(String),
     /// The answer did not verify. The cause is for the log, the audit and the operator, and holds
     /// no secret.

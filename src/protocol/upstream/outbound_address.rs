@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::protocol::words::forwarded::Cidr;
 
-/// Blocks of IPv4 that are not the open internet's (IANA's special-purpose registry, RFC 6890).
+/// IPv4 blocks that are not part of the open internet (IANA's special-purpose registry, RFC 6890).
 const SPECIAL_IPV4: [Cidr; 15] = [
     Cidr::v4([0, 0, 0, 0], 8),       // this network
     Cidr::v4([10, 0, 0, 0], 8),      // private
@@ -30,7 +30,7 @@ const SPECIAL_IPV4: [Cidr; 15] = [
 /// multicast, IPv4-mapped, NAT64 and discard addresses all lie outside.
 const GLOBAL_IPV6: Cidr = Cidr::v6([0x2000, 0], 3);
 
-/// Blocks within it that are not the open internet's.
+/// Blocks within it that are not part of the open internet.
 const SPECIAL_IPV6: [Cidr; 4] = [
     Cidr::v6([0x2001, 0], 23), // protocol assignments: Teredo, benchmarks, ORCHID
     Cidr::v6([0x2001, 0xdb8], 32), // documentation
@@ -41,14 +41,14 @@ const SPECIAL_IPV6: [Cidr; 4] = [
 /// Where NAT64 carries IPv4 addresses (RFC 6052 §2.1).
 const NAT64: Cidr = Cidr::v6([0x64, 0xff9b], 96);
 
-/// Whether a request of ours may go to `address`: to the open internet, or where the operator
-/// allows it. Without TLS only this machine may be reached, whatever is allowed.
+/// Whether our own request may go to `address`: to the open internet, or where the operator allows
+/// it. Without TLS only this machine may be reached, whatever is allowed.
 pub fn may_be_dialled(address: IpAddr, https: bool, allowed: &[Cidr]) -> bool {
     let reachable = is_public(address) || is_allowed(address, allowed);
     reachable && (https || address.to_canonical().is_loopback())
 }
 
-/// Allowing NAT64's prefix opens the way to what is public behind it, and to no more.
+/// Whoever allows the NAT64 prefix allows the public addresses behind it, and no others.
 fn is_allowed(address: IpAddr, allowed: &[Cidr]) -> bool {
     let named = |address: IpAddr| allowed.iter().any(|block| block.contains(address));
     named(address)

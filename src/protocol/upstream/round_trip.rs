@@ -1,6 +1,6 @@
-//! A round trip to an upstream provider and back: it travels sealed as `state`, and nothing of it
-//! is stored. It holds the hash of the flow cookie, so that only the browser it began in can end
-//! it. And the request to the provider (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
+//! A round trip to an upstream provider and back. It travels sealed as `state`, and nothing of it
+//! is stored. It holds the hash of the flow cookie, so that only the browser that began it can end
+//! it. Also the request to the provider (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::reaches;
 
-/// How long somebody may be away.
+/// How long a user may be away.
 pub const LIFETIME: Duration = Duration::from_secs(600);
 /// The longest `state` sent upstream, in characters; some providers cut or refuse more.
 pub const STATE: usize = 2_000;
 /// The longest value of a flow cookie, in characters: browsers drop cookies above 4,096 bytes.
 pub const COOKIE: usize = 3_500;
-/// How much older a sign-in may look than it is: upstream tells whole seconds, and its clock may be
+/// How much older than it is a sign-in may look. Upstream tells whole seconds, and its clock may be
 /// behind ours.
 const ROUNDING: Duration = Duration::from_secs(2);
 
@@ -33,7 +33,8 @@ pub struct RoundTrip {
     /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
     pub linking: Option<Sid>,
     pub provider: String,
-    /// Whom that name stood for when they left: its issuer; without one, its `userinfo_endpoint`.
+    /// The issuer that this name stood for at the departure. For a provider without one, its
+    /// `userinfo_endpoint`.
     pub issuer: String,
     /// Names the flow's cookie, with `begun_at`.
     pub flow: [u8; 8],
@@ -59,7 +60,7 @@ impl RoundTrip {
     }
 }
 
-/// A secret under the seal: the one place where serde reads it, said at its field.
+/// The secret is serialized under the seal only. The field that uses this module says so.
 mod exposed {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -74,9 +75,9 @@ mod exposed {
     }
 }
 
-/// `auth_time` of a session that begins with a sign-in upstream: as upstream says, never later than
-/// `now`, else `now`. To a request that asks how old the sign-in is, one that upstream dates within
-/// the second of its coming is its own.
+/// `auth_time` of a session that begins with a sign-in upstream: as upstream says, but not later
+/// than `now`. Where upstream says nothing it is `now`. A request that asks how old the sign-in is
+/// counts one from the second in which it arrived as its own.
 pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Instant) -> Instant {
     let dated = upstream.unwrap_or(now).min(now);
     match asked_at {
@@ -88,8 +89,8 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub login: bool,
-    /// They shall show that they are there: by a new sign-in, or by choosing their account where
-    /// `login` is not taken.
+    /// The user must act: sign in anew, or choose their account where the provider does not take
+    /// `login`.
     pub presence: bool,
     pub select_account: bool,
     pub max_age: Option<u64>,
@@ -119,10 +120,10 @@ impl Ask {
         }
     }
 
-    /// The part of it that a provider takes. `login` stands in for `select_account`, since it lets
-    /// people choose, too. Nothing stands in for `login`: a sign-in of last week would pass for a
-    /// new one, so that is `None`. `None` as well where the provider takes nothing that makes the
-    /// user act.
+    /// The part of the request that a provider takes. `select_account` becomes `login` where that
+    /// is all it takes, as `login` lets the user choose, too. Nothing stands in for `login`: a
+    /// sign-in of last week would pass for a new one. So the result is `None` then, and where the
+    /// provider takes nothing that makes the user act.
     pub fn as_far_as(&self, taken: PromptValues) -> Option<Ask> {
         let login = self.login || self.presence || self.select_account && !taken.select_account;
         let wants_choice = self.select_account || self.presence && !taken.login;
@@ -140,7 +141,7 @@ impl Ask {
         self.login || self.presence || self.max_age.is_some()
     }
 
-    /// Where the browser is sent to be asked; a query that `authorization_endpoint` has stays.
+    /// The address that the browser is sent to. A query that `authorization_endpoint` has stays.
     pub fn address(
         &self,
         authorization_endpoint: &str,
@@ -158,7 +159,7 @@ impl Ask {
             .filter(|(wanted, _)| *wanted)
             .map(|(_, word)| word)
             .collect();
-        // Under their names, what would do here.
+        // The provider's names of what is strong enough here.
         let acr_values = provider
             .acr_map
             .iter()
@@ -192,8 +193,7 @@ impl Ask {
     }
 }
 
-/// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with
-/// an error.
+/// Which values of `prompt` the provider takes. Some answer any other value with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptValues {
     pub login: bool,
@@ -201,8 +201,8 @@ pub struct PromptValues {
 }
 
 impl PromptValues {
-    /// By `prompt_values_supported` as the operator registered it, else as the metadata has it; all
-    /// where neither says.
+    /// `prompt_values_supported` as the operator registered it, or else as the metadata has it. All
+    /// values where neither says.
     pub fn of(
         registered: Option<&BTreeSet<String>>,
         announced: Option<&BTreeSet<String>>,

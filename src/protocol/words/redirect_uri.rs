@@ -149,7 +149,7 @@ fn split(uri: &str) -> Option<Parts<'_>> {
         });
     };
     let end = hierarchy.find(['/', '?']).unwrap_or(hierarchy.len());
-    let (authority, rest) = hierarchy.split_at_checked(end)?;
+    let (authority, rest) = hierarchy.split_at(end);
     Some(Parts {
         scheme,
         authority: Some(authority),

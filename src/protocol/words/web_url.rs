@@ -27,9 +27,7 @@ impl<'a> WebUrl<'a> {
             (None, None) => return Err("must begin with https:// or http://"),
         };
         let authority_length = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, rest) = rest
-            .split_at_checked(authority_length)
-            .unwrap_or((rest, ""));
+        let (authority, rest) = rest.split_at(authority_length);
         let (host, port) = split_authority(authority)?;
         let (path, query) = match rest.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -88,9 +86,7 @@ fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str>
         Some(bracket) => bracket + 1,
         None => authority.find(':').unwrap_or(authority.len()),
     };
-    let (host, port) = authority
-        .split_at_checked(host_length)
-        .unwrap_or((authority, ""));
+    let (host, port) = authority.split_at(host_length);
     check_host(host)?;
     match port.strip_prefix(':') {
         None if port.is_empty() => Ok((host, None)),

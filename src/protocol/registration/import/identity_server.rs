@@ -17,8 +17,8 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
 
-/// Tables whose rows belong to a row of another: that one, the column that says to which, and they.
-/// Some had other names before 4.0, when a scope was one resource's.
+/// A table, the columns that name its rows from other tables, and those tables. Some had other
+/// names before 4.0, when a scope belonged to one resource.
 #[rustfmt::skip]
 const CHILDREN: [(&str, &str, &str); 5] = [
     ("Clients", "ClientId", "ClientGrantTypes ClientRedirectUris ClientPostLogoutRedirectUris ClientScopes ClientSecrets ClientClaims \
@@ -29,8 +29,8 @@ const CHILDREN: [(&str, &str, &str); 5] = [
     ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins"),
 ];
 
-/// Reads a dump. `issuers` are those that login schemes stand for; `now` decides which lockouts
-/// have ended.
+/// Reads a dump. `issuers` are the issuers of login schemes. `now` decides which lockouts have
+/// ended.
 pub fn read(
     mut dump: Value,
     issuers: BTreeMap<String, String>,
@@ -75,7 +75,7 @@ pub fn read(
     let roles = dump
         .rows("AspNetRoles")?
         .into_iter()
-        .map(|role| Ok((role.named("Id")?, role.named("Name")?)));
+        .map(|role| Ok((role.required("Id")?, role.required("Name")?)));
     let roles: BTreeMap<String, String> = roles.collect::<Result<_, String>>()?;
     dump.rows("AspNetUsers")?
         .iter()
@@ -83,8 +83,8 @@ pub fn read(
     Ok(to)
 }
 
-/// Puts rows into those that they belong to, under the name of their table. An `Id` that stands
-/// twice would mix two.
+/// Puts rows into the rows that they belong to, under the name of their table. An `Id` that two
+/// rows have is an error, as their children would be mixed.
 fn join(dump: &mut Value) -> Result<(), String> {
     for (parents, owners, tables) in CHILDREN {
         let mut ids = BTreeMap::new();
@@ -145,7 +145,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
         ("resource_scopes", "ApiScopes", "UserClaims,ApiScopeClaims"),
     ] {
         for row in dump.rows(table)? {
-            let name = row.named("Name")?;
+            let name = row.required("Name")?;
             let mut entry = ImportedObject::default();
             let claims: BTreeSet<String> = row
                 .texts(claims, "Type")?
@@ -191,7 +191,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
     Ok(())
 }
 
-/// Secrets, whose digests are ours, too; and keys.
+/// Secrets and keys. The digests of secrets are made as ours are.
 fn secrets(
     row: &Row<'_>,
     member: &str,
@@ -234,7 +234,7 @@ fn secrets(
 }
 
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
-    let of = format!("client {}", row.named("ClientId")?);
+    let of = format!("client {}", row.required("ClientId")?);
     let mut ours = ImportedObject::default();
     row.copy("client of IdentityServer", &mut ours)?;
     secrets(row, "ClientSecrets", &of, &mut ours, to)?;
@@ -302,8 +302,8 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     Ok(())
 }
 
-/// The providers that the client allows. A client is never left without: a provider that nobody
-/// registers makes `plan` refuse.
+/// The providers that the client allows. Without any it would allow all. So a client that allows
+/// only external ones gets a provider that nobody registers, and `plan` refuses it.
 fn providers(mut named: Vec<String>, is_external: bool, to: &Import) -> Vec<String> {
     match (named.is_empty(), is_external) {
         (true, true) if to.issuers.is_empty() => named.push(String::from("external")),
@@ -330,7 +330,7 @@ fn client_claims(
     let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
     let mut claims = ImportedObject::default();
     for claim in row.rows("Claims,ClientClaims")? {
-        let name = format!("{prefix}{}", claim.named("Type")?);
+        let name = format!("{prefix}{}", claim.required("Type")?);
         claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
     }
     if !claims.0.is_empty() {
@@ -370,7 +370,7 @@ fn user(
     now: Instant,
     to: &mut Import,
 ) -> Result<(), String> {
-    let sub = row.named("Id")?;
+    let sub = row.required("Id")?;
     let username = row.text("UserName")?;
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
     let claims = user_claims(row, username.as_deref(), roles)?;
@@ -413,11 +413,11 @@ fn user_claims(
 ) -> Result<ImportedObject, String> {
     let mut claims = ImportedObject::default();
     for claim in row.rows("AspNetUserClaims")? {
-        let name = claim_name(&claim.named("ClaimType")?);
+        let name = claim_name(&claim.required("ClaimType")?);
         let text = claim.text("ClaimValue")?.unwrap_or_default();
         claims.add_claim(&name, claim_value(&name, text));
     }
-    // Their profile service tells the user name as these where no claim does.
+    // Their profile service uses the user name for these where no claim has them.
     for name in ["name", "preferred_username"] {
         claims.0.entry(name).or_insert(json!(username));
     }
@@ -448,12 +448,11 @@ fn claim_value(name: &str, text: String) -> Value {
 fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
     let mut identities = Vec::new();
     for login in row.rows("AspNetUserLogins")? {
-        let scheme = login.named("LoginProvider")?;
+        let scheme = login.required("LoginProvider")?;
         let google = (scheme == "Google").then_some("https://accounts.google.com");
         match to.issuers.get(&scheme).map(String::as_str).or(google) {
-            Some(issuer) => {
-                identities.push(json!({"issuer": issuer, "subject": login.named("ProviderKey")?}))
-            }
+            Some(issuer) => identities
+                .push(json!({"issuer": issuer, "subject": login.required("ProviderKey")?})),
             None => to.note(
                 of,
                 format!("sign-ins by {scheme} are left out: say --issuer {scheme}=ISSUER"),
@@ -503,7 +502,7 @@ fn claim_name(name: &str) -> String {
         .to_owned()
 }
 
-/// As their databases write it: without a zone it is UTC.
+/// A time as their databases write it. Without a zone it is UTC.
 fn instant(text: &str) -> Option<Instant> {
     timestamp::parse(text).or_else(|| timestamp::parse(&format!("{text}Z")))
 }

@@ -33,14 +33,14 @@ fn is_openid(row: &Row<'_>) -> Result<bool, String> {
 /// Reads a realm's export.
 pub fn read(realm: &Value) -> Result<Import, String> {
     let realm = Row::of(String::from("realm"), realm)?;
-    realm.named("realm")?;
+    realm.required("realm")?;
     let mut to = Import {
         scopes: BUILT_IN_SCOPES.map(str::to_owned).into(),
         ..Import::default()
     };
     for row in realm.rows("identityProviders")? {
         let mut ours = ImportedObject::default();
-        let is_google = row.named("providerId")? == "google";
+        let is_google = row.required("providerId")? == "google";
         ours.set("issuer", is_google.then_some("https://accounts.google.com"));
         for row in [Some(&row), row.nested("config")?.as_ref()]
             .into_iter()
@@ -51,7 +51,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         if row.flag("linkOnly", false)? {
             ours.set("enabled", false);
             to.note(
-                &format!("identity provider {}", row.named("alias")?),
+                &format!("identity provider {}", row.required("alias")?),
                 "set: enabled false, as nobody may sign in by it there",
             );
         }
@@ -59,7 +59,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     }
     client_scopes(&realm, &mut to)?;
     for row in realm.rows("clients")? {
-        let client_id = row.named("clientId")?;
+        let client_id = row.required("clientId")?;
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {}
             (false, true) => client(&realm, &row, &mut to)?,
@@ -70,7 +70,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
             (_, false) => to.note(&format!("client {client_id}"), "left out: it speaks SAML"),
         }
     }
-    // A client has a token of its own here, and no user behind it.
+    // A service account is left out: here a client gets its own tokens without a user.
     for row in realm
         .rows("users")?
         .iter()
@@ -81,12 +81,12 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     Ok(to)
 }
 
-/// Those that are about people, and those that name an API as an audience, or say nothing; and the
-/// APIs.
+/// Client scopes: those about users become identity scopes; those that name an API as an audience,
+/// or say nothing, become resource scopes. The APIs become resources.
 fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let mut resources = BTreeSet::new();
     for row in realm.rows("clientScopes")? {
-        let name = row.named("name")?;
+        let name = row.required("name")?;
         if !is_openid(&row)? || is_among(ITS_SCOPES, &name) || !to.scopes.insert(name.clone()) {
             continue;
         }
@@ -131,7 +131,7 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
 }
 
 fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let of = format!("client {}", row.named("clientId")?);
+    let of = format!("client {}", row.required("clientId")?);
     let mut members = row.members.clone();
     if let Some(attributes) = row.nested("attributes")? {
         members.extend(attributes.members.clone());
@@ -168,7 +168,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String>
     ours.set("token_endpoint_auth_method", public.then_some("none"));
     let has_pkce = row.value("pkce.code.challenge.method").is_some();
     ours.set("require_pkce", has_pkce);
-    // Others have a secret there, too, which proves nothing.
+    // Clients with another authenticator have a secret there, too. It proves nothing.
     let by_secret = row
         .text("clientAuthenticatorType")?
         .is_none_or(|kind| kind == "client-secret");
@@ -227,8 +227,8 @@ fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {
 }
 
 fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    row.named("id")?;
-    let of = format!("user {}", row.named("username")?);
+    row.required("id")?;
+    let of = format!("user {}", row.required("username")?);
     let mut claims = attributes(row, &of, to)?;
     let names = [row.text("firstName")?, row.text("lastName")?];
     let names: Vec<String> = names.into_iter().flatten().collect();
@@ -306,7 +306,7 @@ fn add_credential(
     user: &mut ImportedObject,
     to: &mut Import,
 ) -> Result<(), String> {
-    let kind = credential.named("type")?;
+    let kind = credential.required("type")?;
     if kind != "password" {
         let is_first = kind == "otp" && !user.0.contains_key("totp");
         match totp(credential).filter(|_| is_first) {
@@ -339,10 +339,10 @@ fn add_credential(
 fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
     let mut identities = Vec::new();
     for link in row.rows("federatedIdentities")? {
-        let name = link.named("identityProvider")?;
+        let name = link.required("identityProvider")?;
         match to.issuers.get(&name) {
             Some(issuer) => {
-                identities.push(json!({"issuer": issuer, "subject": link.named("userId")?}))
+                identities.push(json!({"issuer": issuer, "subject": link.required("userId")?}))
             }
             None => to.note(
                 of,
@@ -353,13 +353,13 @@ fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, St
     Ok(identities)
 }
 
-/// A part of a credential, which is JSON in a text.
+/// A part of a credential: JSON in a text.
 fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
     serde_json::from_str(&credential.text(key).ok()??).ok()
 }
 
-/// The secret of an app whose codes are as ours (six digits, SHA-1, 30 seconds) in base32: the
-/// bytes of a text, or in base32.
+/// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
+/// is there as the bytes of a text, or in base32.
 pub(super) fn totp(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;

@@ -1,6 +1,6 @@
-//! What another provider has registered, as a document of ours: pure, from a dump of its tables or
-//! its own export. What would open something by being left out stays, and `plan` refuses what our
-//! rules do.
+//! What another provider has registered, as one of our documents. It is made from a dump of its
+//! tables or from its own export, without I/O. What would open something if it were left out stays
+//! in, and `plan` refuses what our rules refuse.
 
 pub mod identity_server;
 pub mod keycloak;
@@ -21,11 +21,11 @@ use crate::protocol::words::scope::OFFLINE_ACCESS;
 #[derive(Default)]
 pub struct Import {
     lists: Map<String, Value>,
-    /// What is to be said, with those of whom it is said.
+    /// The notes, each with those that it is about.
     notes: BTreeMap<String, Vec<String>>,
     /// What a client may ask for.
     scopes: BTreeSet<String>,
-    /// Of each identity provider or login scheme.
+    /// The issuer of each identity provider or login scheme.
     issuers: BTreeMap<String, String>,
 }
 
@@ -52,8 +52,8 @@ impl Import {
             .for_each(|list| list.push(json!(ours.0)));
     }
 
-    /// The document; and what was left out or set, and what to do, a line each. Ten are named, the
-    /// others counted.
+    /// The document, and one line for each note: what was left out or set, and what to do. A line
+    /// names ten, and counts the others.
     pub fn finish(self) -> (Value, Vec<String>) {
         let line = |(text, all): (String, Vec<String>)| match all.split_at_checked(10) {
             Some((named, more)) if !more.is_empty() => {
@@ -67,7 +67,7 @@ impl Import {
         )
     }
 
-    /// Keeps an identity provider that can move.
+    /// Adds an identity provider, if it has an issuer.
     fn provider(&mut self, ours: ImportedObject) {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").unwrap_or_default();
@@ -87,9 +87,9 @@ impl Import {
         }
     }
 
-    /// Makes a client of what was copied: leaves out what our rules refuse, and what it cannot have
-    /// without that. `grant_types` are as they call them, `scope` is a list, and `require_pkce` is
-    /// false where they do not.
+    /// Makes a client of the copied members. It leaves out what our rules refuse, and what the
+    /// client cannot have without that. `grant_types` have their names for them, `scope` is a list,
+    /// and `require_pkce` is false where they do not require it.
     fn client(&mut self, of: &str, mut ours: ImportedObject) {
         let public = ours.is("token_endpoint_auth_method", "none");
         self.keep_uris(of, &mut ours, public);
@@ -222,7 +222,7 @@ impl Import {
     }
 }
 
-/// Keeps the secrets of a confidential client, or else its keys. Whether it has any that can move.
+/// Keeps the secrets of a confidential client, or else its keys. Returns whether it has any.
 fn settle_credentials(ours: &mut ImportedObject) -> bool {
     let has_secret = ours.0.contains_key("secrets");
     let has_key = ours.0.contains_key("jwks");
@@ -243,7 +243,7 @@ fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
     types.map(|(_, name, _)| *name).collect()
 }
 
-/// An object of ours. What is empty is left out.
+/// An object of our document. Empty members are left out.
 #[derive(Default)]
 struct ImportedObject(Map<String, Value>);
 
@@ -276,7 +276,7 @@ impl ImportedObject {
             .unwrap_or_default()
     }
 
-    /// A claim that is there once is a text, one that is there more than once an array.
+    /// Adds a claim. A claim with one value is a text, and one with several is an array.
     fn add_claim(&mut self, name: &str, value: impl Into<Value>) {
         let value = value.into();
         match self.0.get_mut(name) {
@@ -287,7 +287,7 @@ impl ImportedObject {
         }
     }
 
-    /// As a user's claims: those that they can have.
+    /// The claims that a user can have.
     fn into_claims(self, of: &str, to: &mut Import) -> Value {
         let (kept, lost): (Map<_, _>, Map<_, _>) = self
             .0
@@ -301,10 +301,10 @@ impl ImportedObject {
     }
 }
 
-/// What a member of theirs becomes: tables of ours, theirs, and how. `flag=true`: told where it is
-/// not what they leave unsaid. `lifetime`: seconds, as long as ours may be; none for 0.
-/// `texts=Column`: of texts, or of rows with one in that column. `secret`: a text, unless it is
-/// masked.
+/// How each member of theirs is copied, in tables of three columns: our name, their name, and the
+/// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:
+/// seconds, at most as long as ours may be, and absent for 0. `texts=Column`: an array of texts, or
+/// of rows with a text in that column. `secret`: a text that is absent where it is masked.
 const MEMBERS: &str = include_str!("members.txt");
 
 fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
@@ -319,7 +319,8 @@ fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
         .filter_map(words)
 }
 
-/// An object of theirs. Their tools write a number as a text and a truth as 0 or 1: both are taken.
+/// An object of their document. Their tools write a number as a text and a truth as 0 or 1, so both
+/// are read.
 struct Row<'v> {
     place: String,
     members: &'v Map<String, Value>,
@@ -346,12 +347,12 @@ impl<'v> Row<'v> {
         Ok(text.filter(|text| !text.is_empty()))
     }
 
-    fn named(&self, key: &str) -> Result<String, String> {
+    fn required(&self, key: &str) -> Result<String, String> {
         self.text(key)?
             .ok_or_else(|| format!("{}: has no {key}", self.place))
     }
 
-    /// Whether it is the second of two names, which are 0 and 1 as well.
+    /// Whether the member is the second of two names. The names may be written as 0 and 1.
     fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Result<bool, String> {
         let Some(text) = self.text(key)? else {
             return Ok(unsaid);
@@ -384,7 +385,7 @@ impl<'v> Row<'v> {
             .map(|seconds| seconds.min(LONGEST_LIFETIME)))
     }
 
-    /// What stands in the lists of these names, each with its place.
+    /// The items of the lists of these names, each with its place.
     fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
         let mut all = Vec::new();
         for (key, value) in keys
@@ -407,7 +408,7 @@ impl<'v> Row<'v> {
 
     fn texts(&self, keys: &str, column: &str) -> Result<Vec<String>, String> {
         let text = |(place, value): (String, &Value)| match value.as_object() {
-            Some(members) => Row { place, members }.named(column),
+            Some(members) => Row { place, members }.required(column),
             None => plain(&place, value),
         };
         self.list(keys)?.into_iter().map(text).collect()
@@ -456,7 +457,7 @@ fn plain(place: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// Not `**********`, as an export masks it, and not `${vault.x}`, which is elsewhere.
+/// Whether a secret is there: not masked as `**********`, and not a reference such as `${vault.x}`.
 fn is_clear(secret: &str) -> bool {
     !secret.starts_with("${") && !secret.bytes().all(|byte| byte == b'*')
 }

@@ -1,5 +1,5 @@
-//! What an identity provider must not take over from what is registered already: a secret that
-//! somebody else gave us, and accounts that were found by another claim.
+//! What an identity provider must not take over from a registered one: a secret that somebody else
+//! gave us, and accounts that were found by another claim.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
     for (entry, given, provider) in &wanted {
         let place = &entry.place;
         let before = stored.get(entry.name.as_str());
-        // The secret that stays would go where it never went.
+        // The kept secret would be sent to an address that never had it.
         let keeps_anothers = |(object, before): &(&RegisteredObject, IdentityProvider)| {
             object.client_secret.is_some() && recipient(before) != recipient(provider)
         };

@@ -1,5 +1,5 @@
-//! `--prune`: what a document leaves out goes, list by list. A list that the document does not have
-//! is not its concern.
+//! `--prune`: what a document leaves out is removed, list by list. A list that the document does
+//! not have is left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +42,8 @@ impl Pruning {
     }
 }
 
-/// Everything that goes, in an order in which nothing that stays is in between. Notes what is still
-/// needed.
+/// Everything that is removed, in an order that leaves nothing in use without what it needs. Notes
+/// what is still needed.
 pub(super) fn removals<'d>(
     comparison: &Comparison,
     problems: &mut Vec<DocumentProblem>,
@@ -55,7 +55,7 @@ pub(super) fn removals<'d>(
         .iter()
         .map(|entry| (entry.kind.called(), entry.name.as_str()))
         .collect();
-    // Names that nothing will have any longer: a scope may come back as one of the other kind.
+    // Names that nothing has afterwards. A scope may come back as one of the other kind.
     let gone: BTreeSet<Name<'_>> = objects
         .iter()
         .map(|(kind, name)| (kind.called(), name.as_str()))

@@ -11,8 +11,8 @@ use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
-/// What happens to each user of the document; `None` for one who is registered just so. Notes names
-/// and subjects that are somebody else's.
+/// What happens to each user of the document. `None` for a user who is registered just so. Notes
+/// names and subjects that somebody else has.
 pub(super) fn changes<'d>(
     comparison: &'d Comparison,
     problems: &mut Vec<DocumentProblem>,
@@ -38,7 +38,7 @@ pub(super) fn changes<'d>(
         let named = users.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named);
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
-        // Pruned, the other one is gone before.
+        // With pruning, the other user is removed before.
         let is_taken =
             named.is_some_and(|named| Some(named) != subject) && !pruning.covers(ObjectKind::User);
         let is_removed = entry
@@ -89,7 +89,7 @@ pub(super) fn changes<'d>(
     changes
 }
 
-/// Of whom somebody's identity can be. Links to anybody else would only wait for a mistake.
+/// The issuers that an identity can be of. A link to any other would only wait for a mistake.
 fn issuers(comparison: &Comparison) -> BTreeSet<String> {
     let Comparison {
         document,
@@ -128,8 +128,8 @@ fn issuers(comparison: &Comparison) -> BTreeSet<String> {
         .collect()
 }
 
-/// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a
-/// client's own token its name is the `sub`, and resources tell such tokens by that.
+/// Notes users whose subject is a client's name, and clients whose name is a user's subject. In a
+/// client's own token its name is the `sub`, and resources recognise such tokens by that.
 pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {
         document,
@@ -192,8 +192,8 @@ fn change<'d>(
             secrets,
         });
     };
-    // A `password` does not count here: it is only the first one. A hash from elsewhere does until
-    // theirs is one of ours: it is what they had before they moved, and they may have another by
+    // A `password` is not compared: it is only the first one. An imported hash is compared until
+    // the user has one of ours: it is what they had before they moved, and they may have another by
     // now.
     let is_own = |credential: &Credential| match credential {
         Credential::Hash(hash) => hash.expose().starts_with(own_hash),
