@@ -2,6 +2,7 @@
 //! colour and logo; and the logos of clients.
 
 use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use percent_encoding::percent_decode_str;
@@ -13,6 +14,7 @@ use crate::config::{self, Brand, Config};
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
 use crate::pages::frame::BRAND_LOGO;
+use crate::protocol::registration::user::media_type;
 use crate::protocol::words::identifiers::{self, ClientId};
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
@@ -71,13 +73,7 @@ pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
 fn brand_logo(config: &Config) -> Result<Response, Failure> {
     let path = config.brand.logo.as_ref().ok_or_else(not_found)?;
     let bytes = fs::read(path).map_err(|_| not_found())?;
-    let content_type = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("jpg" | "jpeg") => "image/jpeg",
-        Some("webp") => "image/webp",
-        Some(_) | None => return Err(not_found()),
-    };
+    let content_type = picture(path, &bytes).ok_or_else(not_found)?;
     let response = Response::with_body(200, content_type, Body::Owned(bytes));
     Ok(cached(response).header(
         "Content-Security-Policy",
@@ -85,11 +81,24 @@ fn brand_logo(config: &Config) -> Result<Response, Failure> {
     ))
 }
 
+/// Its media type, whichever kind of picture its name says.
+fn picture(path: &Path, bytes: &[u8]) -> Option<&'static str> {
+    if path.extension()? != "svg" {
+        return media_type(bytes);
+    }
+    let is_drawing = String::from_utf8_lossy(bytes).contains("<svg");
+    is_drawing.then_some("image/svg+xml")
+}
+
 /// Why the operator's logo cannot be shown.
 pub fn logo_fault(brand: &Brand) -> Option<String> {
     let path = brand.logo.as_ref()?;
-    let error = fs::read(path).err()?;
-    let (file, cause) = (path.display(), config::cause(&error));
+    let cause = match fs::read(path) {
+        Ok(bytes) if picture(path, &bytes).is_some() => return None,
+        Ok(_) => String::from("it is no picture"),
+        Err(error) => config::cause(&error),
+    };
+    let file = path.display();
     Some(format!(
         "GATEPOST_BRAND_LOGO: {file} cannot be read ({cause}), so pages show the name instead"
     ))

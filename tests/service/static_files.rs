@@ -65,6 +65,21 @@ fn a_logo_that_cannot_be_read_is_told_at_the_start_and_pages_show_the_name() {
 }
 
 #[test]
+fn a_logo_that_is_no_picture_is_told_and_not_served() {
+    let logo = std::env::temp_dir().join(format!("gatepost-text-{}.png", std::process::id()));
+    std::fs::write(&logo, "no picture").unwrap();
+    let settings = [("GATEPOST_BRAND_LOGO", logo.to_str().unwrap())];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    gatepost.await_log("the logo", |log| {
+        log.contains("cannot be read (it is no picture)")
+    });
+    let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+    assert!(!page.text().contains("brand-logo"), "{}", page.text());
+    assert_eq!(gatepost.get("/static/brand-logo").status, 404);
+    std::fs::remove_file(&logo).unwrap();
+}
+
+#[test]
 fn only_what_is_in_the_table_is_served() {
     let gatepost = Gatepost::start();
     for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
