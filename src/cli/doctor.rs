@@ -51,6 +51,8 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let mut findings = Vec::new();
     if let Err(failure) = examine(invocation, &mut findings) {
         findings.extend(failure.to_string().lines().map(Finding::broken));
+        // What the last two parts fail by is told once.
+        findings.dedup();
     }
     let version = json!(env!("CARGO_PKG_VERSION"));
     output::findings(

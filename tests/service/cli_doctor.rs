@@ -282,6 +282,10 @@ fn pass_on(
         ("chunks refused", _) if is_chunked => {
             String::from("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n")
         }
+        (_, line) if line.starts_with("POST") && fault.starts_with("no posts ") => format!(
+            "HTTP/1.1 {} No\r\nContent-Length: 0\r\n\r\n",
+            fault.trim_start_matches("no posts ")
+        ),
         ("short bodies", _) if length > 32_768 => {
             String::from("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         }
@@ -330,6 +334,8 @@ fn pass_on(
                 "\"issuer\":\"https://Localhost",
             )
         }
+        "path" => answer = answer.replace("; Path=/", "; Path=/x"),
+        "domain" => answer = answer.replace("; Secure", "; Secure; Domain=localhost"),
         "cookies" => answer = answer.replace("; Secure", "; Sekure"),
         _ => {}
     }
@@ -487,6 +493,30 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
             "fails",
             "cookies arrive changed, or not at all",
         ),
+        (
+            "60",
+            "path",
+            "fails",
+            "cookies arrive changed, or not at all",
+        ),
+        (
+            "60",
+            "domain",
+            "fails",
+            "cookies arrive changed, or not at all",
+        ),
+        (
+            "60",
+            "no posts 405",
+            "fails",
+            "a POST to /connect/token gets 405, and not from Gatepost",
+        ),
+        (
+            "60",
+            "no posts 403",
+            "fails",
+            "a POST to /connect/token gets 403, and not from Gatepost",
+        ),
         ("60", "no HSTS", "weak", "Strict-Transport-Security"),
         (
             "60",
@@ -597,6 +627,20 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
         &["--brand-logo", "/nowhere/logo.png"],
         "weak",
         "/nowhere/logo.png cannot be read (No such file",
+    );
+    let text = scene.authority.0.join("logo.png");
+    fs::write(&text, "no picture").unwrap();
+    scene.assert_alone(
+        "text as logo",
+        &["--brand-logo", text.to_str().unwrap()],
+        "weak",
+        "logo.png cannot be read (it is no picture)",
+    );
+    scene.assert_alone(
+        "no authority",
+        &["--ca-file", "/nowhere/ca.pem"],
+        "fails",
+        "GATEPOST_CA_FILE: ",
     );
     let command = scene.gatepost.command();
     let (_, secret) = command
@@ -818,15 +862,12 @@ fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
         "{findings:#?}"
     );
     drop(session);
-    let (_transaction, url) = Pooler::start(&scene, "transaction");
-    scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
-    for _ in 0..3 {
-        scene.assert_alone(
-            "pooler",
-            &[],
-            "fails",
-            "in PgBouncer set pool_mode = session",
-        );
+    for mode in ["transaction", "statement"] {
+        let (_pooler, url) = Pooler::start(&scene, mode);
+        scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
+        for _ in 0..3 {
+            scene.assert_alone(mode, &[], "fails", "in PgBouncer set pool_mode = session");
+        }
     }
 }
 
@@ -850,7 +891,7 @@ fn a_database_far_away_is_told_with_what_fits_no_more() {
         (
             150,
             "weak",
-            "which from 272 ms on cannot fit into the 4.5 s of a request",
+            "which from 230 ms on cannot fit into the 4.5 s of a request",
         ),
         (
             260,

@@ -11,7 +11,7 @@ use crate::config::{Config, ListenAddress};
 use crate::outbound::{
     Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
 };
-use crate::protocol::discovery::{CONFIGURATION_PATH, USERINFO_PATH};
+use crate::protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
 use crate::protocol::words::web_url::WebUrl;
@@ -161,6 +161,11 @@ impl Visitor<'_> {
     }
 
     fn judge_bodies(&self, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+        let address = format!("{}{TOKEN_PATH}", self.base);
+        let small = OutboundRequest::post_form(&address, &[("doctor", "")]);
+        let small = self.outbound.send_to_ourselves(&small);
+        let takes_posts = small.as_ref().is_ok_and(is_our_error);
+        let small = outcome(small);
         // That address takes no POST: 405 says that the body came through, and nothing has changed.
         let address = format!("{}{HEALTH}", self.base);
         let form = "a".repeat(65_529);
@@ -178,20 +183,22 @@ impl Visitor<'_> {
             .ask("/device", &[])
             .map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
         let cookies = all(&page, "set-cookie");
-        let is_ours = |cookie: &&str| cookie.starts_with("__Host-") && cookie.contains("; Secure");
         let metrics = format!("{}/metrics", self.url.origin);
         let metrics = self
             .outbound
             .send_to_ourselves(&OutboundRequest::get(&metrics));
         let metrics = metrics.map(|answer| answer.body).unwrap_or_default();
         judge!(findings, "proxy", {
-            whole != "405" => weak "a body of 64 KiB gets {whole}: let it pass",
-            chunked != "405" && chunked != "411"
+            !takes_posts
+                => broken "a POST to {TOKEN_PATH} gets {small}, and not from Gatepost: have the \
+                           proxy pass every method on",
+            takes_posts && whole != "405" => weak "a body of 64 KiB gets {whole}: let it pass",
+            takes_posts && chunked != "405" && chunked != "411"
                 => weak "a body in chunks gets {chunked}: have the proxy make it whole, or answer \
                          411",
-            cookies.is_empty() || !cookies.iter().all(is_ours)
-                => broken "cookies arrive changed, or not at all: they must have __Host- and \
-                           Secure",
+            cookies.is_empty() || !cookies.iter().all(|cookie| is_kept(cookie))
+                => broken "cookies arrive changed, or not at all: they must have __Host-, \
+                           Secure and Path=/, and no Domain",
             String::from_utf8_lossy(&metrics).contains("gatepost_build_info")
                 => weak "everybody can read /metrics",
         } else "bodies and cookies pass, /metrics does not; a body in chunks is {passed}");
@@ -268,6 +275,18 @@ impl Visitor<'_> {
                 => weak "of two lines of DPoP {proofs} arrive: have it pass them on as they are",
         } else "long addresses and header fields pass, and two lines of one name as two");
     }
+}
+
+/// Whether it is the token endpoint that answered, and not the proxy.
+fn is_our_error(answer: &OutboundAnswer) -> bool {
+    let told = answer.json().unwrap_or_default();
+    told.get("error").is_some() && answer.headers.contains_key("x-request-id")
+}
+
+/// Whether browsers keep it: with `__Host-` in front they drop any other path, and any domain.
+fn is_kept(cookie: &str) -> bool {
+    let has = |attribute: &str| cookie.split("; ").any(|one| one == attribute);
+    cookie.starts_with("__Host-") && has("Secure") && has("Path=/") && !cookie.contains("; Domain=")
 }
 
 /// A status, or why there is none.
