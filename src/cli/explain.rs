@@ -15,14 +15,16 @@ use super::output::{self, Failure};
 use super::{audit, reference};
 use crate::app::{App, Extensions, LoadError};
 use crate::config::Config;
+use crate::endpoints::present_session;
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{
     AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
 };
 use crate::protocol::discovery::AUTHORIZE_PATH;
+use crate::protocol::registration::client_checkup::ways_to_sign_in;
 use crate::protocol::registration::names::hint;
-use crate::protocol::registration::problem::Finding;
+use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::token::audience::resources_behind;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, CodeBinding};
@@ -170,13 +172,19 @@ fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Failure> {
         return Ok(what);
     };
     let base = config.base_url.as_str();
-    let below = address
-        .strip_prefix(base)
-        .or_else(|| address.strip_prefix(config.base_url.path()));
-    if below == Some(AUTHORIZE_PATH) {
+    let origin = config.base_url.origin();
+    let path = address
+        .split_at_checked(origin.len())
+        .filter(|(start, _)| start.eq_ignore_ascii_case(origin))
+        .map_or(address, |(_, path)| path);
+    // A host that only begins as ours does is another.
+    let below = path
+        .strip_prefix(config.base_url.path())
+        .filter(|below| below.is_empty() || below.starts_with('/'));
+    if address.is_empty() || below == Some(AUTHORIZE_PATH) {
         return Ok(query);
     }
-    let rule = if address.contains("://") && !address.starts_with(base) {
+    let rule = if address.contains("://") && below.is_none() {
         "this is an address of another issuer, which has settings of its own"
     } else {
         "this is an address of sign-out or of a page, which is not judged here"
@@ -246,6 +254,10 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
         let (reason, detail, answer) =
             match validate(&parameters, client, &snapshot.catalogue, app.now()) {
                 Ok(request) => {
+                    if let Some(refusal) = refused_later(app, &request, client) {
+                        findings.push(refusal);
+                        break;
+                    }
                     let otherwise = if findings.is_empty() {
                         "it is good"
                     } else {
@@ -283,6 +295,25 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
         parameters = repaired;
     }
     Ok((findings, compared(&sent, client, &snapshot.catalogue, all)))
+}
+
+/// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
+/// that nobody can sign in for.
+fn refused_later(app: &App, request: &AuthorizeRequest, client: &Client) -> Option<Finding> {
+    let snapshot = app.registry.snapshot();
+    let hint = request.unverified_id_token_hint.as_ref();
+    if hint.is_some_and(|hint| present_session::claims(app, &snapshot, hint).is_none()) {
+        return Some(Finding::broken(told(Reason::InvalidIdTokenHint, None)));
+    }
+    let providers: Vec<_> = snapshot
+        .catalogue
+        .identity_providers
+        .values()
+        .cloned()
+        .collect();
+    let ways = ways_to_sign_in(client, &providers)?;
+    (ways.verdict == Verdict::Broken)
+        .then(|| Finding::broken(told(Reason::NoWayToSignIn, Some(&ways.text))))
 }
 
 /// What was sent beside what is registered; with `all` also where nothing was sent.

@@ -224,6 +224,23 @@ fn hurry(gatepost: &Gatepost) {
 }
 
 #[test]
+fn explain_does_not_call_a_logout_token_a_hint() {
+    let (gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    tokens(&gatepost, &mut browser, "told", "openid");
+    sign_out(&mut browser);
+    receiver.tokens(&gatepost, 1);
+    let request = receiver.requests().remove(0);
+    let (_, token) = request.split_once("logout_token=").unwrap();
+    let output = gatepost.run(&["explain", "-"], token);
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        !output.status.success() && told.contains("GP1128"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
     let receivers = [(); 3].map(|()| Receiver::start(Manner::Status(204)));
     let with_alg = |receiver: &Receiver, alg: &str| {

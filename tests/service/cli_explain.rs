@@ -49,7 +49,8 @@ fn an_authorization_request_is_judged_as_the_server_judges_it() {
     let (gatepost, mut browser) = start();
     let near = RP1.replace("/callback", "/callbak").replace("/cb", "/bc");
     assert_ne!(near, RP1);
-    let cases: [(&str, &[(&str, &str)]); 10] = [
+    let cases: [(&str, &[(&str, &str)]); 11] = [
+        ("GP1128", &[("id_token_hint", "garbage")]),
         ("GP1105", &[("redirect_uri", &near)]),
         ("GP1104", &[("redirect_uri", "")]),
         ("GP1102", &[("client_id", "conf9")]),
@@ -174,9 +175,62 @@ fn a_good_request_tells_whom_it_is_good_for_and_other_addresses_are_not_called_g
             said(&output).1
         );
     }
+    let (_, host) = origin.split_once("://").unwrap();
+    for (address, rule) in [
+        (
+            format!("http://{host}.evil.com/connect/authorize?{query}"),
+            "an address of another issuer",
+        ),
+        (
+            format!("http://{host}.evil.com/login?{query}"),
+            "an address of another issuer",
+        ),
+        (
+            format!("http://{}/login?{query}", host.to_uppercase()),
+            "an address of sign-out or of a page",
+        ),
+    ] {
+        let (_, text) = said(&gatepost.run(&["explain", &address], ""));
+        assert!(text.contains(rule), "{address}: {text}");
+    }
+    for own in [
+        format!("HTTP://{}/connect/authorize?{query}", host.to_uppercase()),
+        format!("?{query}"),
+    ] {
+        let (good, text) = said(&gatepost.run(&["explain", &own], ""));
+        assert!(good, "{own}: {text}");
+    }
     // A query alone may hold a question mark.
     let (good, text) = said(&gatepost.run(&["explain", &format!("{query}&login_hint=a?b")], ""));
     assert!(good, "{text}");
+}
+
+#[test]
+fn a_client_whose_only_provider_is_off_is_told() {
+    let mut document = document();
+    document["identity_providers"] = json!([{"name": "corp", "issuer": "https://corp.example",
+        "client_id": "gatepost", "enabled": false}]);
+    document["clients"][0]["identity_providers"] = json!(["corp"]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let path = authorize_path("conf1", RP1, &[]);
+    let (good, text) = said(&gatepost.run(&["explain", &path], ""));
+    assert!(!good && text.contains("GP1138"), "{text}");
+    let answer = gatepost.browser().get(&path);
+    assert!(answer.location().contains("error=access_denied"));
+}
+
+#[test]
+fn an_id_token_of_a_disabled_client_is_no_hint() {
+    let (gatepost, mut browser) = start();
+    let tokens = CONF1.tokens(&gatepost, &mut browser, "openid");
+    let id_token = tokens["id_token"].as_str().unwrap();
+    let (_, text) = explained(&gatepost, id_token);
+    assert!(text.contains("good as an id_token_hint alone"), "{text}");
+    let mut disabled = document()["clients"][0].clone();
+    disabled["enabled"] = json!(false);
+    gatepost.apply(&json!({"clients": [disabled]}));
+    let (good, text) = explained(&gatepost, id_token);
+    assert!(!good && text.contains("GP1103"), "{text}");
 }
 
 #[test]

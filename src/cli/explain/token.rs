@@ -6,6 +6,7 @@ use super::standing::{by_word, ended_by, life};
 use super::{Explained, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
+use crate::endpoints::present_session;
 use crate::endpoints::token::grants::refresh_token::refresh_handle;
 use crate::endpoints::token::introspection::{PresentedToken, open};
 use crate::protocol::authorize::authorization_code::{
@@ -172,14 +173,17 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
             refresh(app, &request, None)
         }
         None => {
+            let snapshot = app.registry.snapshot();
+            if let Some(claims) = present_session::claims(app, &snapshot, text) {
+                return Ok((vec![id_token(app, &claims)?], Map::new()));
+            }
             let jws = UnverifiedJws::parse(text.expose());
-            let is_ours = jws
-                .as_ref()
-                .map(|jws| app.registry.snapshot().keys.verifies(jws));
+            let is_ours = jws.as_ref().map(|jws| snapshot.keys.verifies(jws));
             let finding = match is_ours {
-                Some(true) => Finding::weak(
-                    "we signed it, and it is no access token: it is good as an id_token_hint alone",
-                ),
+                Some(true) => Finding::broken(told(
+                    Reason::InvalidIdTokenHint,
+                    Some("we signed it, and it is neither an access token nor an ID token"),
+                )),
                 Some(false) => Finding::broken(
                     "no key of ours signed this JWT: it is another issuer's, or was changed",
                 ),
@@ -190,6 +194,24 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
             Ok((vec![finding], Map::new()))
         }
     }
+}
+
+/// An ID token: whether its client may still send it as a hint.
+fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> {
+    let audience = claims
+        .get("aud")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let reason = match app.registry.client(&ClientId::new(audience))? {
+        None => Reason::UnknownClient,
+        Some(client) if !client.client.enabled => Reason::DisabledClient,
+        Some(_) => {
+            return Ok(Finding::weak(
+                "we signed it, and it is no access token: it is good as an id_token_hint alone",
+            ));
+        }
+    };
+    Ok(Finding::broken(told(reason, Some(audience))))
 }
 
 /// An access token: beside what it stands on, whether its client would still get one.

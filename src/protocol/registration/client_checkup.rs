@@ -165,7 +165,7 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
 
 /// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
 /// can have none that works.
-fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
+pub fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
     let in_use = |name: &&String| {
         *name == LOCAL
