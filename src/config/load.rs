@@ -52,10 +52,13 @@ impl Config {
                 .problems
                 .push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
         }
-        if source.is_installed_missing && !reader.problems.is_empty() {
-            let rule = "is not there, no GATEPOST_ variable is set, and no --env-file is named: \
-                        one of them has the settings";
-            reader.problems.push(Problem::new(installed::FILE, rule));
+        let lacks = |problem: &Problem| problem.rule == reader::IS_REQUIRED;
+        if let Some(rule) = &source.of_installed
+            && reader.problems.iter().any(lacks)
+        {
+            reader
+                .problems
+                .push(Problem::new(installed::FILE, rule.as_str()));
         }
         ConfigError::unless_empty(reader.problems)?;
         Ok(config)

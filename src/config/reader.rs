@@ -13,6 +13,8 @@ use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::web_url::WebUrl;
 
+pub(super) const IS_REQUIRED: &str = "is required";
+
 pub(super) struct Reader<'a> {
     source: &'a Source,
     pub(super) problems: Vec<Problem>,
@@ -166,8 +168,7 @@ impl<'a> Reader<'a> {
 
     fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
         if matches!(setting.default, Default::Required) {
-            self.problems
-                .push(Problem::new(setting.name, "is required"));
+            self.problems.push(Problem::new(setting.name, IS_REQUIRED));
         }
         None
     }

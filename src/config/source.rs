@@ -16,8 +16,8 @@ pub struct Source {
     values: BTreeMap<&'static str, String>,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// Whether the file of the installation was looked for, and is not there.
-    pub(super) is_installed_missing: bool,
+    /// What became of the file of the installation, for whom a setting is missing.
+    pub(super) of_installed: Option<String>,
     /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
     pub(super) credentials_directory: Option<PathBuf>,
     pub(super) cores: u32,
@@ -28,7 +28,7 @@ impl Source {
         Source {
             values: BTreeMap::new(),
             file: None,
-            is_installed_missing: false,
+            of_installed: None,
             credentials_directory: None,
             cores: 1,
         }
@@ -41,16 +41,31 @@ impl Source {
         file: Option<&Path>,
         flags: &[(&'static str, String)],
     ) -> Result<Source, ConfigError> {
-        let mut names = std::env::vars_os().map(|(name, _)| name);
-        if file.is_some() || names.any(|name| name.as_encoded_bytes().starts_with(b"GATEPOST_")) {
+        if file.is_some() {
             return Source::from_environment(file, flags);
         }
+        let mut names = std::env::vars_os().map(|(name, _)| name);
+        if let Some(name) = names.find(|name| name.as_encoded_bytes().starts_with(b"GATEPOST_")) {
+            let mut source = Source::from_environment(None, flags)?;
+            if let Ok(Some(_)) = installed::find() {
+                source.of_installed = Some(format!(
+                    "was not read, because {} is set: unset it, or name the file with --env-file",
+                    name.display()
+                ));
+            }
+            return Ok(source);
+        }
         let installed = installed::find()?;
-        let source = Source::from_environment(installed, flags)?;
-        Ok(Source {
-            is_installed_missing: installed.is_none(),
-            ..source
-        })
+        let mut source = Source::from_environment(installed, flags)?;
+        let rule = match installed {
+            Some(_) => "is the file that was read, and does not set what is required",
+            None => {
+                "is not there, no GATEPOST_ variable is set, and no --env-file is named: one of \
+                 them has the settings"
+            }
+        };
+        source.of_installed = Some(rule.to_owned());
+        Ok(source)
     }
 
     /// Reads the file and this process's environment, and lays `flags` (name of the setting, value)
@@ -124,7 +139,7 @@ impl Source {
             Err(error) => {
                 return vec![Problem::new(
                     file.display().to_string(),
-                    format!("cannot be read: {error}"),
+                    format!("cannot be read: {}", cause(&error)),
                 )];
             }
         };
@@ -147,6 +162,9 @@ impl Source {
 
 /// What went wrong with a file or a socket, without the number that only programmers know.
 pub fn cause(error: &io::Error) -> String {
+    if error.kind() == ErrorKind::InvalidData {
+        return String::from("it is not text in UTF-8");
+    }
     let text = error.to_string();
     text.split(" (os error")
         .next()

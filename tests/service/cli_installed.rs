@@ -118,11 +118,26 @@ fn one_that_is_told_anything_takes_nothing_from_it() {
         .installation
         .write_private("other.env", "GATEPOST_LOG=info\n");
     let by_file = machine.run(&["user", "list", "--env-file", other.to_str().unwrap()]);
-    for told in [by_variable, by_file] {
+    for told in [&by_variable, &by_file] {
         assert!(
-            told.code == 78 && told.stderr.contains(NO_SETTINGS) && !told.stderr.contains(FILE),
+            told.code == 78 && told.stderr.contains(NO_SETTINGS),
             "{told:?}"
         );
+    }
+    assert!(!by_file.stderr.contains(FILE), "{by_file:?}");
+    let why = "/etc/gatepost/env was not read, because GATEPOST_LOG is set: unset it";
+    assert!(by_variable.stderr.contains(why), "{by_variable:?}");
+}
+
+#[test]
+fn one_that_is_empty_or_no_text_is_named() {
+    let machine = Machine::set_up("");
+    let empty = "/etc/gatepost/env is the file that was read, and does not set what is required";
+    let unreadable = "/etc/gatepost/env cannot be read: it is not text in UTF-8";
+    for (bytes, why) in [(&b""[..], empty), (b"GATEPOST_LOG=\xff\n", unreadable)] {
+        fs::write(&machine.file, bytes).unwrap();
+        let told = machine.run(&["user", "list"]);
+        assert!(told.code == 78 && told.stderr.contains(why), "{told:?}");
     }
 }
 
