@@ -2,6 +2,7 @@
 //! `sslmode=verify-ca`, `sslmode=verify-full` and `sslrootcert` beside, and our time-outs wherever
 //! it names none.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use postgres::Config;
 use postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::StoreError;
+use crate::protocol::registration::names::hint;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's
 /// patience, and statements are planned for what they do.
@@ -83,9 +85,7 @@ impl DatabaseUrl {
         } else {
             split_key_values(text)?
         };
-        let mut config: Config = rest
-            .parse()
-            .map_err(|_| refused("it is neither a URL nor a key/value string"))?;
+        let mut config: Config = rest.parse().map_err(|error| refused(&fault(&error)))?;
         let named = |key: &str| {
             pairs
                 .iter()
@@ -114,6 +114,25 @@ impl DatabaseUrl {
         config.options(all.trim_end());
         config
     }
+}
+
+const PARAMETERS: &str = "user password dbname options application_name sslmode sslrootcert host \
+                          hostaddr port connect_timeout tcp_user_timeout keepalives \
+                          keepalives_idle keepalives_interval keepalives_retries \
+                          target_session_attrs channel_binding";
+
+/// Names a parameter by the known one it is most like: what stands there may be the rest of a
+/// password.
+fn fault(error: &postgres::Error) -> String {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    if let Some(known) = cause.strip_prefix("invalid value for option ") {
+        return format!("no such value of {known}");
+    }
+    let Some(unknown) = cause.strip_prefix("unknown option ") else {
+        return String::from("it is neither a URL nor a key/value string");
+    };
+    let near = hint(unknown.trim_matches('`'), PARAMETERS.split(' '));
+    format!("a parameter of it is unknown{near}")
 }
 
 fn refused(cause: &str) -> StoreError {
@@ -199,6 +218,9 @@ fn split_url(text: &str) -> (String, Vec<(String, String)>) {
     (rest, query.split('&').filter_map(pair).collect())
 }
 
+const NOT_A_PAIR: &str = "write a URL, which begins with postgres://, or pairs as key=value: put a \
+                          value with spaces in single quotes";
+
 fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), StoreError> {
     let mut pairs = Vec::new();
     let mut rest = String::new();
@@ -206,7 +228,8 @@ fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), Store
     while !remaining.is_empty() {
         let (key, after) = remaining
             .split_once('=')
-            .ok_or_else(|| refused("a key without a value"))?;
+            .filter(|(key, _)| key.trim().bytes().all(is_of_name))
+            .ok_or_else(|| refused(NOT_A_PAIR))?;
         let (value, length) =
             quoted_or_bare(after.trim_start()).ok_or_else(|| refused("an unterminated quote"))?;
         let key = key.trim().to_owned();
@@ -241,6 +264,10 @@ fn quoted_or_bare(text: &str) -> Option<(String, usize)> {
         }
     }
     (!quoted).then_some((value, text.len()))
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 fn is_ours(key: &str) -> bool {
@@ -356,12 +383,39 @@ mod tests {
             "postgres://u:p@canary@h/d",
             "postgres://u:12?canary@h/d",
             "postgres://canary:12?p@h/d",
+            "postgres://h/d?canary=x",
+            "https://g:canary@h/d",
+            "host=h password=hun canary",
+            "host=h password=hun canary=2",
+            "host=h password=hun canary user=x",
         ] {
             let error = DatabaseUrl::parse(text)
                 .map(|_| ())
                 .unwrap_err()
                 .to_string();
             assert!(!error.contains("canary"), "{error}");
+        }
+    }
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (text, fault) in [
+            (
+                "postgres://u@h/d?sslmod=require",
+                "a parameter of it is unknown; the nearest is \"sslmode\"",
+            ),
+            (
+                "postgres://u@h/d?zzzz=require",
+                "a parameter of it is unknown",
+            ),
+            ("postgres://u@h:x/d", "no such value of `port`"),
+            ("host=h port=x", "no such value of `port`"),
+            ("https://g:p@h/d", NOT_A_PAIR),
+            ("https://g:p@h/d?sslmode=require", NOT_A_PAIR),
+            ("host=h password=hun ter2", NOT_A_PAIR),
+            ("password=hun ter2 host=h", NOT_A_PAIR),
+        ] {
+            let error = DatabaseUrl::parse(text).map(|_| ()).unwrap_err();
+            assert_eq!(error, refused(fault), "{text}");
         }
     }
 }
