@@ -157,8 +157,8 @@ pub(super) fn chosen(
 
 fn missing(username: &str) -> Failure {
     Failure::Refused(format!(
-        "there is no user \"{}\" there",
-        username.escape_debug()
+        "there is no user {username:?} there: --tenant NAME looks in that tenant, and without it \
+         only users of no tenant are found"
     ))
 }
 

@@ -885,6 +885,11 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
         ["admin", "editor"]
     );
     assert_eq!(role(&["--add", "admin"]), ["admin", "editor"]);
+    let without = installation.run(&["user", "role", "alice", "--remove", "nobody"]);
+    assert!(
+        without.code == 0 && without.stderr.contains("alice has no role \"nobody\""),
+        "{without:?}"
+    );
     assert_eq!(
         role(&[
             "--remove", "admin", "--remove", "editor", "--remove", "nobody"
@@ -945,7 +950,10 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
     ] {
         let answer = installation.run_with(&["user", command, "alice"], PASSWORD);
         assert!(
-            answer.code == 1 && answer.stderr.contains("there is no user \"alice\" there"),
+            answer.code == 1
+                && answer
+                    .stderr
+                    .contains("there is no user \"alice\" there: --tenant"),
             "{command}: {answer:?}"
         );
     }

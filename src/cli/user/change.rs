@@ -314,6 +314,11 @@ pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
     }
     let roles = change(invocation, |writer, mut user| {
         let before = roles_of(&user.claims);
+        for role in &removed {
+            if !before.iter().any(|present| present == role) {
+                output::note(&format!("{} has no role {role:?}", user.designation()));
+            }
+        }
         let mut roles: Vec<String> = before
             .iter()
             .filter(|role| !removed.contains(&role.as_str()))
