@@ -12,7 +12,7 @@ use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use serde_json::{Value, json};
 
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::values::{Fault, column, read};
 use crate::clock::Clock;
@@ -23,10 +23,10 @@ use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
 #[derive(Clone, Debug)]
-pub(super) struct Chains(Arc<Shared>);
+pub(super) struct Chains(Arc<ProcessChains>);
 
 #[derive(Debug)]
-struct Shared {
+struct ProcessChains {
     clock: Arc<Clock>,
     process: String,
     audit_days: i32,
@@ -44,7 +44,7 @@ struct Told {
 
 impl Chains {
     pub(super) fn new(clock: Arc<Clock>, process: String, audit_days: u16) -> Chains {
-        let shared = Shared {
+        let shared = ProcessChains {
             clock,
             process,
             audit_days: audit_days.into(),
@@ -131,7 +131,7 @@ pub(super) enum Together {
 
 /// A row as it is written: with its hash, or with what is hashed as far as it is known.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ChainedRow {
     row: AuditRow,
     hash: Vec<u8>,
 }
@@ -139,7 +139,7 @@ pub(super) struct Link {
 /// The one parameter that statements take, the day on which it was made, and how its rows belong
 /// together.
 #[derive(Debug)]
-pub(super) struct Links(pub(super) Vec<Link>, Day, Together);
+pub(super) struct Links(pub(super) Vec<ChainedRow>, Day, Together);
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of
@@ -172,7 +172,7 @@ impl Chain {
             };
             let is_opening = event.event == OPENED;
             if together == Together::AlternativesOfUser && !is_opening {
-                links.0.push(Link {
+                links.0.push(ChainedRow {
                     hash: row.hashed_before_user(),
                     row,
                 });
@@ -180,9 +180,10 @@ impl Chain {
             }
             let hash = row.hash();
             if together == Together::InOrder || is_opening {
-                (head.seq, head.hash) = (row.seq, hash);
+                head.seq = row.seq;
+                head.hash = hash;
             }
-            links.0.push(Link {
+            links.0.push(ChainedRow {
                 row,
                 hash: hash.to_vec(),
             });
@@ -227,7 +228,8 @@ impl Chain {
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
                 for link in links.0.iter_mut().filter(|link| link.row.event != OPENED) {
-                    (link.row.sub, link.row.sid) = (column(row, "sub")?, column(row, "sid")?);
+                    link.row.sub = column(row, "sub")?;
+                    link.row.sid = column(row, "sid")?;
                     link.hash = link.row.hash().to_vec();
                 }
             }
@@ -267,13 +269,14 @@ impl Chain {
         if !self.is_tentative {
             self.chains.tell(&head);
         }
-        (self.head, self.started) = (Some(head), started);
+        self.head = Some(head);
+        self.started = started;
     }
 }
 
 /// Travels as a row of `audit_events`: its columns in their order, each with its type and length
 /// before it.
-impl ToSql for Link {
+impl ToSql for ChainedRow {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
         let AuditRow {
             day,

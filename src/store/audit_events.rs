@@ -1,12 +1,10 @@
 //! `audit_events`: who did what, when, from where. The statement that makes a change also writes
 //! its event, so that neither is there without the other, and it costs no second commit.
 
-use std::net::IpAddr;
 use std::slice;
 use std::time::Duration;
 
 use postgres::IsolationLevel;
-use serde_json::Value;
 
 use super::Store;
 use super::audit_chain::{head, stored};
@@ -15,63 +13,9 @@ use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::column;
 use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
-use crate::protocol::token::grant::Grant;
-use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 
-/// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
-#[derive(Clone, Debug, Default)]
-pub struct AuditEvent<'a> {
-    /// What happened, in snake_case: `signed_in`, `client_changed`.
-    pub event: &'a str,
-    pub client_id: Option<&'a ClientId>,
-    pub sub: Option<&'a Subject>,
-    pub sid: Option<&'a Sid>,
-    /// Where the request came from; none for commands.
-    pub source: Option<IpAddr>,
-    pub request_id: Option<&'a str>,
-    /// More, as an object; `Null` for nothing.
-    pub detail: Value,
-}
-
-impl<'a> AuditEvent<'a> {
-    pub fn of(grant: &'a Grant) -> AuditEvent<'a> {
-        let user = &grant.user;
-        AuditEvent {
-            client_id: Some(&grant.client_id),
-            sub: Some(&user.subject),
-            sid: user.sid.as_ref(),
-            ..AuditEvent::default()
-        }
-    }
-
-    /// The same of another name.
-    pub(super) fn named(&self, event: &'a str) -> AuditEvent<'a> {
-        AuditEvent {
-            event,
-            ..self.clone()
-        }
-    }
-
-    /// The same, and which grant it is about.
-    pub(super) fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
-        let mut detail = self.detail.as_object().cloned().unwrap_or_default();
-        detail.insert(String::from("grant"), Value::String(id.to_text()));
-        AuditEvent {
-            detail: Value::Object(detail),
-            ..self.clone()
-        }
-    }
-
-    /// The same, caused by that request.
-    pub fn by(self, source: IpAddr, request_id: &'a str) -> AuditEvent<'a> {
-        AuditEvent {
-            source: Some(source),
-            request_id: Some(request_id),
-            ..self
-        }
-    }
-}
+pub use super::audit_event::AuditEvent;
 
 const INSERT: &str = "
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
@@ -114,13 +58,17 @@ pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result
             .read_only(true);
         let mut transaction = of_one_moment.start()?;
         let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
-        let (mut day, mut chain, mut seq) = (Day(i32::MIN), String::new(), 0);
+        let mut day = Day(i32::MIN);
+        let mut chain = String::new();
+        let mut seq = 0;
         loop {
             let page = bind!(PAGE, day, chain, seq, limit);
             let rows = transaction.query(&page.text(), page.values)?;
             for row in &rows {
                 let event = stored(row)?;
-                (day, chain, seq) = (event.0.day, event.0.chain.clone(), event.0.seq);
+                day = event.0.day;
+                chain.clone_from(&event.0.chain);
+                seq = event.0.seq;
                 visit(event);
             }
             if rows.len() < PAGE_ROWS {
@@ -161,14 +109,16 @@ pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<Audit
         .unwrap_or(Instant::from_seconds(253_402_300_800));
     let bound = bind!(
         LIST,
-        event = filter.event,
-        client_id = filter.client_id,
-        sub = filter.sub,
+        ..filter {
+            event,
+            client_id,
+            sub,
+            word,
+            request_id
+        },
         since,
         until,
-        limit,
-        word = filter.word,
-        request_id = filter.request_id,
+        limit
     );
     let mut found: Vec<AuditRow> = store.list(bound, |row| Ok(stored(row)?.0))?;
     found.reverse();

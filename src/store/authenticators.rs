@@ -8,13 +8,13 @@ use postgres::Row;
 use serde_json::json;
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::sessions::{others, with_endings};
+use super::session_endings::{others, with_endings};
 use super::statement::bind;
 use super::users::UserRow;
-use super::values::{column, read};
+use super::values::{column, read, unreadable};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
@@ -99,7 +99,7 @@ pub fn use_step(
 ) -> Result<bool, StoreError> {
     let event = AuditEvent {
         detail: json!({"factor": "totp"}),
-        ..audit.named("factor_used")
+        ..audit.as_event("factor_used")
     };
     store.change(bind!(USE_STEP, sub, step), &event)
 }
@@ -118,7 +118,7 @@ pub fn use_recovery_code(
 ) -> Result<bool, StoreError> {
     store.change(
         bind!(USE_RECOVERY_CODE, sub, id),
-        &audit.named("recovery_code_used"),
+        &audit.as_event("recovery_code_used"),
     )
 }
 
@@ -162,7 +162,7 @@ WITH {own session}, changed AS (
 
 /// The session in which a factor is added, as it is from then on.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept<'a> {
+pub struct KeptSession<'a> {
     pub session: &'a Session,
     /// Of its new handle, where it gets one.
     pub handle_hash: Option<&'a [u8; 32]>,
@@ -185,7 +185,7 @@ pub fn add(
     store: &Store,
     user: &UserRow,
     new: &NewFactors<'_>,
-    kept: Option<Kept<'_>>,
+    kept: Option<KeptSession<'_>>,
     password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
@@ -199,16 +199,20 @@ pub fn add(
     let factors = new.factors;
     let bound = bind!(
         ADD,
-        sub = user.sub,
-        epoch = user.epoch,
-        factors = user.factors,
+        ..user {
+            sub,
+            epoch,
+            factors
+        },
+        ..new {
+            strongest,
+            user_handle
+        },
         day = session.map(|session| session.day),
         sid = session.map(|session| &session.sid),
         acr = session.map(|session| &session.acr),
         amr = session.map(|session| &session.amr),
         handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]),
-        strongest = new.strongest,
-        user_handle = new.user_handle,
         password_hash = password_hash.map(SecretText::expose),
         ends_all_else,
         kinds = of_each(factors, |one| one.kind.as_str()),
@@ -218,7 +222,7 @@ pub fn add(
         public_keys = of_each(factors, |one| &one.public_key),
         sign_counts = of_each(factors, |one| one.sign_count),
         last_steps = of_each(factors, |one| one.last_step),
-        backups = of_each(factors, |one| one.backup_eligible),
+        backups = of_each(factors, |one| one.backup_eligible)
     );
     let rows = store.write_all_audited(bound, &events)?;
     Ok(!rows.is_empty())
@@ -265,14 +269,16 @@ pub fn remove(
     let events = with_endings(audit, &others);
     let bound = bind!(
         REMOVE,
-        sub = user.sub,
-        epoch = user.epoch,
-        factors = user.factors,
+        ..user {
+            sub,
+            epoch,
+            factors
+        },
         day = session.map(|session| session.day),
         sid,
         strongest,
         kind = removed.map(|one| one.kind.as_str()),
-        id = removed.map(|one| &one.id),
+        id = removed.map(|one| &one.id)
     );
     let rows = store.write_all_audited(bound, &events)?;
     Ok(!rows.is_empty())
@@ -311,15 +317,14 @@ pub fn use_passkey(
 ) -> Result<bool, StoreError> {
     let event = AuditEvent {
         detail: json!({"factor": "passkey"}),
-        ..audit.named("factor_used")
+        ..audit.as_event("factor_used")
     };
     let bound = bind!(
         USE_PASSKEY,
+        ..row { id, sign_count },
         sub,
-        id = row.id,
-        sign_count = row.sign_count,
         next_sign_count = sign_count,
-        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice),
+        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice)
     );
     store.change(bound, &event)
 }
@@ -364,10 +369,9 @@ impl RegistryWriter<'_> {
 
     /// The sealed secrets of all factors.
     pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
-        let rows = self.read(bind!(LIST_SEALED))?;
-        rows.iter()
-            .map(|row| Ok((column(row, "sub")?, authenticator(row)?)))
-            .collect()
+        self.list(bind!(LIST_SEALED), |row| {
+            Ok((column(row, "sub")?, authenticator(row)?))
+        })
     }
 
     /// Seals it anew, or drops it with `None`. The strength of the user's factors stays: a lost
@@ -391,7 +395,7 @@ impl RegistryWriter<'_> {
 fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
     let kind = FactorKind::from_name(column(row, "kind")?);
     read!(row, Authenticator { id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;
-        kind: kind.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))?,
+        kind: kind.ok_or_else(|| unreadable("kind"))?,
         secret: column::<Option<Vec<u8>>>(row, "secret")?.map(SecretBytes::new),
     })
 }

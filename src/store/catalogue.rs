@@ -12,7 +12,7 @@ use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::{Objection, StoreError};
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
-use super::values::{column, read};
+use super::values::{column, read, unreadable};
 use crate::protocol::registration::ObjectKind;
 use crate::protocol::words::catalogue::SqlGrant;
 use crate::protocol::words::secret::SecretBytes;
@@ -21,7 +21,7 @@ fn kind_of(word: &str) -> Result<ObjectKind, StoreError> {
     let known = ObjectKind::ALL
         .into_iter()
         .find(|kind| kind.as_str() == word);
-    known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
+    known.ok_or_else(|| unreadable("kind"))
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -178,7 +178,7 @@ WHERE n.nspname = :schema::text AND p.proname = :function::text AND p.prokind = 
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
 pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction, StoreError> {
-    let bound = bind!(LOOK_UP, schema = grant.schema, function = grant.function);
+    let bound = bind!(LOOK_UP, ..grant { schema, function });
     match store.find(bound, |row| column(row, "callable"))? {
         Some(true) => Ok(FoundFunction::Callable),
         Some(false) => Ok(FoundFunction::Forbidden),

@@ -10,10 +10,10 @@ use postgres::types::Json;
 use serde_json::Value;
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::statement::bind;
+use super::statement::{Bound, bind};
 use super::values::{column, id, read};
 use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use crate::protocol::words::identifiers::ClientId;
@@ -294,26 +294,20 @@ impl RegistryWriter<'_> {
         let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
         let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
         let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
-        let put = if of_clients {
-            self.execute(bind!(
-                PUT_CLIENT_SECRETS,
-                owners,
-                ids,
-                digests,
-                descriptions,
-                expiries
-            ))
+        let put = bind!(
+            PUT_CLIENT_SECRETS,
+            owners,
+            ids,
+            digests,
+            descriptions,
+            expiries
+        );
+        let sql = if of_clients {
+            put.sql
         } else {
-            self.execute(bind!(
-                PUT_RESOURCE_SECRETS,
-                owners,
-                ids,
-                digests,
-                descriptions,
-                expiries
-            ))
+            PUT_RESOURCE_SECRETS
         };
-        put.map(drop)
+        self.execute(Bound { sql, ..put }).map(drop)
     }
 
     /// Removes secrets of clients, or of resources, each named by its owner and its id.
@@ -324,12 +318,13 @@ impl RegistryWriter<'_> {
     ) -> Result<(), StoreError> {
         let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
         let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
-        let removed = if of_clients {
-            self.execute(bind!(REMOVE_CLIENT_SECRETS, owners, ids))
+        let removed = bind!(REMOVE_CLIENT_SECRETS, owners, ids);
+        let sql = if of_clients {
+            removed.sql
         } else {
-            self.execute(bind!(REMOVE_RESOURCE_SECRETS, owners, ids))
+            REMOVE_RESOURCE_SECRETS
         };
-        removed.map(drop)
+        self.execute(Bound { sql, ..removed }).map(drop)
     }
 }
 

@@ -122,13 +122,14 @@ fn stuck(host: &str) -> usize {
 
 /// Where a connection is tried, as the log names it.
 fn place(config: &Config) -> String {
-    let host = |(index, host): (usize, &Host)| match host {
-        Host::Tcp(name) => format!("{name}:{}", port(config, index)),
-        Host::Unix(directory) => {
-            format!("{}/.s.PGSQL.{}", directory.display(), port(config, index))
-        }
-    };
-    let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
+    let mut hosts = Vec::new();
+    for (index, host) in config.get_hosts().iter().enumerate() {
+        let port = port(config, index);
+        hosts.push(match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            Host::Unix(directory) => format!("{}/.s.PGSQL.{port}", directory.display()),
+        });
+    }
     let role = config.get_user().unwrap_or("(none)");
     format!(
         "{}, database {}, role {role}",

@@ -10,7 +10,7 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chain, Chains, Together};
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::connecting::{Unacknowledged, connect};
 use super::error::{AWAY_TARGET, Objection, StoreError, ends_connection, loses_statements};
 use super::statement::{Bound, Values};

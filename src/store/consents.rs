@@ -4,7 +4,7 @@
 use postgres::Row;
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read};
@@ -97,12 +97,14 @@ pub fn give(
 ) -> Result<(), StoreError> {
     let bound = bind!(
         GIVE,
-        sub = given.sub,
-        client_id = given.client_id,
-        scopes = given.scopes,
-        claims = given.claims,
-        expires_at = given.expires_at,
-        is_required = given.is_required,
+        ..given {
+            sub,
+            client_id,
+            scopes,
+            claims,
+            expires_at,
+            is_required
+        }
     );
     store.write_audited(bound, audit).map(drop)
 }

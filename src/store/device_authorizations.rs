@@ -8,7 +8,7 @@ use postgres::Row;
 
 use super::Store;
 use super::audit_chain::Together;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
@@ -65,15 +65,17 @@ pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError>
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
     let bound = bind!(
         INSERT,
+        ..new {
+            client_id,
+            scopes,
+            resources,
+            acr_values
+        },
         device_code_hash = &new.device_code_hash[..],
         user_code_hash = &new.user_code_hash[..],
-        client_id = new.client_id,
-        scopes = new.scopes,
-        resources = new.resources,
-        acr_values = new.acr_values,
         interval = seconds(new.interval),
         lifetime = seconds(new.lifetime),
-        most = i64::from(new.most_pending),
+        most = i64::from(new.most_pending)
     );
     let row = store.write(|connection| connection.query_one(bound))?;
     if column(&row, "entered")? {
@@ -147,19 +149,23 @@ pub fn decide(
     let user = new.user;
     let bound = bind!(
         DECIDE,
+        ..new {
+            scopes,
+            client_epoch,
+            ends_lapsed_consent
+        },
+        ..user {
+            identity_provider,
+            auth_time,
+            amr,
+            acr
+        },
         user_code_hashes = slices(user_code_hashes),
         allowed = new.decision == DeviceDecision::Allowed,
         sub = user.subject,
-        scopes = new.scopes,
         tenant = tenant_text(user.tenant.as_ref()),
-        identity_provider = user.identity_provider,
-        auth_time = user.auth_time,
-        amr = user.amr,
-        acr = user.acr,
         installation_epoch = new.session_epochs.installation,
-        client_epoch = new.client_epoch,
-        user_epoch = new.session_epochs.user,
-        ends_lapsed_consent = new.ends_lapsed_consent,
+        user_epoch = new.session_epochs.user
     );
     store.change(bound, audit)
 }
@@ -233,19 +239,9 @@ fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
 /// consent do not stand the grant is revoked from the start.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT d.device_code_hash,
-           u.enabled AND {open} AND u.epoch = d.user_epoch AND c.enabled AND c.epoch = d.client_epoch
-           AND i.epoch = d.installation_epoch AND coalesce(k.epoch, 0) = d.consent_epoch
-           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR d.decided_at >= k.expires_at
-                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           d.redeemed_by = :attempt::bytea AS told,
-           {user}
-    FROM device_authorizations d
-    CROSS JOIN installation i
-    LEFT JOIN users u ON u.sub = d.sub
-    LEFT JOIN clients c ON c.client_id = d.client_id
-    LEFT JOIN consents k ON k.sub = d.sub AND k.client_id = d.client_id
-    WHERE d.device_code_hash = ANY(:device_code_hashes::bytea[]) AND d.client_id = :client_id::text
+    SELECT g.device_code_hash, {stands} AS stands, g.redeemed_by = :attempt::bytea AS told, {user}
+    FROM (SELECT d.*, d.decided_at AS issued_at FROM device_authorizations d) g {grounds}
+    WHERE g.device_code_hash = ANY(:device_code_hashes::bytea[]) AND g.client_id = :client_id::text
 ), spent AS (
     UPDATE device_authorizations d SET redeemed_by = :attempt::bytea
     FROM standing
@@ -291,16 +287,18 @@ pub fn redeem(
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption, StoreError> {
     let own = audit.about_grant(new.id);
-    let events = ["device_code_redeemed", "grant_refused"].map(|event| own.named(event));
+    let events = ["device_code_redeemed", "grant_refused"].map(|event| own.as_event(event));
     let bound = bind!(
         REDEEM,
+        ..new {
+            client_id,
+            expires_at
+        },
         device_code_hashes = slices(device_code_hashes),
-        client_id = new.client_id,
         attempt = &attempt[..],
         day = new.id.day,
         id = &new.id.random[..],
-        expires_at = new.expires_at,
-        offline = new.is_offline(),
+        offline = new.is_offline()
     );
     let rows = store
         .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;

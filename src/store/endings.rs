@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use super::Store;
 use super::audit_chain::Together;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::{Bound, bind};
 use super::values::column;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Store;
 use super::audit_chain::Together;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
@@ -23,7 +23,7 @@ use crate::protocol::words::instant::Day;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Redemption {
+pub enum CodeRedemption {
     /// The first use of the code; everything stands. The user's row is as current as the decision.
     Issued(Box<UserRow>),
     /// The code was used or burnt before; what it gave is revoked, and that is told.
@@ -37,33 +37,30 @@ pub enum Redemption {
 }
 
 /// A code whose user, client, session or consent is gone is entered all the same, revoked from the
-/// start: the code is then spent in every case, and the insert has one source row whatever the
-/// joins find, so that the conflict branch is always reached. A consent that lapsed since, where
-/// the client needs one, is gone too. `DO UPDATE` waits for a redemption that runs beside it and
-/// then revokes what that one made; where nothing lives any more it changes and tells nothing. The
-/// statement's own `attempt` on the row means that our answer was lost, not that somebody else was
-/// here; found there beforehand, it has told its event.
+/// start. So the code is spent in every case, and the insert has one source row whatever the joins
+/// find, so that the conflict branch is always reached. `DO UPDATE` waits for a redemption that runs
+/// at the same time, then revokes what that one made. Where nothing is left to revoke it changes
+/// nothing and writes no event. The statement's own `attempt` on the row means that our answer was
+/// lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
-WITH standing AS (
-    SELECT u.enabled AND {open} AND u.epoch = :user_epoch::int8 AND c.enabled AND c.epoch = :client_epoch::int8 AND i.epoch = :installation_epoch::int8
-           AND coalesce(k.epoch, 0) = :consent_epoch::int8
-           AND (:sid::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
-           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR :issued_at::timestamptz >= k.expires_at
-                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           {user}
-    FROM installation i
-    LEFT JOIN users u ON u.sub = :sub::text
-    LEFT JOIN clients c ON c.client_id = :client_id::text
-    LEFT JOIN sessions s ON s.day = :session_day::int4 AND s.sid = :sid::text AND s.sub = :sub::text
-    LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text
+WITH given AS (
+    SELECT :sub::text AS sub, :client_id::text AS client_id, :session_day::int4 AS session_day, :sid::text AS sid,
+           :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
+           :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch, :consent_epoch::int8 AS consent_epoch
+), standing AS (
+    SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands, {user}
+    FROM given g {grounds}
+    LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid AND s.sub = g.sub
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
                         issued_at, expires_at, offline, claims, identity_provider, token_claims,
                         installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, :client_id::text, :sub::text, :scopes::text[], :resources::text[], :session_day::int4, :sid::text, :tenant::text,
-           :auth_time::timestamptz, :amr::text[], :acr::text, :issued_at::timestamptz, :expires_at::timestamptz, :offline::bool, :claims::jsonb, :identity_provider::text,
-           :token_claims::jsonb, :installation_epoch::int8, :client_epoch::int8, :user_epoch::int8, :consent_epoch::int8, CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
-    FROM standing
+    SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[], :resources::text[], g.session_day,
+           g.sid, :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at, :expires_at::timestamptz,
+           :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
+           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch,
+           CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+    FROM given g CROSS JOIN standing
     ON CONFLICT (day, id) DO UPDATE
     SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at ELSE clock_timestamp() END
     WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
@@ -80,35 +77,34 @@ WITH standing AS (
 SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
 FROM standing LEFT JOIN redeemed ON true";
 
-/// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection
-/// breaks before the answer, the same attempt is made once more. The event's client, user and
-/// session are the statement's own, and so is its name, unless the grant begins without a code and
-/// brings one.
+/// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
+/// breaks before the answer, the same attempt is made once more. The event gets the client, the user
+/// and the session of the grant. The statement chooses its name: `code_redeemed`, `grant_refused` or
+/// `code_replayed`. A grant without a code brings the name of its event.
 pub fn redeem(
     store: &Store,
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<Redemption, StoreError> {
+) -> Result<CodeRedemption, StoreError> {
     let row = enter(store, new, attempt, false, audit)?;
     let stands = column::<Option<bool>>(&row, "stands")? == Some(true);
     match (
         column(&row, "own")?,
         column::<Option<bool>>(&row, "issued")? == Some(true),
     ) {
-        (Some(true), true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
-        // Ours and revoked although everything stands: replayed by another between our lost answer
-        // and the retry.
-        (Some(true), false) if stands => Ok(Redemption::Replayed),
-        (Some(true), false) => Ok(Redemption::NoLongerStands),
-        (Some(false), _) => Ok(Redemption::Replayed),
-        (None, _) => Ok(Redemption::ReplayedAgain),
+        (Some(true), true) => Ok(CodeRedemption::Issued(Box::new(user(&row)?))),
+        // Ours, and revoked although everything stands: another request replayed the code between
+        // our lost answer and the retry.
+        (Some(true), false) if stands => Ok(CodeRedemption::Replayed),
+        (Some(true), false) => Ok(CodeRedemption::NoLongerStands),
+        (Some(false), _) => Ok(CodeRedemption::Replayed),
+        (None, _) => Ok(CodeRedemption::ReplayedAgain),
     }
 }
 
-/// Enters a grant that no code promised, under an id drawn for it just now. `None` when user,
-/// client or consent do not stand: then nothing may be issued. The event has the name it is given,
-/// unless nothing is issued.
+/// Enters a grant that has no code, under an id that was drawn just now. `None` when its user, client
+/// or consent does not stand: then nothing may be issued, and the event is `grant_refused`.
 pub fn begin(
     store: &Store,
     new: &Grant,
@@ -116,14 +112,17 @@ pub fn begin(
     audit: &AuditEvent<'_>,
 ) -> Result<Option<Box<UserRow>>, StoreError> {
     Ok(match redeem(store, new, attempt, audit)? {
-        Redemption::Issued(user) => Some(user),
-        Redemption::Replayed | Redemption::ReplayedAgain | Redemption::NoLongerStands => None,
+        CodeRedemption::Issued(user) => Some(user),
+        CodeRedemption::Replayed
+        | CodeRedemption::ReplayedAgain
+        | CodeRedemption::NoLongerStands => None,
     })
 }
 
-/// Spends a code for nothing, because its own client failed to prove that it may use it; what an
-/// earlier redemption gave is revoked. The same statement as [`redeem`], so neither can slip past
-/// the other. `false` when there was nothing to spend or revoke any more, and so nothing told.
+/// Spends a code and issues nothing, because its own client failed to prove that it may use it. What
+/// an earlier redemption gave is revoked. The statement is that of [`redeem`], so of two requests at
+/// once one waits for the other. `false` when nothing was left to spend or to revoke; then no event
+/// is written.
 pub fn burn(
     store: &Store,
     new: &Grant,
@@ -155,33 +154,37 @@ fn enter(
         sid,
         ..audit.about_grant(new.id)
     };
-    let events: Vec<_> = names.iter().map(|event| own.named(event)).collect();
+    let events: Vec<_> = names.iter().map(|event| own.as_event(event)).collect();
     let bound = bind!(
         REDEEM,
+        ..new {
+            client_id,
+            resources,
+            issued_at,
+            expires_at
+        },
+        ..user {
+            auth_time,
+            amr,
+            acr,
+            identity_provider
+        },
         day = new.id.day,
         id = &new.id.random[..],
         attempt = &attempt[..],
-        client_id = new.client_id,
         sub = user.subject,
         scopes = new.scope,
-        resources = new.resources,
         session_day = sid.and_then(Sid::day),
         sid,
         tenant = tenant_text(user.tenant.as_ref()),
-        auth_time = user.auth_time,
-        amr = user.amr,
-        acr = user.acr,
-        issued_at = new.issued_at,
-        expires_at = new.expires_at,
         offline = new.is_offline(),
         claims = Json(&new.claims),
-        identity_provider = user.identity_provider,
         token_claims = Json(&new.token_claims),
         installation_epoch = new.epochs.installation,
         client_epoch = new.epochs.client,
         user_epoch = new.epochs.user,
         consent_epoch = new.epochs.consent,
-        burn,
+        burn
     );
     let rows = store
         .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;
@@ -214,15 +217,15 @@ pub fn revoke(
     )
 }
 
-/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything.
-/// `true` when it had. The answer is a refusal, which need not wait for what was revoked before.
+/// Revokes what a code gave that has expired and was sent again. `true` when it had given something
+/// that lived. The client is refused either way, so an earlier revocation is not confirmed.
 pub fn revoke_replayed(
     store: &Store,
     id: GrantId,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let event = audit.about_grant(id).named("code_replayed");
+    let event = audit.about_grant(id).as_event("code_replayed");
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     let rows = store.write_audited(bound, &event)?;
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
@@ -231,7 +234,7 @@ pub fn revoke_replayed(
 const FIND: &str = "
 SELECT {grant} FROM grants g WHERE g.day = :day::int4 AND g.id = :id::bytea AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
 
-/// Reads a grant of this client, or of whichever; somebody else's counts as absent.
+/// Reads a grant of this client, or of any. A grant of another client counts as absent.
 pub fn find(
     store: &Store,
     id: GrantId,
@@ -254,8 +257,8 @@ WHERE g.offline AND g.sub = :sub::text
   AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.issued_at DESC LIMIT :limit::int8";
 
-/// Grants of one user that outlive their sessions and live, the latest first, at most `limit`.
-/// Whether they were left unused for too long is for the core to judge.
+/// Live grants of one user that outlive their sessions, the latest first, at most `limit`. The core
+/// judges whether they were unused for too long.
 pub fn list_offline_of_user(
     store: &Store,
     sub: &Subject,
@@ -313,9 +316,9 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
     })
 }
 
-// Refresh: the one statement that moves a grant to its next generation, hands the same successor
-// out again, or finds a replay and revokes the grant. All that arrive at once queue at the row, and
-// each is judged by the row as it then is.
+// Refresh: one statement moves a grant to its next generation, or gives the same successor again, or
+// finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
+// Each is judged by the row as the one before left it.
 
 #[derive(Clone, Copy, Debug)]
 pub struct NewRefresh<'a> {
@@ -343,27 +346,22 @@ pub enum Refreshed {
     NoLongerStands,
 }
 
-/// What the grant stands on is read beside it. A row that others hold is judged once they are done,
-/// by what they left, while `standing` stays as read when the statement began: hence every use of a
-/// token asks again. A consent that lapsed since the grant was given, where the client needs one,
-/// no longer stands. An answer that was given without being remembered is not held against one that
-/// was. The statement's own `attempt` on the row means that our answer was lost, not that somebody
-/// else was here. A use that moves nothing closes the window of the last move: the successor was
-/// used. So a client that is registered anew for tokens that stay may still repeat what it lost
-/// before, and no longer.
+/// `standing` is what the grant stands on, as it was when the statement began. The row itself may be
+/// held by another request; the update then waits, and judges what that one left. So a revocation
+/// that comes in between is not seen here, and every use of the new tokens asks again.
+///
+/// The values from `:scopes` on are those of `Within`, and say what must hold for a grant that was not
+/// read before. `NULL` for `:scopes` means that it was read and judged.
+///
+/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else
+/// refreshed. A client whose tokens stay (`:reuse`) moves nothing. Its use clears `moved_at`, and so
+/// ends the time in which the predecessor of the present token may be repeated.
 const REFRESH: &str = "
 WITH standing AS (
-    SELECT u.enabled AND {open} AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
-           AND coalesce(k.epoch, 0) = g.consent_epoch
-           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
-                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
+    SELECT {stands} AS stands,
            g.attempt = :attempt::bytea AS told,
            {grant}, {user}
-    FROM grants g
-    CROSS JOIN installation i
-    LEFT JOIN users u ON u.sub = g.sub
-    LEFT JOIN clients c ON c.client_id = g.client_id
-    LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
+    FROM grants g {grounds}
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
           AND (:scopes::text[] IS NULL
                OR g.generation = :presented::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ :scopes::text[]
@@ -405,11 +403,11 @@ WITH standing AS (
 SELECT refreshed.now_at, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
-/// Refreshes: of all that present one generation, at once or within the window, each gets the same
+/// Refreshes. All requests that present one generation, at once or within the window, get the same
 /// next one. When the connection breaks before the answer, the same attempt is made once more. The
-/// event is the statement's own, and so are its client, user and session. `within` is what a grant
-/// that was not read and judged before must be within, else nothing happens. With the grant as it
-/// was; `None` where there is none, or none within.
+/// statement chooses the event, and gives it the client, the user and the session of the grant.
+/// Without a grant that was read and judged before, `within` says what must hold, or else nothing
+/// happens. Answers the grant as it was before; `None` where there is none, or none within.
 pub fn refresh(
     store: &Store,
     new: &NewRefresh<'_>,
@@ -424,8 +422,8 @@ pub fn refresh(
         client_id: Some(new.client_id),
         ..audit.about_grant(id)
     };
-    let events =
-        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| own.named(event));
+    let events = ["refreshed", "refresh_repeated", "refresh_token_replayed"]
+        .map(|event| own.as_event(event));
     let bound = bind!(
         REFRESH,
         day = id.day,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as Monotonic};
 use postgres::{Client, Row};
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;

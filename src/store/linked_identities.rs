@@ -8,9 +8,10 @@ use std::slice;
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::session_endings::with_endings;
 use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
 use super::values::{column, read, tenant_text};
@@ -108,28 +109,34 @@ impl Link<'_> {
     fn insertion<T>(&self, run: impl FnOnce(Bound<'_>) -> T) -> T {
         run(bind!(
             LINK,
-            issuer = self.issuer,
-            upstream_subject = self.upstream_subject,
-            sub = self.sub,
-            provider = self.provider
+            ..self {
+                issuer,
+                upstream_subject,
+                sub,
+                provider
+            }
         ))
     }
 
     fn sessions<T>(&self, run: impl FnOnce(Bound<'_>) -> T) -> T {
         run(bind!(
             SESSIONS_THROUGH,
-            sub = self.sub,
-            upstream_subject = self.upstream_subject,
-            issuer = self.issuer
+            ..self {
+                sub,
+                upstream_subject,
+                issuer
+            }
         ))
     }
 
     fn removal<T>(&self, usable_issuers: Option<&[&str]>, run: impl FnOnce(Bound<'_>) -> T) -> T {
         run(bind!(
             UNLINK,
-            sub = self.sub,
-            issuer = self.issuer,
-            upstream_subject = self.upstream_subject,
+            ..self {
+                sub,
+                issuer,
+                upstream_subject
+            },
             usable_issuers
         ))
     }
@@ -142,8 +149,10 @@ pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Lin
     }
     let owner = bind!(
         OWNER,
-        issuer = new.issuer,
-        upstream_subject = new.upstream_subject
+        ..new {
+            issuer,
+            upstream_subject
+        }
     );
     store
         .find(owner, |row| column(row, "sub"))?
@@ -172,12 +181,14 @@ pub fn provision(
 ) -> Result<SessionEpochs, StoreError> {
     let bound = bind!(
         PROVISION,
-        sub = link.sub,
+        ..link {
+            sub,
+            issuer,
+            upstream_subject,
+            provider
+        },
         tenant = tenant_text(tenant),
-        claims = Json(claims),
-        issuer = link.issuer,
-        upstream_subject = link.upstream_subject,
-        provider = link.provider,
+        claims = Json(claims)
     );
     let added = store.write_audited(bound, audit)?;
     let added = added
@@ -211,12 +222,14 @@ pub fn update_claims(
 ) -> Result<(), StoreError> {
     let bound = bind!(
         UPDATE_CLAIMS,
-        sub = link.sub,
+        ..link {
+            sub,
+            issuer,
+            upstream_subject
+        },
         removed,
         set = Json(set),
-        issuer = link.issuer,
-        upstream_subject = link.upstream_subject,
-        said = Json(said),
+        said = Json(said)
     );
     store.write_audited(bound, audit).map(drop)
 }
@@ -260,11 +273,9 @@ impl RegistryWriter<'_> {
     /// As [`unlink`] by the operator. What begins through it until this change is done is for
     /// [`unlink`] to end.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let mut through: Vec<Sid> = Vec::new();
-        for row in link.sessions(|bound| self.read(bound))? {
-            through.push(column(&row, "sid")?);
-        }
-        let events = sessions::with_endings(audit, &through);
+        let through: Vec<Sid> =
+            link.sessions(|bound| self.list(bound, |row| column(row, "sid")))?;
+        let events = with_endings(audit, &through);
         link.removal(None, |bound| self.audited(bound, &events))
             .map(drop)
     }
@@ -335,7 +346,7 @@ pub fn unlink(
     audit: &AuditEvent<'_>,
 ) -> Result<Unlinked, StoreError> {
     let through = sessions_through(store, link)?;
-    let events = sessions::with_endings(audit, &through);
+    let events = with_endings(audit, &through);
     let removed = link.removal(usable_issuers, |bound| {
         store.write_all_audited(bound, &events)
     })?;
@@ -350,7 +361,7 @@ pub fn unlink(
     for sid in sessions_through(store, link)? {
         let event = AuditEvent {
             sid: Some(&sid),
-            ..audit.named("session_ended")
+            ..audit.as_event("session_ended")
         };
         if let Some(day) = sid.day() {
             sessions::end(store, day, &sid, &event)?;

@@ -7,12 +7,14 @@
 //! expires.
 
 mod audit_chain;
+mod audit_event;
 mod connecting;
 mod connection;
 mod database_url;
 mod endings;
 mod error;
 mod pool;
+mod session_endings;
 mod statement;
 mod supply;
 mod values;
@@ -37,6 +39,7 @@ pub mod sign_in_failures;
 pub mod signing_keys;
 pub mod tokens;
 pub mod upstream_sessions;
+pub mod user_changes;
 pub mod users;
 
 pub use connection::PROOF_OF_LIFE;

@@ -226,7 +226,8 @@ impl RegistryWriter<'_> {
 
 /// Created as a table and attached afterwards: requests never wait for it.
 fn make_sql(table: &Table, range: Range) -> String {
-    let (parent, name) = (table.name, table.partition(range));
+    let parent = table.name;
+    let name = table.partition(range);
     format!(
         "CREATE TABLE {name} (LIKE {parent} INCLUDING ALL);
          ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ({}) TO ({})",

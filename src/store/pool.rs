@@ -11,7 +11,7 @@ use postgres::{Client, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{

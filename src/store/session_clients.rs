@@ -103,12 +103,14 @@ pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(),
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
     let bound = bind!(
         SETTLE,
-        day = call.day,
-        sid = call.sid,
-        client_id = call.client_id,
-        tries = call.tries,
+        ..call {
+            day,
+            sid,
+            client_id,
+            tries
+        },
         told,
-        again,
+        again
     );
     store.execute(bound).map(drop)
 }

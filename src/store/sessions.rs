@@ -7,8 +7,9 @@ use std::slice;
 use postgres::Row;
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
+use super::session_endings::others;
 use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, user_if_there};
@@ -77,30 +78,34 @@ pub fn insert(
     let from = ArrivalValues::of(arrival);
     let bound = bind!(
         INSERT,
-        day = session.day,
+        ..session {
+            day,
+            sid,
+            auth_time,
+            amr,
+            acr,
+            expires_at,
+            upstream_issuer,
+            source,
+            user_agent,
+            created_at
+        },
+        ..from {
+            left_at,
+            logouts,
+            way_day,
+            way
+        },
         handle_hash = &handle_hash[..],
-        sid = session.sid,
         sub = session.subject,
-        auth_time = session.auth_time,
-        amr = session.amr,
-        acr = session.acr,
         tenant = tenant_text(session.tenant.as_ref()),
         identity_provider = session.identity_provider(),
-        expires_at = session.expires_at,
         installation_epoch = session.epochs.installation,
         user_epoch = session.epochs.user,
-        upstream_issuer = session.upstream_issuer,
         upstream_subject = from.subject,
         upstream_sid = from.sid,
         upstream_id_token = from.id_token,
-        left_on = from.left_at.map(Instant::day),
-        left_at = from.left_at,
-        logouts = from.logouts,
-        way_day = from.way_day,
-        way = from.way,
-        source = session.source,
-        user_agent = session.user_agent,
-        created_at = session.created_at,
+        left_on = from.left_at.map(Instant::day)
     );
     store.change(bound, audit)
 }
@@ -133,7 +138,7 @@ UPDATE sessions SET used_at = clock_timestamp() WHERE day = :day::int4 AND sid =
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
 pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<(), StoreError> {
-    let bound = bind!(TOUCH, day = session.day, sid = session.sid, unless_after);
+    let bound = bind!(TOUCH, ..session { day, sid }, unless_after);
     store.execute(bound).map(drop)
 }
 
@@ -210,27 +215,6 @@ pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result
     )
 }
 
-const OTHERS: &str = "
-SELECT sid FROM sessions WHERE sub = :sub::text AND sid <> :kept::text AND ended_at IS NULL AND expires_at > clock_timestamp()
-ORDER BY day, sid";
-
-/// Sessions of a user that have not ended, but one: for the events that tell of their end.
-pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>, StoreError> {
-    store.list(bind!(OTHERS, sub, kept), |row| column(row, "sid"))
-}
-
-/// An event, and one more for each session that ends with it.
-pub(super) fn with_endings<'a>(event: &AuditEvent<'a>, ended: &'a [Sid]) -> Vec<AuditEvent<'a>> {
-    let mut events = vec![event.clone()];
-    for sid in ended {
-        events.push(AuditEvent {
-            sid: Some(sid),
-            ..event.named("session_ended")
-        });
-    }
-    events
-}
-
 const END_OTHERS: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
@@ -305,28 +289,32 @@ pub fn renew(
     let from = ArrivalValues::of(arrival);
     let bound = bind!(
         RENEW,
-        day = session.day,
-        sid = session.sid,
+        ..session {
+            day,
+            sid,
+            auth_time,
+            amr,
+            acr,
+            expires_at,
+            upstream_issuer,
+            source,
+            user_agent,
+            created_at
+        },
+        ..from {
+            left_at,
+            logouts,
+            way_day,
+            way
+        },
         handle_hash = &handle_hash[..],
-        auth_time = session.auth_time,
-        amr = session.amr,
-        acr = session.acr,
         identity_provider = session.identity_provider(),
-        expires_at = session.expires_at,
         installation_epoch = session.epochs.installation,
         user_epoch = session.epochs.user,
-        upstream_issuer = session.upstream_issuer,
         upstream_subject = from.subject,
         upstream_sid = from.sid,
         upstream_id_token = from.id_token,
-        left_on = from.left_at.map(Instant::day),
-        left_at = from.left_at,
-        logouts = from.logouts,
-        way_day = from.way_day,
-        way = from.way,
-        source = session.source,
-        user_agent = session.user_agent,
-        created_at = session.created_at,
+        left_on = from.left_at.map(Instant::day)
     );
     store.change(bound, audit)
 }

@@ -9,7 +9,7 @@ use postgres::Row;
 use super::Store;
 use super::error::StoreError;
 use super::statement::bind;
-use super::values::{column, read};
+use super::values::{column, read, unreadable};
 use crate::protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
@@ -116,6 +116,6 @@ pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
 fn count(row: &Row) -> Result<FailureCount, StoreError> {
     let bucket = column::<&[u8]>(row, "bucket")?.try_into();
     read!(row, FailureCount { failures, last_at, expires_at;
-        bucket: bucket.map_err(|_| StoreError::Corrupt(String::from("column bucket")))?,
+        bucket: bucket.map_err(|_| unreadable("bucket"))?,
     })
 }

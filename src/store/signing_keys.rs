@@ -10,7 +10,7 @@ use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
-use super::values::{column, read};
+use super::values::{column, read, unreadable};
 use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::secret::SecretBytes;
@@ -63,8 +63,7 @@ fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
     let algorithm = SigningAlgorithm::from_name(column(row, "algorithm")?);
     Ok(Some(SigningKeyRow {
         kid,
-        algorithm: algorithm
-            .ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
+        algorithm: algorithm.ok_or_else(|| unreadable("algorithm"))?,
         wrapped_private: column::<Option<&[u8]>>(row, "wrapped_private")?.map(SecretBytes::new),
         public_jwk: column::<Json<Value>>(row, "public_jwk")?.0,
         times: times(row)?,
@@ -131,11 +130,13 @@ impl RegistryWriter<'_> {
     ) -> Result<bool, StoreError> {
         let bound = bind!(
             RESCHEDULE_KEY,
-            kid,
-            activates_at = times.activates_at,
-            retires_at = times.retires_at,
-            unpublished_at = times.unpublished_at,
-            forgotten_at = times.forgotten_at,
+            ..times {
+                activates_at,
+                retires_at,
+                unpublished_at,
+                forgotten_at
+            },
+            kid
         );
         Ok(self.execute(bound)? > 0)
     }

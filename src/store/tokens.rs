@@ -9,7 +9,7 @@ use postgres::Row;
 use sha2::{Digest, Sha256};
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user_if_there};
@@ -35,7 +35,7 @@ SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enable
        i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, coalesce(u.epoch, 0) AS user_epoch,
        coalesce(k.epoch, 0) AS consent_epoch,
        g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation, g.client_epoch AS of_client,
-       g.user_epoch AS of_user, g.consent_epoch AS of_consent,
+       g.user_epoch AS of_user, g.consent_epoch AS of_consent, k.expires_at AS consent_expires_at,
        s.sid, s.ended_at,
        {user}
 FROM installation i
@@ -51,7 +51,7 @@ LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text";
 const FIND_OF_CLIENT: &str = "
 SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
        i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, 0::int8 AS user_epoch, 0::int8 AS consent_epoch,
-       NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
+       NULL::timestamptz AS consent_expires_at, NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
 LEFT JOIN clients c ON c.client_id = :client_id::text";
@@ -114,6 +114,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         },
         client_enabled: column(row, "client_enabled")?,
         epochs: epochs(row)?,
+        consent_expires_at: column(row, "consent_expires_at")?,
     };
     Ok(TokenStanding {
         facts,

@@ -5,7 +5,7 @@
 use postgres::Row;
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::tokens::{about, hash_of_jti};

@@ -7,9 +7,9 @@ use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use super::Store;
-use super::audit_events::AuditEvent;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::sessions::{others, with_endings};
+use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
@@ -168,12 +168,14 @@ impl UserRow {
     ) -> Result<(), StoreError> {
         let added = write(bind!(
             INSERT,
-            sub = self.sub,
+            ..self {
+                sub,
+                username,
+                enabled
+            },
             tenant = tenant_text(self.tenant.as_ref()),
-            username = self.username,
             password_hash = self.password_hash.as_ref().map(SecretText::expose),
-            enabled = self.enabled,
-            claims = Json(&self.claims),
+            claims = Json(&self.claims)
         ))?;
         if added.is_empty() {
             return Err(StoreError::Taken(String::from("removed_subjects")));
@@ -307,12 +309,10 @@ pub fn change_password(
     let events = with_endings(audit, &others);
     let bound = bind!(
         CHANGE_PASSWORD,
-        sub = user.sub,
-        epoch = user.epoch,
+        ..user { sub, epoch },
+        ..session { day, sid },
         password_hash = password_hash.expose(),
-        day = session.day,
-        sid = session.sid,
-        handle_hash = &handle_hash[..],
+        handle_hash = &handle_hash[..]
     );
     let rows = store.write_all_audited(bound, &events)?;
     rows.first()

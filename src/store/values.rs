@@ -95,8 +95,11 @@ pub(super) fn column<'a, T: FromSql<'a>>(
     row: &'a Row,
     name: &'static str,
 ) -> Result<T, StoreError> {
-    row.try_get(name)
-        .map_err(|_| StoreError::Corrupt(format!("column {name}")))
+    row.try_get(name).map_err(|_| unreadable(name))
+}
+
+pub(super) fn unreadable(name: &str) -> StoreError {
+    StoreError::Corrupt(format!("column {name}"))
 }
 
 pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
@@ -111,7 +114,7 @@ pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
 pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> {
     column::<&[u8]>(row, name)?
         .try_into()
-        .map_err(|_| StoreError::Corrupt(format!("column {name}")))
+        .map_err(|_| unreadable(name))
 }
 
 /// A tenant column: empty means none.

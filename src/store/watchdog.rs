@@ -194,7 +194,8 @@ fn look(shared: &Arc<Shared>) {
     }
     let abandoned = running.values().filter(|entry| entry.is_abandoned).count();
     let mut may_be_abandoned = shared.most_abandoned.saturating_sub(abandoned);
-    let (mut overdue, mut in_vain) = (Vec::new(), Vec::new());
+    let mut overdue = Vec::new();
+    let mut in_vain = Vec::new();
     for entry in running
         .values_mut()
         .filter(|entry| entry.started.elapsed() > entry.cancel_after)
@@ -239,7 +240,8 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     let spawned = std::thread::Builder::new()
         .name(String::from("store-cancel"))
         .spawn(move || {
-            let (tls, (tell, told)) = (sender.tls.clone(), mpsc::channel());
+            let tls = sender.tls.clone();
+            let (tell, told) = mpsc::channel();
             // Left alone where it hangs: a server that froze shall not use up the cancel requests
             // for the next.
             let sending = std::thread::Builder::new().name(String::from("store-cancel"));

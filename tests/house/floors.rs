@@ -46,6 +46,42 @@ const FLOORS: &[Floors] = &[
             &["static_files"],
         ],
     },
+    Floors {
+        room: "store",
+        rows: &[
+            // The tables, and what a change of the registry does to users.
+            &[
+                "authenticators",
+                "catalogue",
+                "consents",
+                "device_authorizations",
+                "examination",
+                "grants",
+                "installation",
+                "linked_identities",
+                "migrate",
+                "partitions",
+                "session_clients",
+                "sign_in_failures",
+                "signing_keys",
+                "user_changes",
+            ],
+            &["clients", "sessions"],
+            &["upstream_sessions"],
+            &["tokens"],
+            &["users"],
+            &["audit_events", "session_endings"],
+            &["registry_writer"],
+            // The way to a connection.
+            &["pool"],
+            &["database_url", "endings", "supply", "watchdog"],
+            &["connection"],
+            &["audit_chain", "connecting"],
+            // What the tables are written with.
+            &["audit_event", "statement", "values"],
+            &["error"],
+        ],
+    },
 ];
 
 /// Files that use each other have to be read together.

@@ -18,7 +18,7 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,
 };
-use gatepost::store::grants::{self, NewRefresh, Redemption, Refreshed};
+use gatepost::store::grants::{self, CodeRedemption, NewRefresh, Refreshed};
 use gatepost::store::users::{self, UserRow};
 use gatepost::store::{Store, StoreError, clients, consents, sessions};
 use serde_json::json;
@@ -145,7 +145,7 @@ impl Scene {
         }
     }
 
-    fn redeem(&self, grant: &Grant) -> Redemption {
+    fn redeem(&self, grant: &Grant) -> CodeRedemption {
         grants::redeem(&self.store, grant, random::bytes(), &AuditEvent::default()).unwrap()
     }
 
@@ -179,17 +179,19 @@ fn named(event: &str) -> AuditEvent<'_> {
     }
 }
 
-fn is_issued(redemption: &Redemption) -> bool {
+fn is_issued(redemption: &CodeRedemption) -> bool {
     match redemption {
-        Redemption::Issued(_) => true,
-        Redemption::Replayed | Redemption::ReplayedAgain | Redemption::NoLongerStands => false,
+        CodeRedemption::Issued(_) => true,
+        CodeRedemption::Replayed
+        | CodeRedemption::ReplayedAgain
+        | CodeRedemption::NoLongerStands => false,
     }
 }
 
 #[test]
 fn the_first_redemption_is_issued_with_the_user_as_stored() {
     let scene = scene();
-    let Redemption::Issued(user) = scene.redeem(&scene.grant()) else {
+    let CodeRedemption::Issued(user) = scene.redeem(&scene.grant()) else {
         panic!("not issued")
     };
     assert_eq!(
@@ -232,8 +234,8 @@ fn a_second_redemption_revokes_what_the_first_gave() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
-    assert_eq!(scene.redeem(&grant), Redemption::ReplayedAgain);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::ReplayedAgain);
     assert_eq!(scene.rows(), (1, 0));
 }
 
@@ -248,10 +250,10 @@ fn the_same_attempt_twice_is_one_redemption() {
         &grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()
     ));
     assert_eq!((scene.rows(), scene.events("code_redeemed")), ((1, 1), 1));
-    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
     assert_eq!(
         grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap(),
-        Redemption::Replayed
+        CodeRedemption::Replayed
     );
     assert_eq!(
         (scene.events("code_redeemed"), scene.events("code_replayed")),
@@ -470,7 +472,7 @@ fn a_burnt_code_is_never_redeemed() {
         .unwrap()
     );
     assert_eq!(scene.rows(), (1, 0));
-    assert_eq!(scene.redeem(&grant), Redemption::ReplayedAgain);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::ReplayedAgain);
     assert!(
         !grants::burn(
             &scene.store,
@@ -590,9 +592,17 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
         let scene = scene();
         let grant = scene.grant();
         end(&scene);
-        assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands, "{name}");
+        assert_eq!(
+            scene.redeem(&grant),
+            CodeRedemption::NoLongerStands,
+            "{name}"
+        );
         assert_eq!(scene.rows(), (1, 0), "{name}: spent, and nothing alive");
-        assert_eq!(scene.redeem(&grant), Redemption::ReplayedAgain, "{name}");
+        assert_eq!(
+            scene.redeem(&grant),
+            CodeRedemption::ReplayedAgain,
+            "{name}"
+        );
     }
 }
 
@@ -604,7 +614,7 @@ fn a_replay_after_the_session_ended_still_revokes() {
     scene
         .database
         .run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
-    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
     assert_eq!(scene.rows(), (1, 0));
 }
 
@@ -620,7 +630,7 @@ fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
         .store
         .change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)]))
         .unwrap();
-    assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
+    assert_eq!(scene.redeem(&grant), CodeRedemption::NoLongerStands);
 }
 
 #[test]

@@ -1,27 +1,52 @@
 //! The schema: migrations, levels, and every statement of the store against it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gatepost::store::migrate::{self, Migration};
 use gatepost::store::{StoreError, installation, written_out};
 
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
 
+/// The files of the store: module and text.
+fn modules() -> Vec<(String, String)> {
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")).unwrap();
+    let paths = files.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| {
+            let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (module, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
 /// Every statement of the store by `module::NAME`, read from its source, so that none can be left
 /// out; but those that `migrate` runs once, which its own tests do.
 fn all_queries() -> Vec<(String, String)> {
     let mut queries = Vec::new();
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")).unwrap() {
-        let path = entry.unwrap().path();
-        let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (name, literal) in all_literals() {
+        let sql = written_out(&literal, &names(&written_out(&literal, &[])));
+        assert!(!sql.contains('\\'), "{name}");
+        if !["migrate::BEGIN", "migrate::FITNESS"].contains(&name.as_str()) {
+            queries.push((name, sql));
+        }
+    }
+    queries
+}
+
+/// The same as they are written.
+fn all_literals() -> BTreeMap<String, String> {
+    let mut literals = BTreeMap::new();
+    for (module, text) in modules() {
         for constant in text.split("const ").skip(1) {
             let Some((name, value)) = constant.split_once(": &str =") else {
                 continue;
             };
             // What the server calls its own routines stands in `error`.
             if module == "error"
+                || name == "EVENTS"
                 || !name
                     .chars()
-                    .all(|letter| letter.is_ascii_uppercase() || letter == '_')
+                    .all(|letter| matches!(letter, 'A'..='Z' | '0'..='9' | '_'))
             {
                 continue;
             }
@@ -33,16 +58,10 @@ fn all_queries() -> Vec<(String, String)> {
                 panic!("{module}::{name} is no plain text")
             };
             let literal = literal.replace("\\\"", "\"");
-            let sql = written_out(&literal, &names(&written_out(&literal, &[])));
-            assert!(!sql.contains('\\'), "{module}::{name}");
-            let is_migration = module == "migrate" && ["BEGIN", "FITNESS"].contains(&name);
-            if !is_migration {
-                queries.push((format!("{module}::{name}"), sql));
-            }
+            literals.insert(format!("{module}::{name}"), literal);
         }
     }
-    queries.sort();
-    queries
+    literals
 }
 
 /// The names of a statement's values, but `events`, which comes behind them.
@@ -57,6 +76,70 @@ fn names(sql: &str) -> Vec<&str> {
         }
     }
     names
+}
+
+/// What `bind!` is given, from its text behind the bracket: the statement, and the names.
+fn bound(call: &str) -> (&str, Vec<&str>) {
+    let mut depth = 1;
+    let end = call.find(|letter: char| {
+        depth += i32::from("([{".contains(letter)) - i32::from(")]}".contains(letter));
+        depth == 0
+    });
+    let (statement, values) = call[..end.unwrap()]
+        .split_once(',')
+        .unwrap_or((&call[..end.unwrap()], ""));
+    let mut names = Vec::new();
+    let mut rest = values.trim();
+    while let Some(fields) = rest.strip_prefix("..") {
+        let (_, fields) = fields.split_once('{').unwrap();
+        let (fields, behind) = fields.split_once('}').unwrap();
+        names.extend(
+            fields
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty()),
+        );
+        rest = behind.trim_start_matches(',').trim();
+    }
+    let mut depth = 0;
+    let values = rest.split(|letter: char| {
+        depth += i32::from("([{".contains(letter)) - i32::from(")]}".contains(letter));
+        letter == ',' && depth == 0
+    });
+    let values = values.map(|value| value.split('=').next().unwrap().trim());
+    names.extend(values.filter(|name| !name.is_empty()));
+    (statement.trim(), names)
+}
+
+/// Otherwise it would show only when the statement runs.
+#[test]
+fn every_statement_is_given_the_values_that_it_names() {
+    let literals = all_literals();
+    let mut compared = 0;
+    for (module, text) in modules().iter().filter(|(module, _)| module != "statement") {
+        for call in text.split("bind!(").skip(1) {
+            let (statement, given) = bound(call);
+            let name = match statement.contains("::") {
+                true => statement.to_owned(),
+                false => format!("{module}::{statement}"),
+            };
+            let given: BTreeSet<&str> = given.into_iter().collect();
+            // One of another file is imported by its name.
+            let imported = || {
+                let ending = format!("::{statement}");
+                let mut named = literals.iter().filter(|(name, _)| name.ends_with(&ending));
+                named.next().map(|(_, literal)| literal)
+            };
+            let Some(literal) = literals.get(&name).or_else(imported) else {
+                panic!("no statement {name}")
+            };
+            let expanded = written_out(literal, &[]);
+            let named: BTreeSet<&str> = names(&expanded).into_iter().collect();
+            assert_eq!(given, named, "{name}: given, and named");
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared}");
 }
 
 #[test]

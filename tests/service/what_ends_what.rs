@@ -1,6 +1,10 @@
-//! The table "What ends what" of `docs/security.md`: one test a row, one claim a cell, and beside each what
-//! must not end.
+//! The table "What ends what" of `docs/security.md`: one test a row, one claim a cell, and beside
+//! each what must not end. The rows about a grant that comes back when a change is undone are one
+//! table here. Each is asked for by every rule that decides it: by the statement of the refresh
+//! alone, by the grant that is read first, by introspection, and by the statement of a redemption.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use gatepost::protocol::words::identifiers::{ClientId, Subject};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::consents;
@@ -465,6 +469,181 @@ fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() 
     client(&mut registered, "conf1")["minimum_acr"] = json!("2");
     scene.gatepost.apply(&registered);
     assert_eq!(scene.left(), CLIENT_GONE);
+}
+
+/// A change, its undoing, and which of three things end with it: a code in flight, an access token,
+/// a refresh token.
+struct Change {
+    name: &'static str,
+    done: &'static str,
+    undone: &'static str,
+    ends: [bool; 3],
+}
+
+const fn change(
+    name: &'static str,
+    done: &'static str,
+    undone: &'static str,
+    ends: [bool; 3],
+) -> Change {
+    Change {
+        name,
+        done,
+        undone,
+        ends,
+    }
+}
+
+const ALL_END: [bool; 3] = [true, true, true];
+const CODE_AND_REFRESH_TOKEN_END: [bool; 3] = [true, false, true];
+const TOKENS_END: [bool; 3] = [false, true, true];
+const REFRESH_TOKEN_ENDS: [bool; 3] = [false, false, true];
+
+/// In the database, so that one scene serves all: what `apply` and commands write is these columns.
+#[rustfmt::skip]
+const CHANGES: [Change; 18] = [
+    change("nothing", "", "", [false, false, false]),
+    change("the user is disabled",
+        "UPDATE users SET enabled = false WHERE username = 'alice'",
+        "UPDATE users SET enabled = true WHERE username = 'alice'", ALL_END),
+    change("the user is revoked",
+        "UPDATE users SET epoch = epoch + 1 WHERE username = 'alice'",
+        "UPDATE users SET epoch = epoch - 1 WHERE username = 'alice'", ALL_END),
+    change("the user has none of the roles that the client asks for",
+        "UPDATE clients SET metadata = metadata || '{\"allowed_roles\": [\"nobody\"]}' WHERE client_id = 'reuse'",
+        "UPDATE clients SET metadata = metadata - 'allowed_roles' WHERE client_id = 'reuse'", ALL_END),
+    change("minimum_acr is raised",
+        "UPDATE clients SET metadata = metadata || '{\"minimum_acr\": \"2\"}' WHERE client_id = 'reuse'",
+        "UPDATE clients SET metadata = metadata - 'minimum_acr' WHERE client_id = 'reuse'", ALL_END),
+    change("the client is disabled",
+        "UPDATE clients SET enabled = false WHERE client_id = 'reuse'",
+        "UPDATE clients SET enabled = true WHERE client_id = 'reuse'", ALL_END),
+    change("the client is revoked",
+        "UPDATE clients SET epoch = epoch + 1 WHERE client_id = 'reuse'",
+        "UPDATE clients SET epoch = epoch - 1 WHERE client_id = 'reuse'", ALL_END),
+    change("the client loses the grant type, and offline_access with it",
+        "UPDATE clients SET metadata = metadata || '{\"grant_types\": [\"authorization_code\"], \"scope\": \"openid profile orders.read\"}' WHERE client_id = 'reuse'",
+        "UPDATE clients SET metadata = metadata || '{\"grant_types\": [\"authorization_code\", \"refresh_token\"], \"scope\": \"openid profile offline_access orders.read\"}' WHERE client_id = 'reuse'",
+        CODE_AND_REFRESH_TOKEN_END),
+    change("the client loses a scope",
+        "UPDATE clients SET metadata = metadata || '{\"scope\": \"openid profile offline_access\"}' WHERE client_id = 'reuse'",
+        "UPDATE clients SET metadata = metadata || '{\"scope\": \"openid profile offline_access orders.read\"}' WHERE client_id = 'reuse'",
+        CODE_AND_REFRESH_TOKEN_END),
+    change("a scope is no longer registered",
+        "UPDATE catalogue_entries SET name = 'gone' WHERE kind = 'scope' AND name = 'orders.read'",
+        "UPDATE catalogue_entries SET name = 'orders.read' WHERE kind = 'scope' AND name = 'gone'",
+        CODE_AND_REFRESH_TOKEN_END),
+    change("the client is for one tenant alone",
+        "UPDATE clients SET metadata = metadata || '{\"tenants\": [\"acme\"]}' WHERE client_id = 'reuse'",
+        "UPDATE clients SET metadata = metadata - 'tenants' WHERE client_id = 'reuse'", CODE_AND_REFRESH_TOKEN_END),
+    change("the tenant is no longer registered",
+        "UPDATE grants SET tenant = 'gone' WHERE client_id = 'reuse'",
+        "UPDATE grants SET tenant = '' WHERE client_id = 'reuse'", REFRESH_TOKEN_ENDS),
+    change("the grant expires",
+        "UPDATE grants SET expires_at = expires_at - interval '1000 days'",
+        "UPDATE grants SET expires_at = expires_at + interval '1000 days'", TOKENS_END),
+    change("the refresh token is not used for long",
+        "UPDATE grants SET used_at = clock_timestamp() - interval '1000 days'",
+        "UPDATE grants SET used_at = clock_timestamp()", REFRESH_TOKEN_ENDS),
+    change("the grant is revoked",
+        "UPDATE grants SET revoked_at = clock_timestamp()",
+        "UPDATE grants SET revoked_at = NULL", TOKENS_END),
+    change("the consent is withdrawn",
+        "UPDATE consents SET epoch = epoch + 1 WHERE client_id = 'reuse'",
+        "UPDATE consents SET epoch = epoch - 1 WHERE client_id = 'reuse'", ALL_END),
+    change("a consent lapses that the client needs",
+        "UPDATE consents SET expires_at = clock_timestamp() WHERE client_id = 'reuse';
+         UPDATE clients SET metadata = metadata || '{\"require_consent\": true}' WHERE client_id = 'reuse'",
+        "UPDATE consents SET expires_at = NULL WHERE client_id = 'reuse';
+         UPDATE clients SET metadata = metadata - 'require_consent' WHERE client_id = 'reuse'",
+        CODE_AND_REFRESH_TOKEN_END),
+    change("everything is revoked",
+        "UPDATE installation SET epoch = epoch + 1",
+        "UPDATE installation SET epoch = epoch - 1", ALL_END),
+];
+
+const WIDE: &str = "openid profile offline_access orders.read";
+
+/// Whether a refresh token lives, by each rule that says so: they must agree.
+fn can_refresh(gatepost: &Gatepost, token: &str) -> bool {
+    let told = REUSE.post(
+        &mut gatepost.connect(),
+        "/connect/introspect",
+        &[("token", token)],
+    );
+    let rules = [
+        told.status == 200 && told.json()["active"] == true,
+        REUSE.refresh(gatepost, token).status == 200,
+        REUSE
+            .refresh_with(gatepost, token, &[("scope", "openid")])
+            .status
+            == 200,
+    ];
+    assert!(
+        rules.iter().all(|rule| *rule == rules[0]),
+        "introspection, the statement alone, the grant read first: {rules:?}"
+    );
+    rules[0]
+}
+
+#[test]
+fn what_is_undone_comes_back_and_every_rule_says_the_same() {
+    let gatepost = Gatepost::start_with(&offline::document(), &[]);
+    let change = |sql: &str| {
+        let bump = "UPDATE installation SET registry_version = registry_version + 1";
+        gatepost.database.run(&format!("{sql}; {bump}"));
+        gatepost.settle();
+    };
+    let mut browser = signed_in(&gatepost);
+    change(
+        "INSERT INTO consents (sub, client_id, scopes, claims)
+         SELECT sub, 'reuse', '{openid,profile,offline_access,orders.read}', '{}' FROM users WHERE username = 'alice'",
+    );
+    let tokens = REUSE.tokens(&gatepost, &mut browser, WIDE);
+    for Change {
+        name,
+        done,
+        undone,
+        ends,
+    } in CHANGES
+    {
+        let code = REUSE.code(&mut browser, &[("scope", WIDE)]);
+        change(done);
+        let lives = [
+            REUSE.redeem(&gatepost, &code).status == 200,
+            userinfo(&gatepost, access(&tokens)).status == 200,
+            can_refresh(&gatepost, refresh(&tokens)),
+        ];
+        assert_eq!(lives, ends.map(|ends| !ends), "{name}");
+        change(undone);
+        assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200, "{name}");
+        assert!(can_refresh(&gatepost, refresh(&tokens)), "{name}, undone");
+    }
+    change("DELETE FROM users WHERE username = 'alice'");
+    assert!(!can_refresh(&gatepost, refresh(&tokens)));
+    assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
+}
+
+#[test]
+fn a_line_of_the_master_secret_that_is_removed_ends_what_it_sealed_and_no_session() {
+    let mut gatepost = Gatepost::start_with(&offline::document(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let tokens = REUSE.tokens(&gatepost, &mut browser, WIDE);
+    let code = REUSE.code(&mut browser, &[("scope", WIDE)]);
+    let line = |byte: u8| STANDARD.encode([byte; 32]) + "\n";
+    let mut serve_with = |name: &str, lines: &str| {
+        let file = gatepost.private_file(name, lines);
+        gatepost.set("GATEPOST_SECRET_FILE", file.to_str().unwrap());
+        gatepost.run_well(&["secret", "rotate"], "");
+        gatepost.stop();
+        gatepost.serve();
+    };
+    serve_with("both", &(line(7) + &line(42)));
+    serve_with("alone", &line(7));
+    assert!(!can_refresh(&gatepost, refresh(&tokens)));
+    assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
+    assert_eq!(REUSE.redeem(&gatepost, &code).status, 400);
+    REUSE.tokens(&gatepost, &mut browser, WIDE);
 }
 
 #[test]

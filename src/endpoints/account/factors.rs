@@ -20,7 +20,7 @@ use crate::protocol::login::second_factor::{FactorKind, tie};
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
-use crate::store::authenticators::{self, Kept, NewFactors};
+use crate::store::authenticators::{self, KeptSession, NewFactors};
 
 /// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
 pub(super) fn may_change(turn: InSession<'_>) -> bool {
@@ -154,7 +154,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         detail: json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()}),
         ..event("factor_added", turn)
     };
-    let kept = Kept {
+    let kept = KeptSession {
         session: &present.row,
         handle_hash: None,
     };

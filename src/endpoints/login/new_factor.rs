@@ -34,7 +34,7 @@ use crate::protocol::words::session::{FRESH_SIGN_IN, Session};
 use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
-use crate::store::authenticators::{self, Authenticator, Kept, NewFactors};
+use crate::store::authenticators::{self, Authenticator, KeptSession, NewFactors};
 use crate::store::users::UserRow;
 
 /// How long a page that adds a factor is good for.
@@ -230,7 +230,7 @@ fn add(
     };
     let handle = SessionHandle::new(session.day, random::bytes());
     let handle_hash = handle.hash();
-    let kept = Kept {
+    let kept = KeptSession {
         session: &session,
         handle_hash: is_first.then_some(&handle_hash),
     };

@@ -91,18 +91,12 @@ fn of_refresh_token(
     let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
         return Ok(None);
     };
-    // What the grant stands on, a token for all of it would stand on.
-    let whole = grant.as_access_token();
-    let standing = tokens::find(&app.store, &whole)?;
+    let standing = tokens::find(&app.store, &grant.as_access_token())?;
     let usable = stands(
         &grant,
         handle,
         client,
         &app.registry.snapshot().catalogue,
-        now,
-    ) && liveness::stands(
-        &whole,
-        Some(client),
         standing.user.as_ref(),
         &standing.facts,
         now,

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::pkce::{self, CodeChallengeDigest};
 use crate::protocol::token::grant::Grant;
+use crate::protocol::token::liveness::check_registration;
 use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
-use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::instant::Instant;
@@ -74,13 +74,11 @@ pub fn redeem(
     if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
         return CodeVerdict::Burn(reason);
     }
-    if !is_still_allowed(code, client, catalogue) {
-        return CodeVerdict::Burn(Reason::GrantNoLongerStands);
+    let grant = &code.grant;
+    match check_registration(&grant.user, &grant.scope, client, catalogue) {
+        Ok(()) => CodeVerdict::Redeem,
+        Err(reason) => CodeVerdict::Burn(reason),
     }
-    if !client.takes(&code.grant.user.acr) {
-        return CodeVerdict::Burn(Reason::AcrBelowMinimum);
-    }
-    CodeVerdict::Redeem
 }
 
 /// SHA-256 of the bytes of a `redirect_uri`. The code carries this instead of the text, to stay
@@ -111,11 +109,6 @@ fn verify_challenge(
             pkce::verify(challenge, Some(code_verifier.expose()))
         }
     }
-}
-
-fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catalogue) -> bool {
-    code.grant.scope.is_within(&client.scope)
-        && tenant_stands(code.grant.user.tenant.as_ref(), client, catalogue)
 }
 
 #[cfg(test)]

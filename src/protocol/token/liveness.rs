@@ -1,10 +1,22 @@
-//! Whether a token is still alive: the one rule for UserInfo, introspection and every later use of
-//! a token. A token that names a row that is gone is dead.
+//! Whether what a user gave a client still stands, and whether a token is alive: the one rule for
+//! UserInfo, introspection and every later use of a token. A token that names a row that is gone is
+//! dead.
+//!
+//! Two things end what was given. The registration may have changed: [`check_registration`] says so
+//! before a code, a device or a refresh token is used. And the rows may have changed that it stands
+//! on. Only the statement that uses a code, a device or a refresh token can tell that without a
+//! race: the piece `{stands}` of `store/statement.rs` does, and [`grounds_stand`] says the same of
+//! rows that were read. A test of `what_ends_what` holds both to one table.
 
 use super::access_token::{AccessToken, StandsOn};
+use crate::protocol::token::grant::Grant;
+use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::{SignIn, User};
 
 /// What the database says about everything a token stands on; one read.
@@ -17,6 +29,39 @@ pub struct LivenessFacts {
     pub session: Option<SessionFacts>,
     pub client_enabled: bool,
     pub epochs: Epochs,
+    /// When the remembered consent lapses; `None` is never.
+    pub consent_expires_at: Option<Instant>,
+}
+
+/// Whether the client's registration still allows it what it was given at this sign-in.
+pub fn check_registration(
+    sign_in: &SignIn,
+    scope: &ScopeSet,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<(), Reason> {
+    if !client.takes(&sign_in.acr) {
+        return Err(Reason::AcrBelowMinimum);
+    }
+    let is_registered =
+        scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some());
+    if is_registered && tenant_stands(sign_in.tenant.as_ref(), client, catalogue) {
+        Ok(())
+    } else {
+        Err(Reason::GrantNoLongerStands)
+    }
+}
+
+/// Whether a remembered consent that the client needs has lapsed since the grant was given. This
+/// ends codes, devices and refresh tokens; an access token lives until it expires.
+pub fn consent_has_lapsed(
+    grant: &Grant,
+    client: &Client,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
+    let has_lapsed = |end: Instant| end <= now && grant.issued_at < end;
+    client.require_consent == Some(true) && facts.consent_expires_at.is_some_and(has_lapsed)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,35 +92,47 @@ pub fn stands(
     facts: &LivenessFacts,
     now: Instant,
 ) -> bool {
-    let epochs_stand = match token.jti.stands_on {
-        StandsOn::Grant(_) => facts.grant.is_some_and(|grant| {
-            !grant.revoked && now < grant.expires_at && grant.epochs == facts.epochs
-        }),
-        StandsOn::User(epochs) => epochs == facts.epochs,
+    let given = match token.jti.stands_on {
+        StandsOn::Grant(_) => facts
+            .grant
+            .filter(|grant| !grant.revoked && now < grant.expires_at)
+            .map(|grant| grant.epochs),
+        StandsOn::User(epochs) => Some(epochs),
+        // Whatever users and consents are at, it stands on none.
         StandsOn::Client {
             installation,
             client,
-        } => {
-            token.user.is_none()
-                && (installation, client) == (facts.epochs.installation, facts.epochs.client)
-        }
+        } if token.user.is_none() => Some(Epochs {
+            installation,
+            client,
+            ..facts.epochs
+        }),
+        StandsOn::Client { .. } => None,
     };
-    let sign_in_stands = token
-        .user
-        .as_ref()
-        .is_none_or(|sign_in| sign_in_stands(sign_in, client, user));
-    let stands = epochs_stand && sign_in_stands && facts.client_enabled && !facts.token_revoked;
-    stands && !token.is_expired(now) && session_stands(token, facts)
+    let Some(given) = given else { return false };
+    grounds_stand(token.user.as_ref(), given, client, user, facts)
+        && !facts.token_revoked
+        && !token.is_expired(now)
+        && session_stands(token, facts)
 }
 
-/// Whether the user is there, and the client would still get a token for this sign-in of theirs. A
-/// role that was taken away, or a `minimum_acr` that was raised, thus ends access tokens as it ends
-/// refresh tokens.
-fn sign_in_stands(sign_in: &SignIn, client: Option<&Client>, user: Option<&User>) -> bool {
-    let Some(client) = client else { return false };
-    let Some(user) = user else { return false };
-    let is_there = user.enabled && user.subject == sign_in.subject;
-    is_there && client.takes(&sign_in.acr) && client.is_open_to(user.claims.get("role"))
+/// Whether nothing was revoked, the client is enabled, and the user is there and would still get
+/// into the client by this sign-in. A role that was taken away, or a `minimum_acr` that was raised,
+/// thus ends access tokens as it ends refresh tokens.
+fn grounds_stand(
+    sign_in: Option<&SignIn>,
+    given: Epochs,
+    client: Option<&Client>,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+) -> bool {
+    let may_enter = |sign_in: &SignIn| {
+        let Some(client) = client else { return false };
+        let Some(user) = user else { return false };
+        let is_there = user.enabled && user.subject == sign_in.subject;
+        is_there && client.takes(&sign_in.acr) && client.is_open_to(user.claims.get("role"))
+    };
+    facts.client_enabled && given == facts.epochs && sign_in.is_none_or(may_enter)
 }
 
 /// An exchanged token has its session through the token it was made from, whose grant may be
@@ -113,6 +170,7 @@ mod tests {
             session: Some(SessionFacts { ended: false }),
             client_enabled: true,
             epochs: EPOCHS,
+            consent_expires_at: None,
         }
     }
 

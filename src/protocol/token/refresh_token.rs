@@ -7,11 +7,38 @@
 //! the statement compares the row with it. Where a request asks for less than the whole grant, or
 //! the statement finds that something does not hold, the grant is read, [`judge`] says why, and the
 //! statement runs after that. Both ways must agree on which grants stand.
+//!
+//! The usual way costs one round trip and one commit. It may go wrong on one side only: where the
+//! statement finds nothing, nothing was written, and the long way finds the reason or, if somebody
+//! changed the grant meanwhile, refreshes it after all. Where the statement moved the grant on, its
+//! answer is judged once more from the row that it read, as if that had been read first. Should the
+//! two disagree, the token is spent and nothing is issued, which is the right trade: the client
+//! still has the window in which it may repeat the refresh.
+//!
+//! # What ends a refresh token
+//!
+//! [`stands`] has all of it in one place. The table says where the statement, `REFRESH` in
+//! `store/grants.rs`, sees the same. A test of `what_ends_what` takes each row by both ways.
+//!
+//! | what happened | here | in the statement |
+//! |---|---|---|
+//! | another token of the grant is current, or the database was restored to before this one | [`check_token`], generation | generation |
+//! | the grant was revoked, or a replay revoked it; it is another client's | [`check_token`] | `revoked_at`, `client_id` |
+//! | the grant expired, or was not used for `refresh_token_idle_lifetime` | [`ends_at`] | [`Within`] |
+//! | the client lost the grant type `refresh_token` | [`stands`] | the token endpoint, before it |
+//! | the client's `minimum_acr` was raised above the sign-in | [`check_registration`] | [`Within`] |
+//! | the client lost a scope, or it is no longer registered | [`check_registration`] | [`Within`] |
+//! | the client lost the tenant, or it is no longer registered | [`check_registration`] | [`Within`] |
+//! | the user, the client, the consent or all was revoked, disabled or removed | [`liveness::stands`] | `{stands}` |
+//! | the user lost all `allowed_roles` of the client | [`liveness::stands`] | `{stands}` |
+//! | a consent lapsed that the client needs | [`consent_has_lapsed`] | `{stands}` |
+//! | the line of the master secret was removed that its tag was made with | where the tag is verified, before the grant is read | the same |
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::audience::{Narrowed, narrow_granted};
+use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::RefreshTokenRequest;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::words::acr_values::tenant_stands;
@@ -22,6 +49,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::User;
 use crate::protocol::words::strength::Strength;
 
 /// Secret scanners find refresh tokens by it.
@@ -116,7 +144,7 @@ pub fn judge(
 
 /// What must hold for a grant to be refreshed, beside its token, when the request asks for the
 /// whole grant. The statement compares the row with it, so that the grant need not be read first.
-/// It must say the same as `check_standing`.
+/// It must say the same as [`check_standing`].
 #[derive(Clone, Debug)]
 pub struct Within<'a> {
     pub scopes: Vec<&'a str>,
@@ -175,18 +203,23 @@ pub fn within<'a>(
     })
 }
 
-/// Whether this token could be used now, as far as the grant's row and the registration tell.
+/// Whether this token could be used now. What the grant stands on, an access token for all of it
+/// would stand on.
 pub fn stands(
     grant: &Grant,
     handle: RefreshHandle,
     client: &Client,
     catalogue: &Catalogue,
+    user: Option<&User>,
+    facts: &LivenessFacts,
     now: Instant,
 ) -> bool {
     client.allows_grant(&GrantType::RefreshToken)
         && handle.generation == grant.generation
         && check_token(grant, handle, client).is_ok()
         && check_standing(grant, client, catalogue, now).is_ok()
+        && !consent_has_lapsed(grant, client, facts, now)
+        && liveness::stands(&grant.as_access_token(), Some(client), user, facts, now)
 }
 
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
@@ -213,19 +246,7 @@ fn check_standing(
     if now >= ends_at(grant, client) {
         return Err(Reason::RefreshTokenExpired);
     }
-    if !client.takes(&grant.user.acr) {
-        return Err(Reason::AcrBelowMinimum);
-    }
-    let registered = grant.scope.is_within(&client.scope)
-        && grant
-            .scope
-            .iter()
-            .all(|name| catalogue.kind(name).is_some());
-    if registered && tenant_stands(grant.user.tenant.as_ref(), client, catalogue) {
-        Ok(())
-    } else {
-        Err(Reason::GrantNoLongerStands)
-    }
+    check_registration(&grant.user, &grant.scope, client, catalogue)
 }
 
 /// The scope and audience that the request asks for, which must lie within the grant (RFC 6749 §6,

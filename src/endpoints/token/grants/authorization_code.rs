@@ -64,7 +64,7 @@ pub fn handle(
         }
     };
     match grants::redeem(&app.store, grant, attempt, &event)? {
-        grants::Redemption::Issued(user) => {
+        grants::CodeRedemption::Issued(user) => {
             let nonce = code.nonce.as_deref();
             issue::of_grant(
                 context,
@@ -76,11 +76,11 @@ pub fn handle(
                 nonce,
             )
         }
-        grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
-        grants::Redemption::ReplayedAgain => {
+        grants::CodeRedemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
+        grants::CodeRedemption::ReplayedAgain => {
             app.note_replay(context.request, &grant.client_id, grant.id);
             Err(invalid_grant(Reason::CodeReplayed))
         }
-        grants::Redemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
+        grants::CodeRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }
 }

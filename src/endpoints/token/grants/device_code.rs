@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::keys::random;
-use crate::protocol::device::device_code::{is_still_allowed, judge_poll};
+use crate::protocol::device::device_code::judge_poll;
 use crate::protocol::token::audience::narrow_granted;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_token::TokenResponse;
+use crate::protocol::token::liveness::check_registration;
 use crate::protocol::token::token_request::DeviceCodeRequest;
-use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
 use crate::store::device_authorizations::{self, DeviceRedemption};
@@ -33,12 +33,8 @@ pub fn handle(
         .ok_or_else(|| invalid_grant(Reason::UnknownDeviceCode))?;
     let snapshot = app.registry.snapshot();
     let catalogue = &snapshot.catalogue;
-    let tenant = granted.user.tenant.as_ref();
-    if !is_still_allowed(&granted.scope, &client.client, catalogue)
-        || !tenant_stands(tenant, &client.client, catalogue)
-    {
-        return Err(invalid_grant(Reason::GrantNoLongerStands));
-    }
+    check_registration(&granted.user, &granted.scope, &client.client, catalogue)
+        .map_err(invalid_grant)?;
     // Before the code is spent, so that a resource that is not to be had leaves it as it was. The
     // user may have left out the scopes of a resource that the device asked for.
     let narrowed = narrow_granted(

@@ -1,0 +1,63 @@
+//! One event, as whoever makes a change says it. Who keeps the chain that it is written to is in
+//! `audit_chain`.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use crate::protocol::token::grant::Grant;
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
+
+/// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
+#[derive(Clone, Debug, Default)]
+pub struct AuditEvent<'a> {
+    /// What happened, in snake_case: `signed_in`, `client_changed`.
+    pub event: &'a str,
+    pub client_id: Option<&'a ClientId>,
+    pub sub: Option<&'a Subject>,
+    pub sid: Option<&'a Sid>,
+    /// Where the request came from; none for commands.
+    pub source: Option<IpAddr>,
+    pub request_id: Option<&'a str>,
+    /// More, as an object; `Null` for nothing.
+    pub detail: Value,
+}
+
+impl<'a> AuditEvent<'a> {
+    pub fn of(grant: &'a Grant) -> AuditEvent<'a> {
+        let user = &grant.user;
+        AuditEvent {
+            client_id: Some(&grant.client_id),
+            sub: Some(&user.subject),
+            sid: user.sid.as_ref(),
+            ..AuditEvent::default()
+        }
+    }
+
+    /// The same event by another name.
+    pub(super) fn as_event(&self, event: &'a str) -> AuditEvent<'a> {
+        AuditEvent {
+            event,
+            ..self.clone()
+        }
+    }
+
+    /// The same, and which grant it is about.
+    pub(super) fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
+        let mut detail = self.detail.as_object().cloned().unwrap_or_default();
+        detail.insert(String::from("grant"), Value::String(id.to_text()));
+        AuditEvent {
+            detail: Value::Object(detail),
+            ..self.clone()
+        }
+    }
+
+    /// The same, caused by that request.
+    pub fn by(self, source: IpAddr, request_id: &'a str) -> AuditEvent<'a> {
+        AuditEvent {
+            source: Some(source),
+            request_id: Some(request_id),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a change of the registry reads of users, and does to them.
+
+use std::collections::BTreeSet;
+use std::slice;
+
+use postgres::Row;
+use postgres::types::Json;
+
+use super::audit_event::AuditEvent;
+use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
+use super::statement::bind;
+use super::users::{self, UserRow};
+use super::values::{column, read, tenant_text};
+use crate::protocol::registration::user::UserEntry;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::secret::SecretText;
+
+const FIND_USER_BY_NAME: &str = "
+SELECT u.* FROM users u
+WHERE u.tenant = :tenant::text AND (u.username_key = lower(normalize(:username::text, NFKC)) OR (u.username IS NULL AND u.sub = :username::text))
+ORDER BY u.username IS NULL LIMIT 1 FOR UPDATE";
+
+const UPDATE_USER: &str = "
+WITH before AS (
+    SELECT epoch FROM users WHERE sub = :sub::text FOR UPDATE
+)
+UPDATE users
+SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)), tenant = :tenant::text, enabled = :enabled::bool,
+    claims = :claims::jsonb, password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
+    epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
+                      OR coalesce(:password_hash::text <> password_hash, :password_hash::text IS NOT NULL)
+                 THEN new_epoch() ELSE users.epoch END
+FROM before WHERE sub = :sub::text
+RETURNING users.epoch <> before.epoch AS revoked";
+
+const REMOVE_USER: &str = "
+WITH removed AS (DELETE FROM users WHERE sub = :sub::text RETURNING sub),
+     called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = :sub::text AND due_at IS NULL AND tries = 0)
+INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
+
+#[derive(Clone, Debug)]
+pub struct FoundUser {
+    /// Which description, from 0.
+    pub index: usize,
+    /// Whether the name fits; otherwise the subject does.
+    pub by_name: bool,
+    pub user: UserRow,
+}
+
+const FIND_USERS: &str = "
+WITH described AS (
+    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
+    FROM unnest(:subs::text[], :tenants::text[], :usernames::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+)
+SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+UNION ALL
+SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given";
+
+const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+
+const REMOVED_SUBJECTS: &str =
+    "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY(:subs::text[])";
+
+const SUBJECTS_AMONG: &str = "
+SELECT s.sub FROM (SELECT u.sub FROM users u UNION ALL SELECT r.sub FROM removed_subjects r) AS s
+WHERE s.sub = ANY(:names::text[])";
+
+const TENANTS_OF_OTHERS: &str =
+    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL(:subs::text[])";
+
+impl RegistryWriter<'_> {
+    pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+        let rows = self.read(bind!(users::FIND, sub))?;
+        rows.first().map(users::user).transpose()
+    }
+
+    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then
+    /// stays so until this change is done.
+    pub fn user_by_name(
+        &mut self,
+        tenant: Option<&TenantName>,
+        username: &str,
+    ) -> Result<Option<UserRow>, StoreError> {
+        let tenant = tenant_text(tenant);
+        let rows = self.read(bind!(FIND_USER_BY_NAME, tenant, username))?;
+        rows.first().map(users::user).transpose()
+    }
+
+    /// Everybody whom one of the descriptions fits, by name or by subject.
+    pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
+        let subs: Vec<Option<&Subject>> =
+            described.iter().map(|user| user.subject.as_ref()).collect();
+        let tenants: Vec<&str> = described
+            .iter()
+            .map(|user| tenant_text(user.tenant.as_ref()))
+            .collect();
+        let usernames: Vec<Option<&str>> = described
+            .iter()
+            .map(|user| user.username.as_deref())
+            .collect();
+        self.list(bind!(FIND_USERS, subs, tenants, usernames), found)
+    }
+
+    pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
+        self.list(bind!(ALL_USERS), users::user)
+    }
+
+    /// Those of the subjects whose user was removed.
+    pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        let bound = bind!(REMOVED_SUBJECTS, subs = subjects);
+        self.list(bound, |row| column(row, "sub"))
+    }
+
+    /// Those of the names that are, or once were, the subject of a user.
+    pub fn subjects_among(&mut self, names: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        self.list(bind!(SUBJECTS_AMONG, names), |row| column(row, "sub"))
+    }
+
+    /// Tenants that users other than these belong to.
+    pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
+        let bound = bind!(TENANTS_OF_OTHERS, subs = subjects);
+        self.list(bound, |row| column(row, "tenant"))
+    }
+
+    /// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
+    pub fn insert_user(&mut self, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        new.insert_by(|bound| self.audited(bound, slice::from_ref(audit)))
+    }
+
+    /// Changes a user to this; `false` when there is none. No password leaves the present one.
+    /// Disabling and another password end what was signed in before.
+    pub fn update_user(&mut self, user: &UserRow) -> Result<bool, StoreError> {
+        let changed = self.query(bind!(
+            UPDATE_USER,
+            ..user {
+                sub,
+                username,
+                enabled
+            },
+            tenant = tenant_text(user.tenant.as_ref()),
+            claims = Json(&user.claims),
+            password_hash = user.password_hash.as_ref().map(SecretText::expose)
+        ))?;
+        let Some(changed) = changed.first() else {
+            return Ok(false);
+        };
+        if column(changed, "revoked")? {
+            self.revoked_users.push(user.sub.clone());
+        }
+        Ok(true)
+    }
+
+    /// Removes a user with their consents; the subject is never given again. `false` when there was
+    /// none.
+    pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {
+        Ok(self.execute(bind!(REMOVE_USER, sub))? > 0)
+    }
+}
+
+fn found(row: &Row) -> Result<FoundUser, StoreError> {
+    let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
+    read!(row, FoundUser { by_name; index, user: users::user(row)? })
+}
