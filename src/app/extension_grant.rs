@@ -7,7 +7,7 @@ use crate::protocol::token::extension_grant::GrantAnswer;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::instant::Instant;
-use crate::registry::{RegisteredClient, Registry};
+use crate::registry::{RegisteredClient, Registry, Snapshot};
 use crate::store::Store;
 use crate::store::catalogue::{FoundFunction, look_up_function};
 
@@ -18,6 +18,8 @@ pub struct GrantContext<'a> {
     /// For the audit event: who sent it, and its id.
     pub request: &'a Request,
     pub client: &'a RegisteredClient,
+    /// What is registered, for the whole request.
+    pub snapshot: &'a Snapshot,
     pub now: Instant,
 }
 

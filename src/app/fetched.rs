@@ -169,11 +169,11 @@ impl<T> Fetched<T> {
         self.go(asker, url, deadline, step, searched, fetch)
     }
 
-    /// Takes one step, and after a fetch, one's own or another's, what it brought.
+    /// Uses what is kept, or fetches, or waits for the request that fetches.
     ///
-    /// Whoever fetches has its place among those that wait for other servers before anybody waits
-    /// for it: those who wait for the document have places, too, and could have taken all there
-    /// are.
+    /// The request that fetches takes its place among those that wait for other servers before
+    /// anybody waits for the document. Those who wait have such places, too, and could otherwise
+    /// have taken all of them.
     fn go(
         &self,
         asker: Asker<'_>,

@@ -169,11 +169,10 @@ impl App {
             .ok_or(Failure::Busy)?;
         deadline::spend(begun.elapsed());
         let hashing = &self.hashing;
-        let imported = self.registry.snapshot().usual_pbkdf2.clone();
         let mut turn = HashingTurn {
             hashing,
             number,
-            imported,
+            imported: self.registry.snapshot().usual_pbkdf2.clone(),
             beside_tokens: None,
         };
         let one_less = |ahead: u64| ahead.checked_sub(1);

@@ -93,7 +93,6 @@ pub fn perform(
     keys: &[SigningKeyRow],
     sealer: &Sealer,
 ) -> Result<String, StoreError> {
-    let known = |kid: &str| keys.iter().find(|key| key.kid == kid);
     let (event, kid, line) = match step {
         KeyStep::Make { algorithm, times } => {
             let key = new_key(*algorithm, *times, sealer)?;
@@ -132,7 +131,7 @@ pub fn perform(
             )
         }
     };
-    let old = known(&kid).map(times_of);
+    let old = keys.iter().find(|key| key.kid == kid).map(times_of);
     let new = match step {
         KeyStep::Make { times, .. } | KeyStep::Reschedule { times, .. } => Some(told_times(times)),
         KeyStep::Erase { .. } => old.clone(),

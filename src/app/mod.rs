@@ -82,7 +82,7 @@ pub struct App {
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Attempts under names that nothing has, together: made-up names have room of their own, and
     /// push no other counter out.
-    pub made_up_failures: Guesses<Source>,
+    pub made_up_failures: Guesses<(ClientId, Source)>,
     /// Device authorizations: not guesses, but limited like them.
     pub device_authorizations: Guesses<(ClientId, Source)>,
     pub user_code_failures: Guesses<Source>,
@@ -278,13 +278,7 @@ impl App {
     }
 
     pub fn longest_access_token_lifetime(&self) -> Duration {
-        let registered = self
-            .registry
-            .snapshot()
-            .longest_lifetimes
-            .access_token
-            .unwrap_or_default();
-        registered.max(self.config.client_defaults.access_token_lifetime)
+        self.horizons().revoked_tokens
     }
 
     /// The state of this process, for `/readyz`. It asks the database only while that answers.

@@ -236,6 +236,8 @@ impl Granted<'_> {
             false => None,
         };
         let issue = Issue {
+            app,
+            snapshot: &visit.snapshot,
             client: self.client,
             scope: self.scope,
             user: Some(IssueUser {
@@ -248,8 +250,7 @@ impl Granted<'_> {
             stands_on: StandsOn::User(self.epochs),
             now: self.now,
         };
-        let snapshot = &visit.snapshot;
-        issue::through_browser(app, snapshot, &issue, request.response_type, code, narrowed)
+        issue.through_browser(request.response_type, code, narrowed)
     }
 
     fn authorization_code(&self, sign_in: &SignIn, claims: &ClaimNames) -> AuthorizationCode {

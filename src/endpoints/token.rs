@@ -13,7 +13,6 @@ use crate::app::failure::Failure;
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
-use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::{self, TokenRequest};
 use crate::protocol::words::parameters::Parameters;
 
@@ -30,25 +29,20 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let client = authenticate(app, request, &parameters, now)?;
     let client_id = &client.client.client_id;
     let grant_type = parameters.single("grant_type").ok().flatten();
-    let answer = answer(
-        GrantContext {
-            app,
-            request,
-            client: &client,
-            now,
-        },
-        &parameters,
-    )
-    .map_err(|failure| failure.about(client_id, grant_type))?;
+    let context = GrantContext {
+        app,
+        request,
+        client: &client,
+        snapshot: &app.registry.snapshot(),
+        now,
+    };
+    let has_grant = |name: &str| app.has_grant(name);
+    let answer = TokenRequest::from_form(&parameters, &client.client, has_grant)
+        .map_err(Failure::from)
+        .and_then(|request| grants::handle(context, &request))
+        .map_err(|failure| failure.about(client_id, grant_type))?;
     let mut response = answers::json(200, &answer.into_object());
     response.note.client_id = Some(client_id.to_string());
     response.note.grant = grant_type.map(str::to_owned);
     Ok(response)
-}
-
-fn answer(context: GrantContext<'_>, parameters: &Parameters) -> Result<TokenResponse, Failure> {
-    let token_request = TokenRequest::from_form(parameters, &context.client.client, |name| {
-        context.app.has_grant(name)
-    })?;
-    grants::handle(context, &token_request)
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
@@ -50,9 +50,6 @@ named! {
     }
 }
 
-/// Why a secret file cannot be used. Texts name the place, never the content.
-pub type Unfit = String;
-
 /// The lines of the secret file: the first is current, the others are still accepted.
 #[derive(Debug)]
 pub struct MasterSecret {
@@ -66,27 +63,28 @@ pub fn generate() -> String {
 
 impl MasterSecret {
     /// Reads the file. Its owner and, so that root may own it, its group may read it; nobody else
-    /// may do anything.
-    pub fn read(path: &Path) -> Result<MasterSecret, Unfit> {
-        let place = path.display();
-        let metadata = fs::metadata(path)
-            .map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
+    /// may do anything. The error says why the file cannot be used, and never what is in it.
+    pub fn read(path: &Path) -> Result<MasterSecret, String> {
+        MasterSecret::of_file(path)
+            .map_err(|problem| format!("master secret {}: {problem}", path.display()))
+    }
+
+    fn of_file(path: &Path) -> Result<MasterSecret, String> {
+        let metadata = fs::metadata(path).map_err(|error| cause(&error))?;
         if !metadata.is_file() {
-            return Err(format!("master secret {place}: not a file"));
+            return Err(String::from("not a file"));
         }
         let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
-            return Err(format!(
-                "master secret {place}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"
-            ));
+            let advice = "lets others at it; chmod 0400 it, or 0440";
+            return Err(format!("mode {mode:04o} {advice}"));
         }
-        let text = fs::read_to_string(path)
-            .map_err(|error| format!("master secret {place}: {}", cause(&error)))?;
-        MasterSecret::parse(&text).map_err(|problem| format!("master secret {place}: {problem}"))
+        let text = fs::read_to_string(path).map_err(|error| cause(&error))?;
+        MasterSecret::parse(&text)
     }
 
     /// Reads lines of base64, each at least 32 bytes decoded. Empty lines do not count.
-    pub fn parse(text: &str) -> Result<MasterSecret, Unfit> {
+    pub fn parse(text: &str) -> Result<MasterSecret, String> {
         let lines: Vec<&str> = text
             .lines()
             .map(str::trim)
@@ -140,22 +138,13 @@ pub struct DerivedKeys {
     issuer: String,
 }
 
-#[derive(Clone, Copy)]
-struct KeyLength;
-
-impl KeyType for KeyLength {
-    fn len(&self) -> usize {
-        32
-    }
-}
-
 impl DerivedKeys {
     /// The keys of a purpose, the current line's first, each with the byte that names its line
     /// wherever it stands.
     pub fn keys(&self, purpose: Purpose) -> impl Iterator<Item = (u8, [u8; 32])> {
-        self.lines.iter().filter_map(move |line| {
-            let [name, ..] = expand(line, "line name")?;
-            Some((name, expand(line, purpose.as_str())?))
+        self.lines.iter().map(move |line| {
+            let [name, ..] = expand(line, "line name");
+            (name, expand(line, purpose.as_str()))
         })
     }
 
@@ -164,13 +153,25 @@ impl DerivedKeys {
     }
 }
 
-fn expand(line: &Prk, label: &str) -> Option<[u8; 32]> {
+/// The first of what there is for each line of the master secret.
+#[allow(
+    clippy::expect_used,
+    reason = "`MasterSecret::parse` refuses a file without a line"
+)]
+pub(super) fn current<T>(lines: &[T]) -> &T {
+    lines.first().expect("a master secret has a line")
+}
+
+#[allow(
+    clippy::expect_used,
+    reason = "the length is constant, and far below the limit"
+)]
+fn expand(line: &Prk, label: &str) -> [u8; 32] {
     let mut key = [0; 32];
-    line.expand(&[b"gatepost ", label.as_bytes()], KeyLength)
-        .ok()?
-        .fill(&mut key)
-        .ok()?;
-    Some(key)
+    line.expand(&[b"gatepost ", label.as_bytes()], HKDF_SHA256)
+        .and_then(|output| output.fill(&mut key))
+        .expect("HKDF gives up to 255 times 32 bytes");
+    key
 }
 
 #[cfg(test)]

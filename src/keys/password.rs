@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
-use super::random;
+use super::{master, random};
 use crate::protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::secret::SecretText;
@@ -63,7 +63,7 @@ impl PasswordHashing {
             dummy: String::new(),
             memory: Mutex::default(),
         };
-        hashing.dummy = hashing.hash_bytes(&random::bytes::<32>())?;
+        hashing.dummy = hashing.hash(&SecretText::new(master::generate()))?;
         hashing.release_memory();
         Ok(hashing)
     }
@@ -76,7 +76,20 @@ impl PasswordHashing {
 
     /// The PHC string of a password: its bytes as they are, all of them.
     pub fn hash(&self, password: &SecretText) -> Result<String, String> {
-        self.hash_bytes(password.expose().as_bytes())
+        let failed = |error: &dyn fmt::Display| format!("password hashing: {error}");
+        let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
+        let hash = PasswordHash {
+            algorithm: Algorithm::Argon2id.ident(),
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(&self.params).map_err(|error| failed(&error))?,
+            hash: Some(
+                self.output(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)
+                    .ok_or_else(|| failed(&"no result"))?,
+            ),
+            salt: Some(salt),
+        };
+        Ok(hash.to_string())
     }
 
     /// Checks a password against a stored PHC string. Without one (no such user, no password set)
@@ -121,27 +134,6 @@ impl PasswordHashing {
         }
     }
 
-    fn hash_bytes(&self, password: &[u8]) -> Result<String, String> {
-        let failed = |error: &dyn fmt::Display| format!("password hashing: {error}");
-        let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
-        let length = self
-            .params
-            .output_len()
-            .unwrap_or(Params::DEFAULT_OUTPUT_LEN);
-        let hash = PasswordHash {
-            algorithm: Algorithm::Argon2id.ident(),
-            version: Some(Version::V0x13.into()),
-            params: ParamsString::try_from(&self.params).map_err(|error| failed(&error))?,
-            hash: Some(
-                self.output(&argon2, password, &salt, length)
-                    .ok_or_else(|| failed(&"no result"))?,
-            ),
-            salt: Some(salt),
-        };
-        Ok(hash.to_string())
-    }
-
     /// Whether a password gives that hash; `false` for anything but a hash of Argon2.
     fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
         let output = || {
@@ -152,12 +144,7 @@ impl PasswordHashing {
                 .ok()?;
             let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
             let length = parsed.hash.as_ref()?.len();
-            self.output(
-                &argon2,
-                password.expose().as_bytes(),
-                parsed.salt.as_ref()?,
-                length,
-            )
+            self.output(&argon2, password, parsed.salt.as_ref()?, length)
         };
         // Outputs are compared in constant time.
         output().is_some_and(|output| Some(output) == parsed.hash)
@@ -166,7 +153,7 @@ impl PasswordHashing {
     fn output(
         &self,
         argon2: &Argon2<'_>,
-        password: &[u8],
+        password: &SecretText,
         salt: &[u8],
         length: usize,
     ) -> Option<Output> {
@@ -180,6 +167,7 @@ impl PasswordHashing {
         }
         let mut buffer = [0; Output::MAX_LENGTH];
         let output = buffer.get_mut(..length)?;
+        let password = password.expose().as_bytes();
         let done = argon2.hash_password_into_with_memory(password, salt, output, &mut blocks);
         self.memory().push(blocks);
         done.ok().and_then(|()| Output::new(output).ok())

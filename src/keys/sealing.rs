@@ -1,8 +1,9 @@
-//! Sealing: AES-256-GCM-SIV (RFC 8452) over values that must come back unread and unchanged.
-//! Purpose and issuer are associated data, so a text sealed for one use is garbage in every other.
-//! Where texts of several kinds share a purpose, the prefix that tells them apart is associated
-//! data, too. And message authentication: HMAC-SHA256 (RFC 2104) for forms, throttle buckets, user
-//! codes and refresh tokens.
+//! Sealing by AES-256-GCM-SIV (RFC 8452): nobody else can read or change a sealed value. Purpose
+//! and issuer are associated data, so a text sealed for one use opens in no other. Where several
+//! kinds of text share a purpose, their prefix is associated data, too.
+//!
+//! And message authentication by HMAC-SHA256 (RFC 2104), for forms, throttle buckets, user codes
+//! and refresh tokens.
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
@@ -11,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::master::{DerivedKeys, Purpose};
+use super::master::{DerivedKeys, Purpose, current};
 use super::random;
 
 /// Longest sealed text that is looked at, in characters: more than any we make.
@@ -23,26 +24,62 @@ const VERSION: u8 = 1;
 /// Seals and opens for one purpose, under every line of the master secret.
 #[derive(Debug)]
 pub struct Sealer {
-    /// Each with the byte that names its line. Names stay when lines move, and may collide.
-    keys: Vec<(u8, LessSafeKey)>,
+    lines: Vec<LineKey>,
     /// Purpose and issuer.
     associated_data: Vec<u8>,
     /// Whether a text is sealed with its prefix.
     seals_prefixes: bool,
 }
 
+/// The key from one line of the master secret.
+#[derive(Debug)]
+struct LineKey {
+    /// Names the line, also after it moved. Two lines may have the same name.
+    name: u8,
+    key: LessSafeKey,
+}
+
+#[allow(clippy::expect_used, reason = "lengths that the cipher takes")]
+impl LineKey {
+    fn new(name: u8, key: &[u8; 32]) -> LineKey {
+        let key = UnboundKey::new(&AES_256_GCM_SIV, key).expect("AES-256 has keys of 32 bytes");
+        LineKey {
+            name,
+            key: LessSafeKey::new(key),
+        }
+    }
+
+    fn seal(&self, associated_data: &[u8], plain: &[u8]) -> Vec<u8> {
+        let nonce: [u8; NONCE_LEN] = random::bytes();
+        let mut ciphertext = plain.to_vec();
+        self.key
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(associated_data),
+                &mut ciphertext,
+            )
+            .expect("up to 2^36 bytes can be sealed");
+        [&[self.name], nonce.as_slice(), &ciphertext].concat()
+    }
+
+    fn open(&self, associated_data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let rest = sealed.strip_prefix(&[self.name])?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let mut plain = ciphertext.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let aad = Aad::from(associated_data);
+        let length = self.key.open_in_place(nonce, aad, &mut plain).ok()?.len();
+        plain.truncate(length);
+        Some(plain)
+    }
+}
+
 impl Sealer {
     pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
-        let keys = derived.keys(purpose).filter_map(|(name, key)| {
-            Some((
-                name,
-                LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?),
-            ))
-        });
-        let associated_data = format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes();
+        let lines = derived.keys(purpose);
         Sealer {
-            keys: keys.collect(),
-            associated_data,
+            lines: lines.map(|(name, key)| LineKey::new(name, &key)).collect(),
+            associated_data: format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes(),
             seals_prefixes: false,
         }
     }
@@ -63,25 +100,7 @@ impl Sealer {
     /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its
     /// tag.
     pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
-        self.seal_with(&self.associated_data, plain)
-    }
-
-    fn seal_with(&self, associated_data: &[u8], plain: &[u8]) -> Vec<u8> {
-        let nonce: [u8; NONCE_LEN] = random::bytes();
-        let mut sealed = plain.to_vec();
-        let sealing = self.keys.first().and_then(|(name, key)| {
-            let aad = Aad::from(associated_data);
-            let tag = key
-                .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
-                .ok()?;
-            Some((*name, tag))
-        });
-        match sealing {
-            Some((name, tag)) => [&[name], nonce.as_slice(), &sealed, tag.as_ref()].concat(),
-            // Sealing fails only above 2^36 bytes or without a key, which `MasterSecret` rules out;
-            // nothing opens an empty text.
-            None => Vec::new(),
-        }
+        current(&self.lines).seal(&self.associated_data, plain)
     }
 
     /// Opens what `seal` made; `None` for anything else.
@@ -90,22 +109,14 @@ impl Sealer {
     }
 
     fn open_with(&self, associated_data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        let (line, rest) = sealed.split_first()?;
-        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
-        let mut named = self.keys.iter().filter(|(name, _)| name == line);
-        named.find_map(|(_, key)| open_under(key, associated_data, nonce, ciphertext))
+        let mut lines = self.lines.iter();
+        lines.find_map(|line| line.open(associated_data, sealed))
     }
 
     /// Whether it was sealed under the current line, as `seal` would now.
     pub fn seals_alike(&self, sealed: &[u8]) -> bool {
-        let parts = sealed
-            .split_first()
-            .and_then(|(name, rest)| Some((name, rest.split_first_chunk::<NONCE_LEN>()?)));
-        let (Some((name, (nonce, ciphertext))), Some((current, key))) = (parts, self.keys.first())
-        else {
-            return false;
-        };
-        current == name && open_under(key, &self.associated_data, nonce, ciphertext).is_some()
+        let line = current(&self.lines);
+        line.open(&self.associated_data, sealed).is_some()
     }
 
     /// The associated data of a text. Neither purpose nor issuer contains a line feed.
@@ -118,14 +129,15 @@ impl Sealer {
 
     /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by
     /// its prefix.
+    #[allow(
+        clippy::expect_used,
+        reason = "our types serialise, and memory takes it"
+    )]
     pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
-        // Writing to memory fails for none of our types; nothing opens an empty text.
         let mut plain = Vec::with_capacity(1_024);
         plain.push(VERSION);
-        let associated_data = self.data_of_text(prefix);
-        let sealed =
-            postcard::to_extend(value, plain).map(|plain| self.seal_with(&associated_data, &plain));
-        let sealed = sealed.unwrap_or_default();
+        let plain = postcard::to_extend(value, plain).expect("a sealed type can be written down");
+        let sealed = current(&self.lines).seal(&self.data_of_text(prefix), &plain);
         format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -144,22 +156,6 @@ impl Sealer {
     }
 }
 
-fn open_under(
-    key: &LessSafeKey,
-    associated_data: &[u8],
-    nonce: &[u8; NONCE_LEN],
-    ciphertext: &[u8],
-) -> Option<Vec<u8>> {
-    let mut plain = ciphertext.to_vec();
-    let aad = Aad::from(associated_data);
-    let length = key
-        .open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain)
-        .ok()?
-        .len();
-    plain.truncate(length);
-    Some(plain)
-}
-
 #[derive(Debug)]
 pub struct Mac {
     keys: Vec<hmac::Key>,
@@ -175,13 +171,9 @@ impl Mac {
         }
     }
 
-    /// The tag of a message made of parts. Lengths go in as well, so that no two lists of parts
-    /// share a message.
+    /// The tag of a message made of parts, under the current line.
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
-        self.keys
-            .first()
-            .map(|key| tag(key, parts))
-            .unwrap_or_default()
+        tag(current(&self.keys), parts)
     }
 
     /// The tag under every line, the current one first: by whichever it was stored, it is found.
@@ -192,27 +184,25 @@ impl Mac {
     /// Whether `presented` is the tag of that message under any line, in constant time for each.
     pub fn verify(&self, parts: &[&[u8]], presented: &[u8]) -> bool {
         let message = message(parts);
-        self.keys
-            .iter()
-            .any(|key| hmac::verify(key, &message, presented).is_ok())
+        let mut keys = self.keys.iter();
+        keys.any(|key| hmac::verify(key, &message, presented).is_ok())
     }
 }
 
+#[allow(clippy::expect_used, reason = "the algorithm fixes the length")]
 fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
     let tag = hmac::sign(key, &message(parts));
-    tag.as_ref().first_chunk().copied().unwrap_or_default()
+    tag.as_ref().try_into().expect("SHA-256 gives 32 bytes")
 }
 
+/// The parts, each after its length, so that no two lists of parts make the same message.
 fn message(parts: &[&[u8]]) -> Vec<u8> {
-    parts
-        .iter()
-        .flat_map(|part| {
-            (part.len() as u64)
-                .to_be_bytes()
-                .into_iter()
-                .chain(part.iter().copied())
-        })
-        .collect()
+    let mut message = Vec::new();
+    for part in parts {
+        message.extend((part.len() as u64).to_be_bytes());
+        message.extend_from_slice(part);
+    }
+    message
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    self, ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
     Ed25519KeyPair, KeyPair, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256,
     RsaKeyPair, RsaPublicKeyComponents, UnparsedPublicKey,
 };
@@ -48,10 +48,7 @@ pub fn generate(algorithm: SigningAlgorithm) -> Result<SecretBytes, String> {
                 *RSA_BITS.start(),
             )
             .map_err(|error| format!("making an RSA key: {error}"))?;
-            let document = key
-                .to_pkcs8_der()
-                .map_err(|error| format!("encoding an RSA key: {error}"))?;
-            return Ok(SecretBytes::new(document.as_bytes()));
+            return of_rsa(key).map(|key| key.pkcs8);
         }
         SigningAlgorithm::Es256 => {
             EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
@@ -170,27 +167,21 @@ fn describe(pair: &Pair, pkcs8: &SecretBytes) -> Option<PublicKey> {
 }
 
 pub fn verify(key: &PublicKey, signing_input: &[u8], signature: &[u8]) -> bool {
-    match key {
-        PublicKey::Rsa { n, e } => RsaPublicKeyComponents { n, e }
-            .verify(&RSA_PKCS1_2048_8192_SHA256, signing_input, signature)
-            .is_ok(),
+    let verified = match key {
+        PublicKey::Rsa { n, e } => RsaPublicKeyComponents { n, e }.verify(
+            &RSA_PKCS1_2048_8192_SHA256,
+            signing_input,
+            signature,
+        ),
         PublicKey::P256 { x, y } => {
             let point = [&[4], x.as_slice(), y].concat();
-            check(&ECDSA_P256_SHA256_FIXED, &point, signing_input, signature)
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signing_input, signature)
         }
-        PublicKey::Ed25519 { x } => check(&ED25519, x, signing_input, signature),
-    }
-}
-
-fn check(
-    algorithm: &'static dyn signature::VerificationAlgorithm,
-    key: &[u8],
-    signing_input: &[u8],
-    signature: &[u8],
-) -> bool {
-    UnparsedPublicKey::new(algorithm, key)
-        .verify(signing_input, signature)
-        .is_ok()
+        PublicKey::Ed25519 { x } => {
+            UnparsedPublicKey::new(&ED25519, x).verify(signing_input, signature)
+        }
+    };
+    verified.is_ok()
 }
 
 #[derive(Clone, Debug)]
@@ -202,16 +193,17 @@ pub struct ImportedKey {
 /// Reads the one private key of a PEM text: PKCS#1, PKCS#8 or SEC 1. The error says what is wrong,
 /// never the key.
 pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
-    let blocks = blocks(pem.expose())?;
+    let blocks = pem.expose().split("-----BEGIN ").skip(1).map(block);
+    let blocks: Vec<_> = blocks.collect::<Result<_, _>>()?;
     let mut keys = blocks
         .into_iter()
-        .filter(|(label, _)| label != "EC PARAMETERS");
+        .filter(|(label, _)| *label != "EC PARAMETERS");
     let (Some((label, der)), None) = (keys.next(), keys.next()) else {
         return Err(String::from(
             "there must be one private key in PEM, from -----BEGIN to -----END, and nothing else",
         ));
     };
-    let key = match label.as_str() {
+    let key = match label {
         "RSA PRIVATE KEY" => {
             of_rsa(RsaPrivateKey::from_pkcs1_der(der.expose()).map_err(|_| unreadable("PKCS#1"))?)
         }
@@ -239,31 +231,22 @@ pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
     }
 }
 
-fn blocks(text: &str) -> Result<Vec<(String, SecretBytes)>, String> {
-    let mut blocks = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once("-----BEGIN ") {
-        let (label, after) = after
-            .split_once("-----")
-            .ok_or("the line with -----BEGIN is cut")?;
-        let end = format!("-----END {label}-----");
-        let (body, after) = after
-            .split_once(&end)
-            .ok_or("the line with -----END is missing")?;
-        if body.contains("Proc-Type:") {
-            return Err(String::from(ENCRYPTED));
-        }
-        let body: String = body
-            .chars()
-            .filter(|character| !character.is_whitespace())
-            .collect();
-        let der = STANDARD
-            .decode(body)
-            .map_err(|_| "what stands between -----BEGIN and -----END is not base64")?;
-        blocks.push((label.to_owned(), SecretBytes::new(der)));
-        rest = after;
+/// The label and the content of a block, from behind `-----BEGIN `.
+fn block(text: &str) -> Result<(&str, SecretBytes), String> {
+    let (label, rest) = text
+        .split_once("-----")
+        .ok_or("the line with -----BEGIN is cut")?;
+    let (body, _) = rest
+        .split_once(&format!("-----END {label}-----"))
+        .ok_or("the line with -----END is missing")?;
+    if body.contains("Proc-Type:") {
+        return Err(String::from(ENCRYPTED));
     }
-    Ok(blocks)
+    let body: String = body.split_whitespace().collect();
+    let der = STANDARD
+        .decode(body)
+        .map_err(|_| "what stands between -----BEGIN and -----END is not base64")?;
+    Ok((label, SecretBytes::new(der)))
 }
 
 fn unreadable(form: &str) -> String {

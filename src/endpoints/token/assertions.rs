@@ -57,18 +57,15 @@ impl App {
         expected: ExpectedAssertion<'_>,
         now: Instant,
     ) -> Judged<Assertion> {
-        let claims = match self.verified_claims(
+        let claims = self.verified_claims(
             Asker::Worker(&self.outbound),
             jws,
             Provenance::Presented,
             keys,
             algs,
             Deadline::usual(),
-        )? {
-            Ok(claims) => claims,
-            Err(problem) => return Ok(Err(problem)),
-        };
-        let assertion = match judge(&claims, expected, now) {
+        )?;
+        let assertion = match claims.and_then(|claims| judge(&claims, expected, now)) {
             Ok(assertion) => assertion,
             Err(problem) => return Ok(Err(problem)),
         };
@@ -78,10 +75,9 @@ impl App {
             &assertion.jti,
             assertion.forgotten_at,
         )?;
-        Ok(if is_new {
-            Ok(assertion)
-        } else {
-            Err(AssertionProblem::Replayed)
+        Ok(match is_new {
+            true => Ok(assertion),
+            false => Err(AssertionProblem::Replayed),
         })
     }
 

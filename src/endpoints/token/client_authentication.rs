@@ -1,14 +1,14 @@
 //! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a
 //! resource at introspection (RFC 7662 §2.1).
 
+use std::convert::identity;
 use std::iter;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
-use crate::app::guesses::Source;
+use crate::app::guesses::{Guesses, Source};
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::protocol::keys::jwt::UnverifiedJws;
@@ -31,14 +31,11 @@ pub enum Introspector {
     Resource(String),
 }
 
-/// A refused authentication, with the registered name that was claimed.
-struct Unproven {
-    name: Option<ClientId>,
-    failure: AuthenticationFailure,
-}
-
 /// What was presented, judged; or the store could not be asked.
 type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
+
+/// Judges one reading of what was presented.
+type Judge<T> = fn(&App, &PresentedClient, Instant) -> Judged<T>;
 
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
 /// asks for.
@@ -48,7 +45,7 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Failure> {
-    prove(app, request, parameters, now, client)?.map_err(|unproven| unproven.refused(app))
+    prove(app, request, parameters, now, client, identity)
 }
 
 /// Authenticates who asks about a token: 401 whenever that fails.
@@ -58,91 +55,69 @@ pub fn authenticate_introspector(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Introspector, Failure> {
-    let proven = prove(app, request, parameters, now, introspector)?;
-    proven.map_err(|unproven| {
-        Unproven {
-            failure: unproven.failure.at_introspection(),
-            ..unproven
-        }
-        .refused(app)
-    })
+    let shown = AuthenticationFailure::at_introspection;
+    prove(app, request, parameters, now, introspector, shown)
 }
 
 /// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many
-/// are not judged at all.
+/// are not judged at all. `shown` is how a failure is shown.
 fn prove<T>(
     app: &App,
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-    judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
-) -> Result<Result<T, Unproven>, Failure> {
+    judge: Judge<T>,
+    shown: fn(AuthenticationFailure) -> AuthenticationFailure,
+) -> Result<T, Failure> {
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     let presented = match PresentedClient::from_request(&headers, parameters) {
         Ok(presented) => presented,
-        Err(failure) => {
-            return Ok(Err(Unproven {
-                name: None,
-                failure,
-            }));
-        }
+        Err(failure) => return Err(refused(app, shown(failure))),
     };
-    let judged = judge_readings(app, request, &presented, now, judge)?;
-    if judged.is_ok() {
-        app.token_is_asked_for();
-    }
-    if let Err(failure) = &judged {
-        // An unknown client_id may be anything, even a secret in the wrong field.
-        let reason = failure.error.reason;
-        let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
-        let nobody = Concerned::Nobody;
-        app.note_failure(
-            "client_authentication_failed",
-            request,
-            known,
-            nobody,
-            reason,
-        );
-    }
-    // An unknown name may be a secret in the wrong field: not for the log.
-    let is_name =
-        |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;
-    Ok(judged.map_err(|failure| Unproven {
-        name: is_name(&failure).then_some(presented.client_id),
-        failure,
-    }))
+    let failure = match judge_readings(app, request, &presented, now, judge)? {
+        Ok(proven) => {
+            app.token_is_asked_for();
+            return Ok(proven);
+        }
+        Err(failure) => failure,
+    };
+    let reason = failure.error.reason;
+    // An unknown client_id may be anything, even a secret in the wrong field: it is not logged.
+    let name = Some(&presented.client_id).filter(|_| reason != Reason::UnknownClientAtToken);
+    let nobody = Concerned::Nobody;
+    app.note_failure(
+        "client_authentication_failed",
+        request,
+        name,
+        nobody,
+        reason,
+    );
+    let refused = refused(app, shown(failure));
+    Err(match name {
+        Some(name) => refused.about(name, None),
+        None => refused,
+    })
 }
 
-/// Whose wrong guesses count together.
-#[derive(PartialEq)]
-enum Guesser {
-    /// Those at something registered, from one source.
-    At((ClientId, Source)),
-    /// Those at whatever nothing is called, from one source.
-    AtNothing(Source),
+/// Whose wrong guesses count together: guesses from one source at the secret of a registered name,
+/// and guesses from one source at all names that are not registered, with an empty name.
+struct Guesser<'a> {
+    failures: &'a Guesses<(ClientId, Source)>,
+    who: (ClientId, Source),
 }
 
-impl Guesser {
-    fn of(app: &App, presented: &PresentedClient, source: Source) -> Guesser {
+impl<'a> Guesser<'a> {
+    fn of(app: &'a App, presented: &PresentedClient, source: Source) -> Guesser<'a> {
         let name = &presented.client_id;
-        if app.registry.knows(name) {
-            Guesser::At((name.clone(), source))
-        } else {
-            Guesser::AtNothing(source)
-        }
-    }
-
-    fn wait(&self, app: &App, guesses: u32, now: Instant) -> Option<Duration> {
-        match self {
-            Guesser::At(guesser) => app.client_failures.wait(guesser, guesses, now),
-            Guesser::AtNothing(source) => app.made_up_failures.wait(source, guesses, now),
-        }
-    }
-
-    fn count(self, app: &App, now: Instant) -> Result<(), Duration> {
-        match self {
-            Guesser::At(guesser) => app.client_failures.count(guesser, now),
-            Guesser::AtNothing(source) => app.made_up_failures.count(source, now),
+        match app.registry.knows(name) {
+            true => Guesser {
+                failures: &app.client_failures,
+                who: (name.clone(), source),
+            },
+            false => Guesser {
+                failures: &app.made_up_failures,
+                who: (ClientId::new(""), source),
+            },
         }
     }
 }
@@ -150,12 +125,16 @@ impl Guesser {
 /// Judges the credentials, and then their raw reading where the header has two and there is room
 /// for a second guess. Guesses count if none is right: after the look, since right ones never
 /// count. Of many at once, guesses beyond the limit are not answered.
+#[allow(
+    clippy::expect_used,
+    reason = "the loop runs at least once, and then returns or refuses"
+)]
 fn judge_readings<T>(
     app: &App,
     request: &Request,
     presented: &PresentedClient,
     now: Instant,
-    judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
+    judge: Judge<T>,
 ) -> Judged<T> {
     let throttled = |retry_after| {
         app.note_turned_away(request);
@@ -169,32 +148,32 @@ fn judge_readings<T>(
     let mut refused = None;
     let mut tried = Vec::new();
     for reading in iter::once(presented).chain(&raw) {
-        let guesser = Guesser::of(app, reading, source);
-        let guesses = if tried.contains(&guesser) { 2 } else { 1 };
-        match (guesser.wait(app, guesses, now), &refused) {
+        let Guesser { failures, who } = Guesser::of(app, reading, source);
+        let is_second = tried.iter().any(|tried: &Guesser<'_>| tried.who == who);
+        let guesses = if is_second { 2 } else { 1 };
+        match (failures.wait(&who, guesses, now), &refused) {
             (Some(wait), None) => return Err(throttled(wait)),
             (Some(_), Some(_)) => break,
             (None, _) => {}
         }
         match judge(app, reading, now)? {
             Ok(proven) => {
-                return guesser
-                    .wait(app, guesses, now)
-                    .map_or(Ok(Ok(proven)), |wait| Err(throttled(wait)));
+                return match failures.wait(&who, guesses, now) {
+                    Some(wait) => Err(throttled(wait)),
+                    None => Ok(Ok(proven)),
+                };
             }
             Err(failure) if failure.counts_as_guess() => {
-                tried.push(guesser);
+                tried.push(Guesser { failures, who });
                 refused = refused.or(Some(failure));
             }
             Err(failure) => refused = refused.or(Some(failure)),
         }
     }
-    for guesser in tried {
-        guesser.count(app, now).map_err(throttled)?;
+    for Guesser { failures, who } in tried {
+        failures.count(who, now).map_err(throttled)?;
     }
-    refused
-        .map(Err)
-        .ok_or_else(|| Failure::Internal(String::from("nothing was presented")))
+    Ok(Err(refused.expect("there is a first reading")))
 }
 
 /// Clients and resources share one name space. A public client proves nothing, so it is told
@@ -207,14 +186,13 @@ fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<
             .judge_resource(secrets, now)
             .map(|()| Introspector::Resource(name.to_owned())));
     }
-    Ok(client(app, presented, now)?.and_then(|client| {
-        let proven = client.client.is_confidential();
-        if proven {
-            Ok(Introspector::Client(client))
-        } else {
-            Err(presented.failure(Reason::PublicClientIntrospection))
-        }
-    }))
+    let proven = client(app, presented, now)?;
+    Ok(
+        proven.and_then(|client| match client.client.is_confidential() {
+            true => Ok(Introspector::Client(client)),
+            false => Err(presented.failure(Reason::PublicClientIntrospection)),
+        }),
+    )
 }
 
 fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
@@ -228,13 +206,8 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
         ClientVerdict::ByAssertion(jws) => by_assertion(app, presented, client, &jws, now)?,
         ClientVerdict::Refused(failure) => Err(failure),
     };
-    match (proven, registered) {
-        (Ok(()), Some(registered)) => Ok(Ok(registered)),
-        (Err(failure), _) => Ok(Err(failure)),
-        (Ok(()), None) => Err(Failure::Internal(String::from(
-            "a client that is not registered was authenticated",
-        ))),
-    }
+    let unknown = || presented.failure(Reason::UnknownClientAtToken);
+    Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
 }
 
 /// `private_key_jwt`: verified by the registered keys, and spent.
@@ -262,19 +235,13 @@ fn by_assertion(
         .map_err(|problem| presented.failure(assertion::reason_for(problem))))
 }
 
-impl Unproven {
-    fn refused(self, app: &App) -> Failure {
-        let rule = app.config.invalid_client_status;
-        let refused = Failure::Refused(Refusal {
-            status: self.failure.status(rule),
-            error: self.failure.error.code,
-            reason: self.failure.error.reason,
-            detail: None,
-            challenge: self.failure.challenge(rule),
-        });
-        match self.name {
-            Some(name) => refused.about(&name, None),
-            None => refused,
-        }
-    }
+fn refused(app: &App, failure: AuthenticationFailure) -> Failure {
+    let rule = app.config.invalid_client_status;
+    Failure::Refused(Refusal {
+        status: failure.status(rule),
+        challenge: failure.challenge(rule),
+        error: failure.error.code,
+        reason: failure.error.reason,
+        detail: None,
+    })
 }

@@ -15,7 +15,6 @@ use crate::endpoints::token::grants::refresh_token::refresh_handle;
 use crate::http::{Request, Response};
 use crate::protocol::keys::jwt::{ACCESS_TOKEN_TYP, ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::token::access_token::AccessToken;
-use crate::protocol::token::delegation::Delegation;
 use crate::protocol::token::introspection::{
     Caller, access_token_response, refresh_token_response, seen_by,
 };
@@ -31,9 +30,7 @@ use crate::store::{StoreError, grants, tokens};
 
 /// Answers about a token.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    require_form(request, 415)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
-    refuse_presented_token_in_query(request)?;
+    let parameters = form(request)?;
     let introspector = authenticate_introspector(app, request, &parameters, app.now())?;
     let answer = match (open(app, &presented_token(&parameters)?), &introspector) {
         (Some(PresentedToken::Access(token)), _) => of_access_token(app, &introspector, &token)?,
@@ -48,6 +45,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         Introspector::Resource(name) => name,
     });
     Ok(response)
+}
+
+fn form(request: &Request) -> Result<Parameters, Failure> {
+    require_form(request, 415)?;
+    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    refuse_presented_token_in_query(request)?;
+    Ok(parameters)
 }
 
 /// `None`: not active, as far as the caller is concerned.
@@ -87,7 +91,6 @@ fn of_refresh_token(
     handle: RefreshHandle,
 ) -> Result<Option<Value>, Failure> {
     let client = &client.client;
-    let now = app.now();
     let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
         return Ok(None);
     };
@@ -99,16 +102,14 @@ fn of_refresh_token(
         &app.registry.snapshot().catalogue,
         standing.user.as_ref(),
         &standing.facts,
-        now,
+        app.now(),
     );
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
 }
 
 /// Revokes a token of the client that asks.
 pub fn revoke_presented(app: &App, request: &Request) -> Result<Response, Failure> {
-    require_form(request, 415)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
-    refuse_presented_token_in_query(request)?;
+    let parameters = form(request)?;
     let client = authenticate(app, request, &parameters, app.now())?;
     let client_id = &client.client.client_id;
     revoke(app, request, client_id, &parameters)
@@ -148,9 +149,7 @@ fn revoke_grant(
     };
     let event = AuditEvent {
         event: "grant_revoked",
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        ..AuditEvent::of(&grant)
+        ..AuditEvent::of(&grant).by(request.source, &request.id)
     };
     grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
 }
@@ -167,22 +166,10 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         client_id: Some(&token.client_id),
         sub: user.map(|user| &user.subject),
         sid: user.and_then(|user| user.sid.as_ref()),
-        ..event(request)
+        ..AuditEvent::default().by(request.source, &request.id)
     };
-    tokens::revoke(
-        &app.store,
-        token.expires_at.day(),
-        &token.jti.encode(),
-        &event,
-    )
-}
-
-fn event(request: &Request) -> AuditEvent<'_> {
-    AuditEvent {
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        ..AuditEvent::default()
-    }
+    let jti = token.jti.encode();
+    tokens::revoke(&app.store, token.expires_at.day(), &jti, &event)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,11 +224,10 @@ fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
 
 /// Whether the tokens live that this one was exchanged from; of one that was not: yes.
 pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
-    let origins = token
-        .delegation
-        .as_ref()
-        .map(|delegation: &Delegation| delegation.origins_of(token));
-    for origin in origins.into_iter().flatten() {
+    let Some(delegation) = &token.delegation else {
+        return Ok(true);
+    };
+    for origin in delegation.origins_of(token) {
         let (stands, _) = stands_alone(app, &origin)?;
         if !stands {
             return Ok(false);

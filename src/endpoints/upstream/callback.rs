@@ -335,10 +335,9 @@ impl Entry<'_> {
                 epoch: epochs.user,
                 ..user
             };
-            let installation_epoch = epochs.installation;
             return Ok(Ok(CurrentUser {
                 user,
-                installation_epoch,
+                installation_epoch: epochs.installation,
                 consent_epoch: 0,
                 username_key: None,
             }));

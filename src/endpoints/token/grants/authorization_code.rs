@@ -21,7 +21,11 @@ pub fn handle(
     request: &AuthorizationCodeRequest,
 ) -> Result<TokenResponse, Failure> {
     let GrantContext {
-        app, client, now, ..
+        app,
+        client,
+        snapshot,
+        now,
+        ..
     } = context;
     let opened: Option<AuthorizationCode> = app
         .vault
@@ -30,9 +34,9 @@ pub fn handle(
     let code = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     let grant = &code.grant;
     let attempt = random::bytes();
-    // Its name is the statement's to say: redeemed, refused or replayed.
+    // The statement chooses the event's name: `code_redeemed`, `code_refused`, `grant_refused` or
+    // `code_replayed`.
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
-    let snapshot = app.registry.snapshot();
     match redeem(&code, request, &client.client, &snapshot.catalogue, now) {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason) => {
@@ -66,15 +70,7 @@ pub fn handle(
     match grants::redeem(&app.store, grant, attempt, &event)? {
         grants::CodeRedemption::Issued(user) => {
             let nonce = code.nonce.as_deref();
-            issue::of_grant(
-                context,
-                &snapshot,
-                narrowed,
-                grant,
-                *user,
-                &grant.scope,
-                nonce,
-            )
+            issue::of_grant(context, narrowed, grant, *user, &grant.scope, nonce)
         }
         grants::CodeRedemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
         grants::CodeRedemption::ReplayedAgain => {

@@ -1,9 +1,8 @@
 //! `grant_type=client_credentials` (RFC 6749 §4.4): a client speaks for itself. Nothing is written.
 
 use super::GrantContext;
-use super::issue::{self, Additions, Issue};
+use super::issue::{Additions, Issue};
 use crate::app::failure::Failure;
-use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::{granted_scope, narrow};
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::ClientCredentialsRequest;
@@ -15,7 +14,10 @@ pub fn handle(
     request: &ClientCredentialsRequest,
 ) -> Result<TokenResponse, Failure> {
     let GrantContext {
-        app, client, now, ..
+        app,
+        client,
+        snapshot,
+        ..
     } = context;
     if !client.client.is_confidential() {
         return Err(TokenError::new(
@@ -24,7 +26,6 @@ pub fn handle(
         )
         .into());
     }
-    let snapshot = app.registry.snapshot();
     let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let narrowed = narrow(
         &scope,
@@ -33,16 +34,5 @@ pub fn handle(
         &snapshot.catalogue,
         app.issuer(),
     )?;
-    let stands_on = StandsOn::Client {
-        installation: client.installation_epoch,
-        client: client.epoch,
-    };
-    let issue = Issue {
-        client: &client.client,
-        scope: &scope,
-        user: None,
-        stands_on,
-        now,
-    };
-    issue::tokens(app, &snapshot, narrowed, &issue, Additions::default())
+    Issue::of_client(context, &scope).tokens(narrowed, Additions::default())
 }

@@ -21,7 +21,12 @@ pub fn handle(
     context: GrantContext<'_>,
     request: &DeviceCodeRequest,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, .. } = context;
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
     let hashes = app
         .vault
         .device_codes
@@ -31,7 +36,6 @@ pub fn handle(
     let granted = polled
         .and_then(|polled| polled.granted)
         .ok_or_else(|| invalid_grant(Reason::UnknownDeviceCode))?;
-    let snapshot = app.registry.snapshot();
     let catalogue = &snapshot.catalogue;
     check_registration(&granted.user, &granted.scope, &client.client, catalogue)
         .map_err(invalid_grant)?;
@@ -44,29 +48,21 @@ pub fn handle(
         catalogue,
         app.issuer(),
     )?;
-    let scope = granted.scope.clone();
-    let user = granted.user.clone();
     let grant = Grant::given(
         random::bytes(),
         &client.client,
-        user,
-        scope,
+        granted.user,
+        granted.scope,
         granted.epochs,
         context.now,
         Duration::ZERO,
     );
-    // Its name is the statement's to say: redeemed or refused.
+    // The statement chooses the event's name: `device_code_redeemed` or `grant_refused`.
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {
-        DeviceRedemption::Issued(user) => issue::of_grant(
-            context,
-            &snapshot,
-            narrowed,
-            &grant,
-            *user,
-            &grant.scope,
-            None,
-        ),
+        DeviceRedemption::Issued(user) => {
+            issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
+        }
         DeviceRedemption::Spent => Err(invalid_grant(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }

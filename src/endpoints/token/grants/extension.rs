@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::endpoints::token::grants::issue::{self, Additions, Issue, IssueUser};
+use crate::endpoints::token::grants::issue::{Additions, Issue, IssueUser};
 use crate::endpoints::token::grants::{GrantContext, invalid_grant, jwt_bearer, token_exchange};
 use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
@@ -27,7 +27,6 @@ use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::session::{SignIn, User};
-use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{Objection, catalogue, grants, users};
 
@@ -47,9 +46,13 @@ pub fn handle(
     context: GrantContext<'_>,
     request: &ExtensionRequest,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, .. } = context;
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
     wait_or_go_on(context)?;
-    let snapshot = app.registry.snapshot();
     // Before anything is asked of the grant: it may use up what it is shown.
     let asked = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let words = request
@@ -62,7 +65,7 @@ pub fn handle(
     let proposal = match handler(context, request)(context, request)? {
         GrantAnswer::Refuse(refusal) => return Err(refused(context, refusal)),
         GrantAnswer::Exchange(exchanged) => {
-            return token_exchange::issue(context, &snapshot, *exchanged);
+            return token_exchange::issue(context, *exchanged);
         }
         GrantAnswer::Propose(proposal) => *proposal,
     };
@@ -90,10 +93,10 @@ pub fn handle(
     };
     if !granted.left_out.is_empty() {
         let names = granted.left_out.join(", ");
+        let names = names.escape_debug();
         log::warn!(
-            "extension grant {}: not its to give: {}",
-            request.grant_type,
-            names.escape_debug()
+            "extension grant {}: not its to give: {names}",
+            request.grant_type
         );
     }
     let narrowed = narrow(
@@ -107,15 +110,7 @@ pub fn handle(
         .epochs
         .or_else(|| found.map(|found| found.epochs(client.epoch)));
     let user = user.as_ref().zip(epochs);
-    issue_granted(
-        context,
-        &snapshot,
-        granted,
-        narrowed,
-        request,
-        user,
-        proposal.amr,
-    )
+    issue_granted(context, granted, narrowed, request, user, proposal.amr)
 }
 
 /// Names in the tables go before registered ones, which `apply` refuses to give them.
@@ -146,14 +141,10 @@ fn throttled(retry_after: Duration) -> Failure {
 /// `invalid_grant` may have been a guess, and counts; not where we could not tell. Beyond the limit
 /// it is not told.
 fn refused(context: GrantContext<'_>, refusal: GrantRefusal) -> Failure {
-    let code = refusal.error.code;
-    let reason = refusal.error.reason;
-    if code == TokenErrorCode::InvalidGrant
-        && reason != Reason::AssertionKeysUnavailable
-        && let Err(wait) = context
-            .app
-            .extension_failures
-            .count(guesser(context), context.now)
+    let failures = &context.app.extension_failures;
+    if refusal.error.code == TokenErrorCode::InvalidGrant
+        && refusal.error.reason != Reason::AssertionKeysUnavailable
+        && let Err(wait) = failures.count(guesser(context), context.now)
     {
         return throttled(wait);
     }
@@ -167,91 +158,74 @@ fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
     )
 }
 
-/// Only what can be refreshed needs a row: everything else of the answer says itself what it stands
-/// on.
+/// Issues what was granted. Only what can be refreshed needs a row: everything else of the answer
+/// says itself what it stands on.
 fn issue_granted(
     context: GrantContext<'_>,
-    snapshot: &Snapshot,
     granted: GrantedProposal,
     narrowed: Narrowed,
     request: &ExtensionRequest,
     user: Option<(&User, Epochs)>,
     amr: Vec<String>,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext {
-        app,
-        client: registered,
-        now,
-        ..
-    } = context;
-    let client = &registered.client;
-    let client_alone = StandsOn::Client {
-        installation: registered.installation_epoch,
-        client: registered.epoch,
-    };
-    let (stands_on, given) = match user {
-        None => (client_alone, None),
-        Some((user, epochs)) => {
-            let sign_in = SignIn::without_session(user, amr, now);
-            let scope = granted.scope.clone();
-            let grant = Grant::given(
-                random::bytes(),
-                client,
-                sign_in,
-                scope,
-                epochs,
-                now,
-                Duration::ZERO,
-            );
-            let resources = request.resources.clone();
-            (
-                StandsOn::User(epochs),
-                Some(Grant {
-                    resources,
-                    token_claims: granted.claims.clone(),
-                    ..grant
-                }),
-            )
-        }
-    };
-    let entered = given
-        .as_ref()
-        .filter(|grant| refresh_token::is_issued(&grant.scope, client));
-    if let Some(grant) = entered {
-        let detail = json!({"grant_type": request.grant_type});
-        let event = AuditEvent {
-            event: "grant_begun",
-            detail,
-            ..AuditEvent::of(grant)
-        };
-        let event = event.by(context.request.source, &context.request.id);
-        grants::begin(&app.store, grant, random::bytes(), &event)?
-            .ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
-    }
-    let user = given
-        .as_ref()
-        .zip(user)
-        .map(|(given, (user, _))| IssueUser {
-            sign_in: &given.user,
-            user,
-            grant: entered,
-            claims: &given.claims,
-            nonce: None,
-        });
-    let stands_on = entered.map_or(stands_on, |grant| StandsOn::Grant(grant.id));
-    let issue = Issue {
-        client,
-        scope: &granted.scope,
-        user,
-        stands_on,
-        now,
-    };
     let additions = Additions {
-        claims: granted.claims,
+        claims: granted.claims.clone(),
         members: granted.parameters,
         ..Additions::default()
     };
-    issue::tokens(app, snapshot, narrowed, &issue, additions)
+    let Some((user, epochs)) = user else {
+        return Issue::of_client(context, &granted.scope).tokens(narrowed, additions);
+    };
+    let client = &context.client.client;
+    let grant = Grant {
+        resources: request.resources.clone(),
+        token_claims: granted.claims,
+        ..Grant::given(
+            random::bytes(),
+            client,
+            SignIn::without_session(user, amr, context.now),
+            granted.scope,
+            epochs,
+            context.now,
+            Duration::ZERO,
+        )
+    };
+    let is_entered = refresh_token::is_issued(&grant.scope, client);
+    let stands_on = if is_entered {
+        enter(context, &grant, request)?;
+        StandsOn::Grant(grant.id)
+    } else {
+        StandsOn::User(epochs)
+    };
+    let user = IssueUser {
+        sign_in: &grant.user,
+        user,
+        grant: is_entered.then_some(&grant),
+        claims: &grant.claims,
+        nonce: None,
+    };
+    let issue = Issue {
+        user: Some(user),
+        ..Issue::new(context, &grant.scope, stands_on)
+    };
+    issue.tokens(narrowed, additions)
+}
+
+fn enter(
+    context: GrantContext<'_>,
+    grant: &Grant,
+    request: &ExtensionRequest,
+) -> Result<(), Failure> {
+    let event = AuditEvent {
+        event: "grant_begun",
+        detail: json!({"grant_type": request.grant_type}),
+        ..AuditEvent::of(grant)
+    };
+    let event = event.by(context.request.source, &context.request.id);
+    let begun = grants::begin(&context.app.store, grant, random::bytes(), &event)?;
+    begun
+        .map(drop)
+        .ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))
 }
 
 /// Calls the function. What goes wrong with it is the service's trouble, not the client's: 503, and
@@ -260,8 +234,12 @@ pub fn call_function(
     context: GrantContext<'_>,
     request: &ExtensionRequest,
 ) -> Result<GrantAnswer, Failure> {
-    let GrantContext { app, client, .. } = context;
-    let snapshot = app.registry.snapshot();
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
     let Some(grant) = snapshot.catalogue.extension_grants.get(&request.grant_type) else {
         return Err(TokenError::new(
             TokenErrorCode::UnsupportedGrantType,

@@ -39,8 +39,10 @@ use crate::store::users::UserRow;
 pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
 
 /// What a token response is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Issue<'a> {
+    pub app: &'a App,
+    pub snapshot: &'a Snapshot,
     pub client: &'a Client,
     pub scope: &'a ScopeSet,
     /// The user; `None` for a client's own token.
@@ -75,208 +77,229 @@ pub struct Additions {
 /// Makes the tokens of a grant that was begun or refreshed just now, for `scope` of it.
 pub fn of_grant(
     context: GrantContext<'_>,
-    snapshot: &Snapshot,
     narrowed: Narrowed,
     grant: &Grant,
     user: UserRow,
     scope: &ScopeSet,
     nonce: Option<&str>,
 ) -> Result<TokenResponse, Failure> {
-    let user = &user.into_core();
     let user = IssueUser {
         sign_in: &grant.user,
-        user,
+        user: &user.into_core(),
         grant: Some(grant),
         claims: &grant.claims,
         nonce,
     };
-    let client = &context.client.client;
-    let stands_on = StandsOn::Grant(grant.id);
     let issue = Issue {
-        client,
-        scope,
         user: Some(user),
-        stands_on,
-        now: context.now,
+        ..Issue::new(context, scope, StandsOn::Grant(grant.id))
     };
     let additions = Additions {
         claims: grant.token_claims.clone(),
         ..Additions::default()
     };
-    tokens(context.app, snapshot, narrowed, &issue, additions)
+    issue.tokens(narrowed, additions)
 }
 
-/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid`
-/// was granted; a refresh token where one is due.
-pub fn tokens(
-    app: &App,
-    snapshot: &Snapshot,
-    narrowed: Narrowed,
-    issue: &Issue<'_>,
-    additions: Additions,
-) -> Result<TokenResponse, Failure> {
-    if issue
-        .user
-        .is_some_and(|user| !issue.client.is_open_to(user.user.claims.get("role")))
-    {
-        return Err(invalid_grant(Reason::NotOpenToUser));
+impl<'a> Issue<'a> {
+    /// Speaks of the client alone.
+    pub fn of_client(context: GrantContext<'a>, scope: &'a ScopeSet) -> Issue<'a> {
+        let stands_on = StandsOn::Client {
+            installation: context.client.installation_epoch,
+            client: context.client.epoch,
+        };
+        Issue::new(context, scope, stands_on)
     }
-    if issue
-        .user
-        .is_some_and(|user| !issue.client.takes(&user.sign_in.acr))
-    {
-        return Err(invalid_grant(Reason::AcrBelowMinimum));
+
+    /// Speaks of no user as yet.
+    pub fn new(context: GrantContext<'a>, scope: &'a ScopeSet, stands_on: StandsOn) -> Issue<'a> {
+        Issue {
+            app: context.app,
+            snapshot: context.snapshot,
+            client: &context.client.client,
+            scope,
+            user: None,
+            stands_on,
+            now: context.now,
+        }
     }
-    let further = additions.members.clone();
-    let token = describe(issue, narrowed, additions);
-    let access_token = access_token(app, snapshot, issue, &token)?;
-    let id_token = match issue.user {
-        Some(user) if issue.scope.contains(OPENID) => {
-            let beside = Beside {
-                access_token: Some(&access_token),
-                code: None,
-                // Claims of identity scopes wait for userinfo unless the registration wants them
-                // here.
-                with_scope_claims: issue.client.always_include_user_claims_in_id_token,
-                requested: &user.claims.id_token,
-            };
-            Some(id_token(app, snapshot, issue, user, &beside)?)
-        }
-        Some(_) | None => None,
-    };
-    let expires_in = token.expires_in(issue.now);
-    let grant = issue.user.and_then(|user| user.grant);
-    let refresh_token = grant
-        .filter(|grant| refresh_token::is_issued(&grant.scope, issue.client))
-        .map(|grant| refresh_token(app, grant));
-    Ok(TokenResponse {
-        access_token,
-        expires_in,
-        id_token,
-        refresh_token,
-        scope: token.scope,
-        further,
-    })
-}
 
-/// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside
-/// `code`, sealed already, an access token for what `narrowed` says, and an ID token where the
-/// response type names one.
-pub fn through_browser(
-    app: &App,
-    snapshot: &Snapshot,
-    issue: &Issue<'_>,
-    response_type: ResponseType,
-    code: Option<SecretText>,
-    narrowed: Option<Narrowed>,
-) -> Result<Issued, Failure> {
-    let access_token = match narrowed {
-        Some(narrowed) => {
-            let token = describe(issue, narrowed, Additions::default());
-            let access_token = access_token(app, snapshot, issue, &token)?;
-            Some(FrontChannelAccessToken {
-                access_token,
-                expires_in: token.expires_in(issue.now),
-                scope: token.scope,
-            })
+    /// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when
+    /// `openid` was granted; a refresh token where one is due.
+    pub fn tokens(
+        &self,
+        narrowed: Narrowed,
+        additions: Additions,
+    ) -> Result<TokenResponse, Failure> {
+        let client = self.client;
+        if let Some(user) = self.user {
+            if !client.is_open_to(user.user.claims.get("role")) {
+                return Err(invalid_grant(Reason::NotOpenToUser));
+            }
+            if !client.takes(&user.sign_in.acr) {
+                return Err(invalid_grant(Reason::AcrBelowMinimum));
+            }
         }
-        None => None,
-    };
-    let id_token = match issue.user {
-        Some(user) if response_type.id_token => {
-            let always = issue.client.always_include_user_claims_in_id_token;
-            let beside = Beside {
-                access_token: access_token.as_ref().map(|token| &token.access_token),
-                code: code.as_ref(),
-                with_scope_claims: always || response_type.is_id_token_alone(),
-                // With a code they wait for the token endpoint's ID token: less is said through the
-                // browser.
-                requested: if response_type.code {
-                    &[]
-                } else {
-                    &user.claims.id_token
-                },
-            };
-            Some(id_token(app, snapshot, issue, user, &beside)?)
-        }
-        Some(_) | None => None,
-    };
-    Ok(Issued {
-        code,
-        id_token,
-        access_token,
-    })
-}
-
-/// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
-fn refresh_token(app: &App, grant: &Grant) -> SecretText {
-    let handle = RefreshHandle {
-        grant: grant.id,
-        generation: grant.generation,
-    };
-    handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()]))
-}
-
-fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {
-    let grant = issue.user.and_then(|user| user.grant);
-    let latest = [grant.map(|grant| grant.expires_at), additions.ends_at]
-        .into_iter()
-        .flatten()
-        .min();
-    AccessToken {
-        jti: Jti {
-            stands_on: issue.stands_on,
-            random: random::bytes(),
-        },
-        client_id: issue.client.client_id.clone(),
-        user: issue.user.map(|user| SignIn {
-            identity_provider: None,
-            ..user.sign_in.clone()
-        }),
-        scope: narrowed.scope,
-        audience: narrowed.audience,
-        userinfo_claims: issue
-            .user
-            .map(|user| user.claims.userinfo.clone())
-            .unwrap_or_default(),
-        claims: additions.claims,
-        delegation: additions.delegation,
-        issued_at: issue.now,
-        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, latest),
+        let further = additions.members.clone();
+        let token = self.describe(narrowed, additions);
+        let access_token = self.access_token(&token)?;
+        let id_token = match self.user {
+            Some(user) if self.scope.contains(OPENID) => {
+                let beside = Beside {
+                    access_token: Some(&access_token),
+                    code: None,
+                    // Claims of identity scopes wait for userinfo unless the registration wants
+                    // them here.
+                    with_scope_claims: client.always_include_user_claims_in_id_token,
+                    requested: &user.claims.id_token,
+                };
+                Some(self.id_token(user, &beside)?)
+            }
+            Some(_) | None => None,
+        };
+        let refresh_token = self
+            .grant()
+            .filter(|grant| refresh_token::is_issued(&grant.scope, client))
+            .map(|grant| refresh_token(self.app, grant));
+        Ok(TokenResponse {
+            access_token,
+            expires_in: token.expires_in(self.now),
+            id_token,
+            refresh_token,
+            scope: token.scope,
+            further,
+        })
     }
-}
 
-fn access_token(
-    app: &App,
-    snapshot: &Snapshot,
-    issue: &Issue<'_>,
-    token: &AccessToken,
-) -> Result<SecretText, Failure> {
-    match issue.client.access_token_type {
-        AccessTokenType::Reference => {
-            let sealed = app
-                .vault
-                .access_tokens
-                .seal_text(ACCESS_TOKEN_PREFIX, token);
-            Ok(SecretText::new(sealed))
+    /// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5):
+    /// beside `code`, sealed already, an access token for what `narrowed` says, and an ID token
+    /// where the response type names one.
+    pub fn through_browser(
+        &self,
+        response_type: ResponseType,
+        code: Option<SecretText>,
+        narrowed: Option<Narrowed>,
+    ) -> Result<Issued, Failure> {
+        let access_token = match narrowed {
+            Some(narrowed) => {
+                let token = self.describe(narrowed, Additions::default());
+                Some(FrontChannelAccessToken {
+                    access_token: self.access_token(&token)?,
+                    expires_in: token.expires_in(self.now),
+                    scope: token.scope,
+                })
+            }
+            None => None,
+        };
+        let id_token = match self.user {
+            Some(user) if response_type.id_token => {
+                let always = self.client.always_include_user_claims_in_id_token;
+                let beside = Beside {
+                    access_token: access_token.as_ref().map(|token| &token.access_token),
+                    code: code.as_ref(),
+                    with_scope_claims: always || response_type.is_id_token_alone(),
+                    // With a code they wait for the token endpoint's ID token: less is said through
+                    // the browser.
+                    requested: if response_type.code {
+                        &[]
+                    } else {
+                        &user.claims.id_token
+                    },
+                };
+                Some(self.id_token(user, &beside)?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Issued {
+            code,
+            id_token,
+            access_token,
+        })
+    }
+
+    fn grant(&self) -> Option<&'a Grant> {
+        self.user.and_then(|user| user.grant)
+    }
+
+    fn describe(&self, narrowed: Narrowed, additions: Additions) -> AccessToken {
+        let grant_ends_at = self.grant().map(|grant| grant.expires_at);
+        let latest = [grant_ends_at, additions.ends_at].into_iter().flatten();
+        AccessToken {
+            jti: Jti {
+                stands_on: self.stands_on,
+                random: random::bytes(),
+            },
+            client_id: self.client.client_id.clone(),
+            user: self.user.map(|user| SignIn {
+                identity_provider: None,
+                ..user.sign_in.clone()
+            }),
+            scope: narrowed.scope,
+            audience: narrowed.audience,
+            userinfo_claims: self
+                .user
+                .map(|user| user.claims.userinfo.clone())
+                .unwrap_or_default(),
+            claims: additions.claims,
+            delegation: additions.delegation,
+            issued_at: self.now,
+            expires_at: expiry(self.now, self.client.lifetimes.access_token, latest.min()),
         }
-        AccessTokenType::Jwt => {
-            let claims = token.jwt_claims(JwtForm {
-                issuer: app.issuer(),
-                scope_claim: app.config.scope_claim,
-                client_as_subject: issue.client.client_credentials_sub,
-                further_claims: claims::for_access_token(
-                    issue.user.map(|user| user.user),
-                    issue.client,
-                    &token.scope,
-                    &token.audience,
-                    &snapshot.catalogue,
-                ),
-            });
-            let alg = issue.client.access_token_signed_response_alg;
-            let typ = issue.client.access_token_typ.as_str();
-            sign(snapshot, issue.now, alg, typ, &claims)
+    }
+
+    fn access_token(&self, token: &AccessToken) -> Result<SecretText, Failure> {
+        let app = self.app;
+        let client = self.client;
+        match client.access_token_type {
+            AccessTokenType::Reference => {
+                let sealer = &app.vault.access_tokens;
+                Ok(SecretText::new(
+                    sealer.seal_text(ACCESS_TOKEN_PREFIX, token),
+                ))
+            }
+            AccessTokenType::Jwt => {
+                let claims = token.jwt_claims(JwtForm {
+                    issuer: app.issuer(),
+                    scope_claim: app.config.scope_claim,
+                    client_as_subject: client.client_credentials_sub,
+                    further_claims: claims::for_access_token(
+                        self.user.map(|user| user.user),
+                        client,
+                        &token.scope,
+                        &token.audience,
+                        &self.snapshot.catalogue,
+                    ),
+                });
+                let alg = client.access_token_signed_response_alg;
+                let typ = client.access_token_typ.as_str();
+                sign(self.snapshot, self.now, alg, typ, &claims)
+            }
         }
+    }
+
+    fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText, Failure> {
+        let client = self.client;
+        let alg = client.id_token_signed_response_alg;
+        let claims = IdToken {
+            issuer: self.app.issuer(),
+            client_id: &client.client_id,
+            user: user.sign_in,
+            nonce: user.nonce,
+            access_token: beside.access_token.map(SecretText::expose),
+            code: beside.code.map(SecretText::expose),
+            user_claims: claims::for_id_token(
+                user.user,
+                self.scope,
+                beside.requested,
+                &client.scope,
+                beside.with_scope_claims,
+                &self.snapshot.catalogue,
+            ),
+            issued_at: self.now,
+            lifetime: client.lifetimes.id_token,
+        };
+        let claims = claims.claims(alg);
+        sign(self.snapshot, self.now, alg, ID_TOKEN_TYP, &claims)
     }
 }
 
@@ -288,34 +311,13 @@ struct Beside<'a> {
     requested: &'a [String],
 }
 
-fn id_token(
-    app: &App,
-    snapshot: &Snapshot,
-    issue: &Issue<'_>,
-    user: IssueUser<'_>,
-    beside: &Beside<'_>,
-) -> Result<SecretText, Failure> {
-    let alg = issue.client.id_token_signed_response_alg;
-    let claims = IdToken {
-        issuer: app.issuer(),
-        client_id: &issue.client.client_id,
-        user: user.sign_in,
-        nonce: user.nonce,
-        access_token: beside.access_token.map(SecretText::expose),
-        code: beside.code.map(SecretText::expose),
-        user_claims: claims::for_id_token(
-            user.user,
-            issue.scope,
-            beside.requested,
-            &issue.client.scope,
-            beside.with_scope_claims,
-            &snapshot.catalogue,
-        ),
-        issued_at: issue.now,
-        lifetime: issue.client.lifetimes.id_token,
+/// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
+fn refresh_token(app: &App, grant: &Grant) -> SecretText {
+    let handle = RefreshHandle {
+        grant: grant.id,
+        generation: grant.generation,
     };
-    let claims = claims.claims(alg);
-    sign(snapshot, issue.now, alg, ID_TOKEN_TYP, &claims)
+    handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()]))
 }
 
 fn sign(
@@ -325,10 +327,10 @@ fn sign(
     typ: &str,
     claims: &impl Serialize,
 ) -> Result<SecretText, Failure> {
-    let key = snapshot.keys.signing_key(alg, now);
-    let missing =
-        || StoreError::Unavailable(format!("there is no {} key to sign with", alg.as_str()));
-    let key = key.ok_or_else(|| Failure::Unavailable(missing()))?;
+    let Some(key) = snapshot.keys.signing_key(alg, now) else {
+        let problem = format!("there is no {} key to sign with", alg.as_str());
+        return Err(Failure::Unavailable(StoreError::Unavailable(problem)));
+    };
     let input = jwt::signing_input(alg, key.kid(), typ, claims);
     let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
     Ok(SecretText::new(jwt::assemble(input, &signature)))

@@ -23,9 +23,12 @@ pub fn handle(
     request: &ExtensionRequest,
 ) -> Result<GrantAnswer, Failure> {
     let GrantContext {
-        app, client, now, ..
+        app,
+        client,
+        snapshot,
+        now,
+        ..
     } = context;
-    let snapshot = app.registry.snapshot();
     let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
         Ok(shown) => shown,
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),

@@ -25,8 +25,12 @@ pub fn handle(
     context: GrantContext<'_>,
     request: &PasswordRequest,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, .. } = context;
-    let snapshot = app.registry.snapshot();
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
     let tenant = tenant_for_password(
         request.acr_values.as_deref(),
         &client.client,
@@ -61,20 +65,17 @@ pub fn handle(
         vec![String::from(PASSWORD)],
         context.now,
     );
-    let epochs = found.epochs(client.epoch);
-    let client = &client.client;
-    let grant = Grant::given(
-        random::bytes(),
-        client,
-        sign_in,
-        scope,
-        epochs,
-        context.now,
-        Duration::ZERO,
-    );
     let grant = Grant {
         resources: request.resources.clone(),
-        ..grant
+        ..Grant::given(
+            random::bytes(),
+            &client.client,
+            sign_in,
+            scope,
+            found.epochs(client.epoch),
+            context.now,
+            Duration::ZERO,
+        )
     };
     let event = AuditEvent {
         event: "password_granted",
@@ -83,15 +84,7 @@ pub fn handle(
     let event = event.by(context.request.source, &context.request.id);
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
-    issue::of_grant(
-        context,
-        &snapshot,
-        narrowed,
-        &grant,
-        *user,
-        &grant.scope,
-        None,
-    )
+    issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {

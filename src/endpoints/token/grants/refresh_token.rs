@@ -1,6 +1,14 @@
-//! `grant_type=refresh_token` (RFC 6749 §6): the grant is read, the request judged against it, and
-//! the grant moved on by one statement, which also tells a repeated request from a replay. Mostly
-//! that statement is all: it reads the grant, and moves on only one that will pass.
+//! `grant_type=refresh_token` (RFC 6749 §6).
+//!
+//! The usual request takes one statement. It reads the grant, and moves it to the next generation
+//! only if the request will pass: `within` says beforehand what the grant must have for that, and
+//! the statement compares. `judge` then finds the same verdict in the row that came back.
+//!
+//! Otherwise nothing was moved: the request asks for less than the whole grant, or the grant is not
+//! as `within` says. Then the grant is read, `judge` finds the verdict, and a second statement moves
+//! the grant. In both ways the statement that moves the grant also tells a repeated request, which
+//! gets the same answer again, from a replay, which revokes the grant. A request that is refused
+//! leaves the grant as it is.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::App;
@@ -20,11 +28,14 @@ pub fn handle(
     request: &RefreshTokenRequest,
 ) -> Result<TokenResponse, Failure> {
     let GrantContext {
-        app, client, now, ..
+        app,
+        client,
+        snapshot,
+        now,
+        ..
     } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
-    let snapshot = app.registry.snapshot();
     let client_id = &client.client.client_id;
     let new = NewRefresh {
         handle,
@@ -33,7 +44,8 @@ pub fn handle(
         usage: client.client.refresh_token_usage,
         retry_window: client.client.lifetimes.refresh_token_retry_window,
     };
-    // Its name is the statement's to say: refreshed, repeated or replayed.
+    // The statement chooses the event's name: `refreshed`, `refresh_repeated` or
+    // `refresh_token_replayed`.
     let event = AuditEvent::default().by(context.request.source, &context.request.id);
     let at_once = match within(request, &client.client, &snapshot.catalogue, now) {
         Some(within) => grants::refresh(&app.store, &new, Some(&within), &event)?,
@@ -77,10 +89,10 @@ pub fn handle(
     let scope = narrowed.scope.clone();
     // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core
     // §12.2).
-    issue::of_grant(context, &snapshot, narrowed, &grant, *user, &scope, None)
+    issue::of_grant(context, narrowed, &grant, *user, &scope, None)
 }
 
-/// Reads a refresh token. A forged one ends here, before any query.
+/// Reads a refresh token. A forged one is refused here, before any query.
 pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
     let (handle, tag) = RefreshHandle::parse(token.expose())?;
     app.vault

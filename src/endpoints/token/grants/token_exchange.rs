@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::GrantContext;
-use super::issue::{self, Additions, Issue, IssueUser};
+use super::issue::{Additions, Issue, IssueUser};
 use crate::app::failure::Failure;
 use crate::endpoints::token::introspection::{access_token, standing};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
@@ -16,7 +16,6 @@ use crate::protocol::token::token_exchange::{
 };
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::registry::Snapshot;
 use crate::store::users::{self, CurrentUser};
 
 /// Judges an exchange.
@@ -24,7 +23,12 @@ pub fn handle(
     context: GrantContext<'_>,
     request: &ExtensionRequest,
 ) -> Result<GrantAnswer, Failure> {
-    let GrantContext { app, client, .. } = context;
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
     check_client(&client.client)?;
     let shown = read(request)?;
     let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
@@ -33,7 +37,6 @@ pub fn handle(
         .as_ref()
         .map(|actor| live(context, actor, Reason::InvalidActorToken))
         .transpose()?;
-    let snapshot = app.registry.snapshot();
     let circumstances = ExchangeCircumstances {
         client: &client.client,
         catalogue: &snapshot.catalogue,
@@ -58,23 +61,18 @@ fn live(
     let is_jwt = shown.token.expose().contains('.');
     let token = access_token(context.app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt);
     let token = token.ok_or_else(unfit)?;
-    let (stands, _) = standing(context.app, &token)?;
-    if stands {
-        Ok(token)
-    } else {
-        Err(unfit().into())
+    match standing(context.app, &token)? {
+        (true, _) => Ok(token),
+        (false, _) => Err(unfit().into()),
     }
 }
 
 /// Issues what was judged: an access token alone.
 pub(crate) fn issue(
     context: GrantContext<'_>,
-    snapshot: &Snapshot,
     exchanged: Exchanged,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext {
-        app, client, now, ..
-    } = context;
+    let GrantContext { app, client, .. } = context;
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
     let found = users::find_for_client(
         &app.store,
@@ -83,14 +81,13 @@ pub(crate) fn issue(
     )?;
     let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
     let found = found.filter(is_open_to).ok_or_else(gone)?;
-    let user = found.user.clone().into_core();
-    let claims = ClaimNames::default();
+    let stands_on = StandsOn::User(found.epochs(client.epoch));
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser {
         sign_in: &exchanged.user,
-        user: &user,
+        user: &found.user.into_core(),
         grant: None,
-        claims: &claims,
+        claims: &ClaimNames::default(),
         nonce: None,
     };
     let additions = Additions {
@@ -99,13 +96,9 @@ pub(crate) fn issue(
         ends_at: Some(exchanged.ends_at),
         members: Map::from_iter([(String::from("issued_token_type"), json!(ACCESS_TOKEN_TYPE))]),
     };
-    let stands_on = StandsOn::User(found.epochs(client.epoch));
     let issue = Issue {
-        client: &client.client,
-        scope: &scope,
         user: Some(user),
-        stands_on,
-        now,
+        ..Issue::new(context, &scope, stands_on)
     };
-    issue::tokens(app, snapshot, exchanged.narrowed, &issue, additions)
+    issue.tokens(exchanged.narrowed, additions)
 }
