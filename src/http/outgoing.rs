@@ -131,6 +131,7 @@ fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+#[allow(clippy::expect_used, reason = "a day of seven, and a month of twelve")]
 fn imf_fixdate(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)
@@ -140,7 +141,8 @@ fn imf_fixdate(now: SystemTime) -> String {
     let (year, month, day) = timestamp::civil(days);
     let name_at = |names: &'static str, index: i64| {
         let start = usize::try_from(index).unwrap_or(0) * 3;
-        names.get(start..start + 3).unwrap_or_default()
+        let name = names.get(start..start + 3);
+        name.expect("seven weekdays and twelve months have names")
     };
     // 1970-01-01 was a Thursday.
     let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);

@@ -38,7 +38,6 @@ pub(super) fn client(
     let client =
         registration::client::from_json(&walker::parse_own(&row.metadata), "client", defaults)
             .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
-    let secrets = open_all("client", row.client_id.as_str(), &row.secrets, sealer);
     let ClientRow {
         epoch,
         installation_epoch,
@@ -46,7 +45,7 @@ pub(super) fn client(
     } = row;
     Ok(RegisteredClient {
         client,
-        secrets,
+        secrets: open_all("client", row.client_id.as_str(), &row.secrets, sealer),
         epoch,
         installation_epoch,
     })
@@ -189,10 +188,11 @@ impl Registry {
     }
 }
 
-/// What is held of an origin: as text, it takes five times as much.
+/// What is kept of an origin. Its text would take five times the memory.
+#[allow(clippy::expect_used, reason = "the algorithm fixes the length")]
 pub(super) fn hashed(key: [u8; 32], origin: &str) -> [u8; 16] {
     let digest = Sha256::new_with_prefix(key).chain_update(origin).finalize();
-    digest.first_chunk().copied().unwrap_or_default()
+    *digest.first_chunk().expect("SHA-256 gives 32 bytes")
 }
 
 /// At which version, what was read, how many bytes that is, and whether it was asked for since its
