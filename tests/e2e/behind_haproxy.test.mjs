@@ -8,9 +8,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
-import { connect } from "node:tls";
 import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
-import { ask as askAt, certified, freePorts, takesGoodSuitesAlone } from "./nginx.mjs";
+import { ask as askAt, certified, freePorts, send as sendTo, takesGoodSuitesAlone } from "./nginx.mjs";
 
 // Not on everybody's path.
 const program = existsSync("/usr/sbin/haproxy") ? "/usr/sbin/haproxy" : "haproxy";
@@ -80,18 +79,7 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
   }
 
   const ask = (...request) => askAt({ port, name: "localhost", ca: certificate.ca }, ...request);
-
-  // Sends bytes as they are; answers what came back until the connection ended.
-  function send(bytes) {
-    return new Promise((resolve) => {
-      let text = "";
-      const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => socket.write(bytes));
-      socket.setEncoding("latin1").on("data", (part) => (text += part));
-      socket.on("error", () => resolve(text));
-      socket.on("close", () => resolve(text));
-      setTimeout(() => socket.destroy(), 3_000).unref();
-    });
-  }
+  const send = (bytes) => sendTo(port, bytes);
 
   test("gatepost doctor finds nothing wrong with it", () => {
     const { findings } = JSON.parse(run(binary, ["doctor", "--json", "--env-file", settings, "--ca-file", certificate.caFile]));

@@ -10,10 +10,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
-import { connect } from "node:tls";
 import { launch, visitor } from "./browser.mjs";
 import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
-import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, shippedConfiguration, takesGoodSuitesAlone } from "./nginx.mjs";
+import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, send as sendTo, shippedConfiguration, takesGoodSuitesAlone } from "./nginx.mjs";
 
 const password = "through-the-looking-glass";
 
@@ -104,18 +103,7 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     });
 
   const ask = (...request) => askAt({ port, name: "localhost", ca: certificate.ca }, ...request);
-
-  // Sends bytes as they are; answers what came back until the connection ended.
-  function send(bytes) {
-    return new Promise((resolve) => {
-      let text = "";
-      const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => socket.write(bytes));
-      socket.setEncoding("latin1").on("data", (part) => (text += part));
-      socket.on("error", () => resolve(text));
-      socket.on("close", () => resolve(text));
-      setTimeout(() => socket.destroy(), 3_000).unref();
-    });
-  }
+  const send = (bytes) => sendTo(port, bytes);
 
   test("a person signs in over TLS", async () => {
     const { page, context, complaints } = await visitor(browser, { ignoreHTTPSErrors: true });
