@@ -125,14 +125,12 @@ fn answer(
     let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
         arrived
     } else if !route.allows(request.method) {
-        let problem = Problem::MethodNotAllowed;
-        let reason = Reason::MethodNotAllowed;
         told(
             &presentation,
             route.audience,
-            problem,
+            Problem::MethodNotAllowed,
             "invalid_request",
-            reason,
+            Reason::MethodNotAllowed,
         )
         .header("Allow", route.allow)
     } else if request.method == Method::Options {
@@ -277,14 +275,12 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
 }
 
 fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    let problem = Problem::Unavailable;
-    let reason = Reason::Unavailable;
     told(
         presentation,
         audience,
-        problem,
+        Problem::Unavailable,
         "temporarily_unavailable",
-        reason,
+        Reason::Unavailable,
     )
     .header("Retry-After", "2")
 }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::panic::{self, Location};
+use std::panic::{self, Location, PanicHookInfo};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -138,17 +138,14 @@ fn start(
         .map_err(failed(EXIT_CONFIGURATION, KEPT_OUT))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
-    let doubtful = AtomicBool::new(false);
-    let draining = AtomicBool::new(false);
-    let successor_not_before = Mutex::new(Instant::now() + LEAST_LIFE);
     let state = State {
         settings,
         stats,
         control,
         nonce,
-        doubtful,
-        draining,
-        successor_not_before,
+        doubtful: AtomicBool::new(false),
+        draining: AtomicBool::new(false),
+        successor_not_before: Mutex::new(Instant::now() + LEAST_LIFE),
     };
     let state: &'static State = Box::leak(Box::new(state));
     note_panics(state);
@@ -188,25 +185,27 @@ fn start(
 /// threads, which alone have no name, panic when descriptors or threads are short, and the one that
 /// accepts may be among them.
 fn note_panics(state: &'static State) {
-    panic::set_hook(Box::new(|panic| {
-        // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the
-        // thread that reads it alone.
-        let text = panic.payload().downcast_ref::<String>();
-        let file = panic.location().map(Location::file);
-        if text.is_some_and(|text| text.contains("NotConnected"))
-            && file.is_some_and(|file| file.contains("tiny_http"))
-        {
-            state.stats.departed.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let place = panic
-            .location()
-            .map_or_else(String::new, |location| location.to_string());
-        log::error!("panic at {place}");
-        if thread::current().name().is_none() {
-            state.doubtful.store(true, Ordering::Relaxed);
-        }
-    }));
+    panic::set_hook(Box::new(|panic| note_panic(state, panic)));
+}
+
+fn note_panic(state: &State, panic: &PanicHookInfo<'_>) {
+    // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the
+    // thread that reads it alone.
+    let text = panic.payload().downcast_ref::<String>();
+    let file = panic.location().map(Location::file);
+    if text.is_some_and(|text| text.contains("NotConnected"))
+        && file.is_some_and(|file| file.contains("tiny_http"))
+    {
+        state.stats.departed.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let place = panic
+        .location()
+        .map_or_else(String::new, |location| location.to_string());
+    log::error!("panic at {place}");
+    if thread::current().name().is_none() {
+        state.doubtful.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The admin's listener has no readers of bodies, and serves one request per connection, so that no

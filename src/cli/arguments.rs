@@ -92,10 +92,9 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
         return Ok(Wanted::Help(words));
     }
     let command = named(&words).ok_or_else(|| no_command(&words))?;
-    let values = words.split_off(command.name.split(' ').count());
     let invocation = Invocation {
         command,
-        values,
+        values: words.split_off(command.name.split(' ').count()),
         options,
         env_file,
         settings,

@@ -145,26 +145,37 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
             &format!("This removes all other secrets of {client_id}."),
         )?;
     }
+    let is_replaced = invocation.has("--replace");
     operator.store.change_registry(|writer| {
-        let row = writer
-            .client(&client_id)?
-            .ok_or_else(|| missing(&client_id))?;
-        check_takes_secrets(&operator, &row)?;
-        let is_replaced = invocation.has("--replace");
-        let old = if is_replaced { row.secrets } else { Vec::new() };
-        writer.remove_secrets(
-            true,
-            &old.iter()
-                .map(|old| (client_id.as_str(), old.id))
-                .collect::<Vec<_>>(),
-        )?;
-        writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
-        let old: Vec<Value> = old.iter().map(told_secret).collect();
-        let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(&new)});
-        writer.audit(&client_event("client_secret_made", &client_id, detail))?;
+        put_secret(&operator, writer, &client_id, &new, is_replaced)?;
         output::note("This secret is shown only now:");
         output::only_copy(text.expose())
     })
+}
+
+fn put_secret(
+    operator: &Operator,
+    writer: &mut RegistryWriter<'_>,
+    client_id: &ClientId,
+    new: &SecretRow,
+    is_replaced: bool,
+) -> Result<(), Failure> {
+    let row = writer
+        .client(client_id)?
+        .ok_or_else(|| missing(client_id))?;
+    check_takes_secrets(operator, &row)?;
+    let old = if is_replaced { row.secrets } else { Vec::new() };
+    writer.remove_secrets(
+        true,
+        &old.iter()
+            .map(|old| (client_id.as_str(), old.id))
+            .collect::<Vec<_>>(),
+    )?;
+    writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
+    let old: Vec<Value> = old.iter().map(told_secret).collect();
+    let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(new)});
+    writer.audit(&client_event("client_secret_made", client_id, detail))?;
+    Ok(())
 }
 
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
@@ -271,27 +282,32 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
         ("jwks_uri", client.jwks_uri.as_ref()),
         ("logo_uri", client.links.logo_uri.as_ref()),
     ];
-    let judged = named.into_iter().filter_map(|(key, url)| {
-        let url = WebUrl::parse(url?).ok()?;
-        let host = url.host.trim_matches(['[', ']']);
-        let port = url.port.unwrap_or(if url.https { 443 } else { 80 });
-        let Ok(found) = (host, port).to_socket_addrs() else {
-            return Some(Finding::weak(format!(
-                "{key}: no address is found here for {host}"
-            )));
-        };
-        let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-        let address = found.first().filter(|_| {
-            !found
-                .iter()
-                .any(|one| may_be_dialled(*one, url.https, allowed))
-        })?;
-        let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
-        Some(Finding::weak(format!(
-            "{key}: {host} is {address}, which is private: {remedy}"
-        )))
-    });
+    let judged = named
+        .into_iter()
+        .filter_map(|(key, url)| address(key, url?, allowed));
     judged.collect()
+}
+
+/// What is wrong with one of them.
+fn address(key: &str, url: &str, allowed: &[Cidr]) -> Option<Finding> {
+    let url = WebUrl::parse(url).ok()?;
+    let host = url.host.trim_matches(['[', ']']);
+    let port = url.port.unwrap_or(if url.https { 443 } else { 80 });
+    let Ok(found) = (host, port).to_socket_addrs() else {
+        return Some(Finding::weak(format!(
+            "{key}: no address is found here for {host}"
+        )));
+    };
+    let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    let address = found.first().filter(|_| {
+        !found
+            .iter()
+            .any(|one| may_be_dialled(*one, url.https, allowed))
+    })?;
+    let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
+    Some(Finding::weak(format!(
+        "{key}: {host} is {address}, which is private: {remedy}"
+    )))
 }
 
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.

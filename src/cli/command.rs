@@ -76,10 +76,9 @@ impl Command {
                 meaning,
             }
         };
-        let values = values.split_whitespace().collect();
         Some(Command {
             name: name.trim_end(),
-            values,
+            values: values.split_whitespace().collect(),
             options: lines.map(option).collect(),
             summary,
             example,

@@ -16,7 +16,7 @@ use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{self, ImportedKey};
 use crate::protocol::keys::key_schedule::{
-    KeySeasons, KeyState, KeyTimes, announced, current, standing,
+    KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
 };
 use crate::protocol::registration::names::hint;
 use crate::protocol::words::client::SigningAlgorithm;
@@ -31,35 +31,6 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
     let scheduled = key_keeping::scheduled(&keys);
-    let object = |key: &SigningKeyRow| {
-        let standing = standing(&key.to_core(), &scheduled, now);
-        let (state, does) = match standing.state {
-            KeyState::Announced => ("announced", "is published, signs next"),
-            KeyState::Signing => ("signing", "signs"),
-            KeyState::Published => ("published", "is published for what it signed"),
-            KeyState::Retired => ("retired", "checks id_token_hint only"),
-        };
-        let since = time(standing.since);
-        let until = standing.until.map(time);
-        let kid = &key.kid;
-        let alg = key.algorithm.as_str();
-        if !json {
-            let until = until.unwrap_or_else(|| String::from("another follows"));
-            return json!({
-                "kid": kid, "alg": alg, "state": state, "does": does,
-                "since": since, "until": until,
-            });
-        }
-        let has_private_part = key.wrapped_private.is_some();
-        let mut value = json!({
-            "kid": kid, "alg": alg, "state": state, "since": since, "until": until,
-            "has_private_part": has_private_part,
-        });
-        if let (Some(members), Value::Object(times)) = (value.as_object_mut(), times_of(key)) {
-            members.extend(times);
-        }
-        value
-    };
     let columns = [
         ("KID", "/kid"),
         ("ALG", "/alg"),
@@ -68,7 +39,37 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SINCE", "/since"),
         ("UNTIL", "/until"),
     ];
+    let object = |key| shown(key, &standing(&key.to_core(), &scheduled, now), json);
     output::list(invocation, &columns, keys.iter().map(object).collect())
+}
+
+fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
+    let (state, does) = match standing.state {
+        KeyState::Announced => ("announced", "is published, signs next"),
+        KeyState::Signing => ("signing", "signs"),
+        KeyState::Published => ("published", "is published for what it signed"),
+        KeyState::Retired => ("retired", "checks id_token_hint only"),
+    };
+    let since = time(standing.since);
+    let until = standing.until.map(time);
+    let kid = &key.kid;
+    let alg = key.algorithm.as_str();
+    if !json {
+        let until = until.unwrap_or_else(|| String::from("another follows"));
+        return json!({
+            "kid": kid, "alg": alg, "state": state, "does": does,
+            "since": since, "until": until,
+        });
+    }
+    let has_private_part = key.wrapped_private.is_some();
+    let mut value = json!({
+        "kid": kid, "alg": alg, "state": state, "since": since, "until": until,
+        "has_private_part": has_private_part,
+    });
+    if let (Some(members), Value::Object(times)) = (value.as_object_mut(), times_of(key)) {
+        members.extend(times);
+    }
+    value
 }
 
 pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
@@ -116,8 +117,8 @@ struct Rotation {
 impl Rotation {
     fn open(invocation: &Invocation) -> Result<(Operator, Rotation), Failure> {
         let (operator, installation) = Operator::open_installed(invocation)?;
-        let sealer = operator.sealers(&installation)?.signing_keys;
         let seasons = key_keeping::seasons(&operator.config);
+        let sealer = operator.sealers(&installation)?.signing_keys;
         let now = operator.now()?;
         Ok((
             operator,

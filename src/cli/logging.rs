@@ -71,13 +71,12 @@ fn start_with(
     queue: Option<&'static Queue>,
 ) {
     let journald = is_journal().unwrap_or(false);
-    let is_kept = !io::stderr().is_terminal();
     let logger = StandardError {
         format,
         level,
         journald,
         tells_time: tells_time && !journald,
-        is_kept,
+        is_kept: !io::stderr().is_terminal(),
         queue,
     };
     if log::set_logger(Box::leak(Box::new(logger))).is_ok() {

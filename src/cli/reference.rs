@@ -33,6 +33,15 @@ const PAGES: &[(&str, &str)] = &[
 ];
 
 impl Topic {
+    /// Whether the first cell of a row has that word as a name.
+    fn names(&self, row: &[String], word: &str) -> bool {
+        let first = row.first().map_or("", String::as_str);
+        let first = first.replace(['{', '#'], "`");
+        let mut names = first.split('`').skip(1).step_by(2);
+        (self.name == "codes" && first.eq_ignore_ascii_case(word))
+            || names.any(|name| name == word && !word.is_empty())
+    }
+
     fn new(
         name: &'static str,
         intro: &'static str,
@@ -206,26 +215,13 @@ pub(super) fn help(words: &[String]) -> Result<(), Failure> {
     if is_command {
         command::help(words)?;
     }
-    let names = |topic: &Topic, row: &[String]| {
-        let first = row
-            .first()
-            .map_or("", String::as_str)
-            .replace(['{', '#'], "`");
-        let is_code = topic.name == "codes" && first.eq_ignore_ascii_case(word);
-        is_code
-            || first
-                .split('`')
-                .skip(1)
-                .step_by(2)
-                .any(|name| name == word && !word.is_empty())
-    };
     let mut found = String::new();
     for topic in topics.iter().filter(|_| words.len() == 1) {
         let is_all = topic.name == word || topic.heading == code(word);
         let rows: Vec<String> = topic
             .rows
             .iter()
-            .filter(|row| is_all || names(topic, row))
+            .filter(|row| is_all || topic.names(row, word))
             .map(|row| topic.row(row))
             .collect();
         if is_all {

@@ -19,7 +19,9 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user::change::told_link;
 use crate::protocol::registration::plan::{self, FieldChange, Plan, PlanStep, PlannedChange, Verb};
+use crate::protocol::registration::user::Identity;
 use crate::protocol::registration::{self, ObjectKind, document as exported};
+use crate::protocol::words::identifiers::Subject;
 use crate::registry::Sealers;
 use crate::store::linked_identities;
 use crate::store::registry_writer::RegistryWriter;
@@ -50,20 +52,7 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
 pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
-        let removed = planned(invocation, |_, _, _, plan| {
-            let removed = plan
-                .changes
-                .iter()
-                .filter(|change| change.verb == Verb::Remove);
-            let named = removed.map(|change| {
-                format!(
-                    "{} {}",
-                    change.step.kind().as_str(),
-                    printable(change.step.name())
-                )
-            });
-            Ok(named.collect::<Vec<_>>())
-        })?;
+        let removed = planned(invocation, |_, _, _, plan| Ok(removals(plan)))?;
         if !removed.is_empty() {
             let shown = removed
                 .iter()
@@ -79,37 +68,8 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
         }
     }
     let (report, store, unlinked) = planned(invocation, |operator, sealers, writer, plan| {
-        let mut unlinked = Vec::new();
-        if plan.changes.is_empty() {
-            writer.confirm()?;
-        } else {
-            unlinked = enact::perform(writer, plan, sealers, &operator.password_hashing()?)?;
-            let horizons = operator.horizons(writer.longest_lifetimes()?);
-            writer.make_partitions(&horizons, operator.now()?.day())?;
-        }
-        let mut report = listing(invocation, plan, |PlannedChange { verb, step, .. }| {
-            let done = match verb {
-                Verb::Add => "added",
-                Verb::Change => "changed",
-                Verb::Remove => "removed",
-            };
-            format!(
-                "{done} {} {}\n",
-                step.kind().as_str(),
-                step.name().escape_debug()
-            )
-        })
-        .concat();
-        let [added, changed, removed] =
-            [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
-        report.push_str(&format!(
-            "{added} added, {changed} changed, {} unchanged",
-            plan.unchanged
-        ));
-        if removed > 0 {
-            report.push_str(&format!(", {removed} removed"));
-        }
-        Ok((report, operator.store.clone(), unlinked))
+        let unlinked = perform(operator, sealers, writer, plan)?;
+        Ok((report(invocation, plan), operator.store.clone(), unlinked))
     })?;
     // Once more, for what began through one while the change that took it away was under way.
     for (sub, identity) in &unlinked {
@@ -117,6 +77,62 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
         linked_identities::unlink(&store, &link, None, &event)?;
     }
     output::line(&report)
+}
+
+fn removals(plan: &Plan<'_>) -> Vec<String> {
+    let mut removals = Vec::new();
+    for change in &plan.changes {
+        if change.verb == Verb::Remove {
+            let kind = change.step.kind().as_str();
+            removals.push(format!("{kind} {}", printable(change.step.name())));
+        }
+    }
+    removals
+}
+
+/// Answers the identities that were taken away, and from whom.
+fn perform(
+    operator: &Operator,
+    sealers: &Sealers,
+    writer: &mut RegistryWriter<'_>,
+    plan: &Plan<'_>,
+) -> Result<Vec<(Subject, Identity)>, Failure> {
+    if plan.changes.is_empty() {
+        writer.confirm()?;
+        return Ok(Vec::new());
+    }
+    let unlinked = enact::perform(writer, plan, sealers, &operator.password_hashing()?)?;
+    let horizons = operator.horizons(writer.longest_lifetimes()?);
+    writer.make_partitions(&horizons, operator.now()?.day())?;
+    Ok(unlinked)
+}
+
+fn report(invocation: &Invocation, plan: &Plan<'_>) -> String {
+    let mut report = listing(invocation, plan, done).concat();
+    let [added, changed, removed] =
+        [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
+    report.push_str(&format!(
+        "{added} added, {changed} changed, {} unchanged",
+        plan.unchanged
+    ));
+    if removed > 0 {
+        report.push_str(&format!(", {removed} removed"));
+    }
+    report
+}
+
+fn done(change: &PlannedChange<'_>) -> String {
+    let done = match change.verb {
+        Verb::Add => "added",
+        Verb::Change => "changed",
+        Verb::Remove => "removed",
+    };
+    let step = &change.step;
+    format!(
+        "{done} {} {}\n",
+        step.kind().as_str(),
+        step.name().escape_debug()
+    )
 }
 
 /// Reads the document that FILE names and does `act` with what it would change, alone among

@@ -1,7 +1,7 @@
 //! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what
 //! users allowed clients.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, audit_event};
@@ -24,21 +24,6 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
             most,
         )
     })?;
-    let object = |(session, username): &(Session, Option<String>)| {
-        json!({
-            "sid": session.sid.as_str(),
-            "sub": session.subject.as_str(),
-            "username": username,
-            "tenant": session.tenant.as_ref().map(TenantName::as_str),
-            "identity_provider": session.identity_provider(),
-            "source": session.source,
-            "user_agent": session.user_agent,
-            "auth_time": time(session.auth_time),
-            "created_at": time(session.created_at),
-            "used_at": time(session.used_at),
-            "expires_at": time(session.expires_at),
-        })
-    };
     let columns = [
         ("SID", "/sid"),
         ("SUB", "/sub"),
@@ -47,7 +32,30 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SIGNED IN", "/auth_time"),
         ("EXPIRES", "/expires_at"),
     ];
-    output::list(invocation, &columns, found.iter().map(object).collect())
+    output::list(
+        invocation,
+        &columns,
+        found
+            .iter()
+            .map(|(session, username)| shown_session(session, username.as_deref()))
+            .collect(),
+    )
+}
+
+fn shown_session(session: &Session, username: Option<&str>) -> Value {
+    json!({
+        "sid": session.sid.as_str(),
+        "sub": session.subject.as_str(),
+        "username": username,
+        "tenant": session.tenant.as_ref().map(TenantName::as_str),
+        "identity_provider": session.identity_provider(),
+        "source": session.source,
+        "user_agent": session.user_agent,
+        "auth_time": time(session.auth_time),
+        "created_at": time(session.created_at),
+        "used_at": time(session.used_at),
+        "expires_at": time(session.expires_at),
+    })
 }
 
 pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
@@ -87,21 +95,6 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
             most,
         )
     })?;
-    let object = |(grant, username): &(Grant, Option<String>)| {
-        json!({
-            "grant": grant.id.to_text(),
-            "client_id": grant.client_id.as_str(),
-            "sub": grant.user.subject.as_str(),
-            "username": username,
-            "sid": grant.user.sid.as_ref().map(Sid::as_str),
-            "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
-            "scope": grant.scope.to_string(),
-            "offline": grant.is_offline(),
-            "issued_at": time(grant.issued_at),
-            "last_used_at": time(grant.last_used_at),
-            "expires_at": time(grant.expires_at),
-        })
-    };
     let columns = [
         ("GRANT", "/grant"),
         ("CLIENT_ID", "/client_id"),
@@ -112,7 +105,30 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
         ("EXPIRES", "/expires_at"),
         ("SCOPE", "/scope"),
     ];
-    output::list(invocation, &columns, found.iter().map(object).collect())
+    output::list(
+        invocation,
+        &columns,
+        found
+            .iter()
+            .map(|(grant, username)| shown_grant(grant, username.as_deref()))
+            .collect(),
+    )
+}
+
+fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
+    json!({
+        "grant": grant.id.to_text(),
+        "client_id": grant.client_id.as_str(),
+        "sub": grant.user.subject.as_str(),
+        "username": username,
+        "sid": grant.user.sid.as_ref().map(Sid::as_str),
+        "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
+        "scope": grant.scope.to_string(),
+        "offline": grant.is_offline(),
+        "issued_at": time(grant.issued_at),
+        "last_used_at": time(grant.last_used_at),
+        "expires_at": time(grant.expires_at),
+    })
 }
 
 pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {

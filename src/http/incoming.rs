@@ -39,22 +39,18 @@ pub fn read_head(
         return Err(400);
     }
     let body_length = body_length(&headers)?;
-    let source = source_of(request, trusted_proxies);
     if !is_token(request.method().as_str()) {
         return Err(400);
     }
-    let id = id.to_owned();
-    let method = method(request);
-    let body = Vec::new();
     Ok((
         Request {
-            id,
-            method,
+            id: id.to_owned(),
+            method: method(request),
             path,
             query,
             headers,
-            body,
-            source,
+            body: Vec::new(),
+            source: source_of(request, trusted_proxies),
         },
         body_length,
     ))

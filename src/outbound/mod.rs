@@ -54,9 +54,8 @@ impl Outbound {
             .timeout_global(Some(request::WHOLE))
             .build();
         let connector = ().chain(TcpConnector::default()).chain(RustlsConnector::default());
-        let agent = Agent::with_parts(config, connector, CheckedResolver(allow.to_vec()));
         Ok(Outbound {
-            agent,
+            agent: Agent::with_parts(config, connector, CheckedResolver(allow.to_vec())),
             places: Places::new(at_once),
         })
     }

@@ -99,13 +99,11 @@ impl<'a> OutboundRequest<'a> {
     }
 
     fn new(url: &'a str, method: Method, body: String) -> OutboundRequest<'a> {
-        let headers = Vec::new();
-        let body = SecretText::new(body);
         OutboundRequest {
             url,
             method,
-            headers,
-            body,
+            headers: Vec::new(),
+            body: SecretText::new(body),
             within: WHOLE,
             most_bytes: MOST_BYTES,
         }

@@ -22,7 +22,8 @@ pub(super) fn judged(round_trip: Duration) -> Finding {
     if round_trip >= PROOF_OF_LIFE {
         let limit = PROOF_OF_LIFE.as_millis();
         return Finding::broken(format!(
-            "{taken}, and from {limit} ms an idle connection counts as dead: run Gatepost nearer to it"
+            "{taken}, and from {limit} ms an idle connection counts as dead: run Gatepost nearer \
+             to it"
         ));
     }
     let waiting = (round_trip * TRIPS).as_millis();
@@ -36,8 +37,8 @@ pub(super) fn judged(round_trip: Duration) -> Finding {
         return Finding::weak(slow);
     }
     Finding::weak(format!(
-        "{slow}, which from {} ms on cannot fit into the {} s of a request ({} s of them are kept for \
-         the write): run Gatepost nearer to it",
+        "{slow}, which from {} ms on cannot fit into the {} s of a request ({} s of them are kept \
+         for the write): run Gatepost nearer to it",
         too_far.as_millis(),
         ALLOWANCE.as_secs_f32(),
         LEAST_FOR_A_WRITE.as_secs_f32()

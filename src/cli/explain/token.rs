@@ -227,6 +227,38 @@ fn access(app: &App, token: &AccessToken) -> Result<Explained, Failure> {
     Ok((findings, about))
 }
 
+/// What a client's request for a code breaks.
+fn redeemable(
+    app: &App,
+    code: &AuthorizationCode,
+    client: &Client,
+    request: &AuthorizationCodeRequest,
+) -> Finding {
+    let catalogue = &app.registry.snapshot().catalogue;
+    match redeem(code, request, client, catalogue, app.now()) {
+        CodeVerdict::Redeem => {}
+        CodeVerdict::Burn(reason)
+        | CodeVerdict::ReplayOnly(reason)
+        | CodeVerdict::Reject(reason) => {
+            return Finding::broken(told(reason, None));
+        }
+    }
+    let grant = &code.grant;
+    let narrowed = narrow_granted(
+        &grant.scope,
+        &request.resources,
+        &grant.resources,
+        catalogue,
+        app.issuer(),
+    );
+    match narrowed {
+        Ok(_) => {
+            Finding::fine("client, redirect_uri, code_verifier and resource are those of the code")
+        }
+        Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+    }
+}
+
 /// Whether a code is spent, what it stands on, and what a request for it breaks.
 fn code(
     app: &App,
@@ -241,31 +273,10 @@ fn code(
         return Ok(refused(Reason::UnknownCode, None));
     };
     let grant = &code.grant;
-    let snapshot = app.registry.snapshot();
     let mut findings = Vec::new();
-    findings.extend(request.map(|(client, request)| {
-        match redeem(&code, request, client, &snapshot.catalogue, app.now()) {
-            CodeVerdict::Redeem => {
-                let asked = &request.resources;
-                let authorized = &grant.resources;
-                match narrow_granted(
-                    &grant.scope,
-                    asked,
-                    authorized,
-                    &snapshot.catalogue,
-                    app.issuer(),
-                ) {
-                    Ok(_) => Finding::fine(
-                        "client, redirect_uri, code_verifier and resource are those of the code",
-                    ),
-                    Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
-                }
-            }
-            CodeVerdict::Burn(reason)
-            | CodeVerdict::ReplayOnly(reason)
-            | CodeVerdict::Reject(reason) => Finding::broken(told(reason, None)),
-        }
-    }));
+    if let Some((client, request)) = request {
+        findings.push(redeemable(app, &code, client, request));
+    }
     findings.push(match grants::find(&app.store, grant.id, None)? {
         Some(_) => {
             let event = ended_by(

@@ -67,14 +67,13 @@ pub(super) fn read(
     )?;
     let given = gather(&document).map_err(refused)?;
     let users = users_of(writer, &document, &pruning)?;
-    let own_hash = app::cost(&operator.config).beginning();
     Ok(Comparison {
         document,
         given,
         registered,
         users,
         pruning,
-        own_hash,
+        own_hash: app::cost(&operator.config).beginning(),
     })
 }
 
@@ -130,22 +129,19 @@ pub(super) fn registered(
         let client_secret = opened
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .map(SecretText::new);
-        let secrets = stored_secrets(&row.secrets, sealer);
-        let document = row.document.to_string().into();
         objects.insert(
             (row.kind, row.name),
             RegisteredObject {
                 client_secret,
-                secrets,
-                document,
+                secrets: stored_secrets(&row.secrets, sealer),
+                document: row.document.to_string().into(),
             },
         );
     }
     for row in writer.clients()? {
-        let secrets = stored_secrets(&row.secrets, sealer);
         let object = RegisteredObject {
             client_secret: None,
-            secrets,
+            secrets: stored_secrets(&row.secrets, sealer),
             document: row.metadata.into(),
         };
         objects.insert((ObjectKind::Client, row.client_id.to_string()), object);

@@ -55,48 +55,59 @@ pub(super) fn perform(
                 .all(|sent| sent.is_ok())
         });
         for (batch, clients) in ready {
-            // Either one change, or many clients that come or many that go.
-            let mut gone = Vec::new();
-            for change in batch {
-                match &change.step {
-                    PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {}
-                    PlanStep::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
-                    PlanStep::Remove {
-                        kind: ObjectKind::Client,
-                        name,
-                    } => gone.push(ClientId::new(name.clone())),
-                    PlanStep::Remove { kind, name } => {
-                        let old = writer.remove_entry(*kind, name)?;
-                        let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
-                        writer.audit(&audit_event("registration_removed", detail))?;
-                    }
-                    PlanStep::AddUser { entry, index } => {
-                        add_user(writer, entry, *index, sealers, hashing)?
-                    }
-                    PlanStep::ChangeUser {
-                        subject,
-                        before,
-                        entry,
-                        index,
-                        password_hash,
-                    } => {
-                        // First, as what an identity said goes with it.
-                        unlinked.extend(relink(writer, subject, Some(before), entry, *index)?);
-                        let user = user_row((*subject).clone(), entry, password_hash.cloned());
-                        writer
-                            .update_user(&user)
-                            .map_err(|error| of_user(error, *index))?;
-                        writer.audit(&user_event("user_changed", subject, detail(change)))?;
-                    }
-                    PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
-                }
-            }
-            remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
+            unlinked.extend(perform_batch(writer, batch, sealers, hashing)?);
             put_clients(writer, clients)?;
             progress.advance(batch.len());
         }
         Ok(unlinked)
     })
+}
+
+/// All but the clients that come: either one change, or many clients that come or many that go.
+fn perform_batch(
+    writer: &mut RegistryWriter<'_>,
+    batch: &[PlannedChange<'_>],
+    sealers: &Sealers,
+    hashing: &PasswordHashing,
+) -> Result<Vec<(Subject, Identity)>, Failure> {
+    let mut gone = Vec::new();
+    let mut unlinked = Vec::new();
+    for change in batch {
+        match &change.step {
+            PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {}
+            PlanStep::Put(entry, _) => put_entry(writer, entry, change, &sealers.client_secrets)?,
+            PlanStep::Remove {
+                kind: ObjectKind::Client,
+                name,
+            } => gone.push(ClientId::new(name.clone())),
+            PlanStep::Remove { kind, name } => {
+                let old = writer.remove_entry(*kind, name)?;
+                let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
+                writer.audit(&audit_event("registration_removed", detail))?;
+            }
+            PlanStep::AddUser { entry, index } => {
+                add_user(writer, entry, *index, sealers, hashing)?
+            }
+            PlanStep::ChangeUser {
+                subject,
+                before,
+                entry,
+                index,
+                password_hash,
+            } => {
+                // First, as what an identity said goes with it.
+                unlinked.extend(relink(writer, subject, Some(before), entry, *index)?);
+                let user = user_row((*subject).clone(), entry, password_hash.cloned());
+                writer
+                    .update_user(&user)
+                    .map_err(|error| of_user(error, *index))?;
+                writer.audit(&user_event("user_changed", subject, detail(change)))?;
+            }
+            PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
+        }
+    }
+    remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
+    Ok(unlinked)
 }
 
 /// A client with its registration, its secrets that go and that come, and what is told of it.

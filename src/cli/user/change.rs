@@ -111,14 +111,12 @@ pub(super) fn print_link(
         .derive(&installation.id, &installation.issuer);
     let expires_at = operator.now()?.plus(lifetime);
     let installation_epoch = installation::epoch(&operator.store)?;
-    let subject = user.sub.clone();
-    let enrols = invocation.has("--enrol");
     let link = PasswordLink {
-        subject,
+        subject: user.sub.clone(),
         epoch: user.epoch,
         installation_epoch,
         factors: user.factors,
-        enrols,
+        enrols: invocation.has("--enrol"),
         expires_at,
     };
     let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
@@ -240,37 +238,44 @@ pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
 
 pub(in crate::cli) fn set(invocation: &Invocation) -> Result<(), Failure> {
     let wanted = wanted_claims(&invocation.values_from(1))?;
-    let text = change(invocation, |writer, mut user| {
-        let mut changes = Vec::new();
-        for (name, after) in wanted {
-            let before = match &after {
-                Some(value) => user.claims.insert(name.clone(), value.clone()),
-                None => user.claims.remove(&name),
-            };
-            if before != after {
-                changes.push(FieldChange {
-                    key: format!("claims.{name}"),
-                    before,
-                    after,
-                });
-            }
-        }
-        if changes.is_empty() {
-            return Ok(format!("{} has these claims already", user.designation()));
-        }
-        let fields: Vec<Value> = changes.iter().map(told_field).collect();
-        let user = write(writer, user, json!({"fields": fields}))?;
-        let names: Vec<&str> = changes
-            .iter()
-            .filter_map(|change| change.key.strip_prefix("claims."))
-            .collect();
-        Ok(format!(
-            "changed {} of {}",
-            names.join(", "),
-            user.designation()
-        ))
-    })?;
+    let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
     output::line(&text)
+}
+
+/// Answers what to tell.
+fn set_claims(
+    writer: &mut RegistryWriter<'_>,
+    mut user: UserRow,
+    wanted: Vec<(String, Option<Value>)>,
+) -> Result<String, Failure> {
+    let mut changes = Vec::new();
+    for (name, after) in wanted {
+        let before = match &after {
+            Some(value) => user.claims.insert(name.clone(), value.clone()),
+            None => user.claims.remove(&name),
+        };
+        if before != after {
+            changes.push(FieldChange {
+                key: format!("claims.{name}"),
+                before,
+                after,
+            });
+        }
+    }
+    if changes.is_empty() {
+        return Ok(format!("{} has these claims already", user.designation()));
+    }
+    let fields: Vec<Value> = changes.iter().map(told_field).collect();
+    let user = write(writer, user, json!({"fields": fields}))?;
+    let names: Vec<&str> = changes
+        .iter()
+        .filter_map(|change| change.key.strip_prefix("claims."))
+        .collect();
+    Ok(format!(
+        "changed {} of {}",
+        names.join(", "),
+        user.designation()
+    ))
 }
 
 /// Name and value of each, judged by the rules of a document; `None` takes a claim away.
@@ -312,41 +317,51 @@ pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
             role.escape_debug()
         )));
     }
-    let roles = change(invocation, |writer, mut user| {
-        let before = roles_of(&user.claims);
-        for role in &removed {
-            if !before.iter().any(|present| present == role) {
-                output::note(&format!("{} has no role {role:?}", user.designation()));
-            }
-        }
-        let mut roles: Vec<String> = before
-            .iter()
-            .filter(|role| !removed.contains(&role.as_str()))
-            .cloned()
-            .collect();
-        for role in added {
-            if !roles.iter().any(|present| present == role) {
-                roles.push(role.to_owned());
-            }
-        }
-        if roles != before {
-            user.claims.insert(String::from("role"), json!(roles));
-            if roles.is_empty() {
-                user.claims.remove("role");
-            }
-            write(
-                writer,
-                user,
-                json!({"old": {"role": before}, "new": {"role": roles}}),
-            )?;
-        }
-        Ok(roles)
+    let roles = change(invocation, |writer, user| {
+        change_roles(writer, user, &added, &removed)
     })?;
     output::list(
         invocation,
         &[("ROLE", "")],
         roles.into_iter().map(Value::from).collect(),
     )
+}
+
+/// Answers the roles that the user has then.
+fn change_roles(
+    writer: &mut RegistryWriter<'_>,
+    mut user: UserRow,
+    added: &[&str],
+    removed: &[&str],
+) -> Result<Vec<String>, Failure> {
+    let before = roles_of(&user.claims);
+    for role in removed {
+        if !before.iter().any(|present| present == role) {
+            output::note(&format!("{} has no role {role:?}", user.designation()));
+        }
+    }
+    let mut roles: Vec<String> = before
+        .iter()
+        .filter(|role| !removed.contains(&role.as_str()))
+        .cloned()
+        .collect();
+    for role in added {
+        if !roles.iter().any(|present| present == role) {
+            roles.push((*role).to_owned());
+        }
+    }
+    if roles != before {
+        user.claims.insert(String::from("role"), json!(roles));
+        if roles.is_empty() {
+            user.claims.remove("role");
+        }
+        write(
+            writer,
+            user,
+            json!({"old": {"role": before}, "new": {"role": roles}}),
+        )?;
+    }
+    Ok(roles)
 }
 
 /// The claim is a string or an array of them.
