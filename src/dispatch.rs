@@ -44,7 +44,7 @@ fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, star
         endpoint: route.map_or("none", |route| route.label),
         status: response.status,
         took: started.elapsed(),
-        // What was refused may name any grant at all.
+        // A request that was refused may name any text as its grant.
         grant: grant.as_deref().filter(|_| reason.is_none()),
         reason: reason.map(Reason::code),
     });
@@ -202,8 +202,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             answers::retry_after(response, retry_after)
         }
         Failure::Unavailable(error) => {
-            // Of what the server denies, and why it is away, the log is told by the store, not by
-            // each request.
+            // The store logs what the database denies and why it is away, so the requests need not.
             let is_told = matches!(
                 error,
                 StoreError::Denied(_) | StoreError::Unavailable(_) | StoreError::OutOfTime
@@ -311,9 +310,9 @@ fn told(
     }
 }
 
-/// The log's line about a request: what was asked, by whom as far as that is known, and how it
-/// went. What a query or a body held never gets here, a path only in escaped form. The fields stand
-/// in the record as well, for logs in JSON.
+/// Logs one line about a request: what was asked, by whom as far as we know, and the outcome. It
+/// has nothing from a query or a body, and the path only in escaped form. The record has the fields
+/// one by one, too, for logs in JSON.
 fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;

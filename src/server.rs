@@ -1,6 +1,6 @@
 //! The server process: tiny_http over the inherited socket, worker threads, the body lane, the
-//! self-probe, the drain. Where tiny_http is weak, this module counts, refuses, or asks its
-//! supervisor for a successor.
+//! self-probe and the drain. Where tiny_http leaks or gets stuck, this module counts, refuses
+//! requests, or asks the supervisor for a successor.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -39,25 +39,26 @@ use crate::http::{Refused, Request, Response};
 use crate::permits::Permits;
 use crate::protocol::words::forwarded::Cidr;
 
-/// Maps every failure to a response, and gives the answer to what the server itself refuses.
+/// Turns every failure into a response, and answers what the server itself refuses.
 pub trait Handler: Fn(Result<&Request, Refused>) -> Response + Send + Sync + 'static {}
 
 impl<H: Fn(Result<&Request, Refused>) -> Response + Send + Sync + 'static> Handler for H {}
 
-/// Before and between requests for a successor: nobody shall make us do nothing else.
+/// The shortest time between two requests for a successor, and before the first: otherwise clients
+/// could keep us busy with nothing but successors.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
 /// `EX_CONFIG` of sysexits.h: starting again would not help.
 const EXIT_CONFIGURATION: i32 = 78;
 
 pub struct ServerSettings {
     pub workers: usize,
-    /// Requests that may wait for other servers, and for a place to do so. Each has a thread that
-    /// is none of the workers.
+    /// Requests that may wait for other servers, or for a place to do so. Each has a thread beside
+    /// the workers.
     pub waiting: usize,
-    /// TCP peers; those on a Unix socket are always believed.
+    /// TCP peers whose forwarding headers are believed. A peer on the Unix socket always is.
     pub trusted_proxies: Vec<Cidr>,
     pub admin_listen: Option<SocketAddr>,
-    /// There is more to say than refusals.
+    /// Whether requests get more than refusals.
     pub is_open: Arc<AtomicBool>,
 }
 
@@ -66,7 +67,7 @@ struct State {
     stats: Arc<ServerStats>,
     control: Control,
     nonce: String,
-    /// The listener may have ended without a word.
+    /// Whether the thread that accepts may have ended without notice.
     doubtful: AtomicBool,
     draining: AtomicBool,
     successor_not_before: Mutex<Instant>,
@@ -149,7 +150,7 @@ fn start(
     };
     let state: &'static State = Box::leak(Box::new(state));
     note_panics(state);
-    // tiny_http accepts as soon as it is there, so that everything else has its descriptors first.
+    // tiny_http accepts as soon as it is made, so everything else takes its descriptors first.
     catch_signals(state)?;
     if let Some(address) = state.settings.admin_listen {
         let admin = listener::bind_admin(address).map_err(failed(
@@ -189,8 +190,8 @@ fn note_panics(state: &'static State) {
 }
 
 fn note_panic(state: &State, panic: &PanicHookInfo<'_>) {
-    // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the
-    // thread that reads it alone.
+    // tiny_http asks for a connection's peer address, and panics when there is none. Only the
+    // thread of that connection ends.
     let text = panic.payload().downcast_ref::<String>();
     let file = panic.location().map(Location::file);
     if text.is_some_and(|text| text.contains("NotConnected"))
@@ -256,7 +257,8 @@ fn serve<H: Handler>(
         ["ended", "worker"]
     };
     start_thread(ended, move || service.see_off(&coming))?;
-    // More threads than may work at once: those that wait for other servers let others work.
+    // More threads than may work at once: a thread that waits for another server lets another one
+    // work.
     for _ in 0..workers + waiting {
         start_thread(worker, move || service.work())?;
     }
@@ -266,8 +268,8 @@ fn serve<H: Handler>(
     Ok(())
 }
 
-/// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the
-/// supervisor, too.
+/// A signal to this process alone has the effect that the supervisor's order would have. A signal
+/// to both reaches the supervisor, too.
 fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed(1, "signals cannot be caught"))?;

@@ -1,5 +1,6 @@
-//! What the audit log needs beside the requests: failures, written together soon after, so that
-//! failing costs the database nothing by itself; and the heads of the chains, told to the log.
+//! What is written to the audit log beside the requests. Failures are collected and written
+//! together soon after, so that a failing request costs the database nothing. The heads of the
+//! chains are told to the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,10 +20,10 @@ use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 use crate::store::audit_events::{self, AuditEvent};
 
-/// Written at once.
+/// Rows of one statement.
 const BATCH: usize = 500;
-/// A look for chains of commands begins so long before the one before it, so that none falls
-/// between two.
+/// Each look for chains of commands goes back to so long before the last look, so that no chain is
+/// missed between two looks.
 const TOLD_AGAIN: Duration = Duration::from_secs(120);
 /// How often heads and counts are looked at when nothing fails.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -72,7 +73,7 @@ impl App {
         self.note_attempt(event, request, client_id, sub, detail);
     }
 
-    /// The same of a spent code that came again and had nothing left to revoke.
+    /// The same, for a code that came again although its grant was revoked before.
     pub fn note_replay(&self, request: &Request, client_id: &ClientId, grant: GrantId) {
         let detail = json!({"grant": grant.to_text(), "reason": Reason::CodeReplayed.code()});
         self.note_attempt("code_replayed", request, Some(client_id), None, detail);
@@ -110,7 +111,7 @@ impl App {
             });
     }
 
-    /// Has the audit log count an attempt that was not looked at, for too many had failed before.
+    /// Counts an attempt that was not looked at, because too many had failed before it.
     pub fn note_turned_away(&self, request: &Request) {
         self.audit_failures
             .lock()
@@ -148,9 +149,9 @@ impl App {
         }
     }
 
-    /// Logs how far the chains have come that have moved since the time before, of this process and
-    /// of commands; at first all that no server may have told. With that kept elsewhere, rows cut
-    /// off an end are missed.
+    /// Logs the heads of the chains that have moved since the last time, of this process and of
+    /// commands. The first time it logs all that no server may have told. Whoever keeps these lines
+    /// elsewhere can prove that rows at the end of a chain were removed.
     pub fn tell_audit_heads(&self) {
         let mut heads = self.store.moved_audit_heads();
         match self.command_heads() {
@@ -162,7 +163,8 @@ impl App {
         tell(&heads);
     }
 
-    /// A command has no log to tell it to. What cannot be looked up is looked up the next time.
+    /// The heads of commands, which have no log of their own. After a failure the next look finds
+    /// them.
     fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
         let mut told = self
             .audit_failures

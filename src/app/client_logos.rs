@@ -1,6 +1,6 @@
-//! Logos of clients: fetched from where they are registered, when somebody first looks, and then
-//! kept in memory for a while, as what was not to be had is. Never more than a few, and never the
-//! same one twice at once.
+//! Logos of clients. A logo is fetched from its registered address when somebody first looks, and
+//! then kept in memory for a while; so is a failure to fetch it. Few are kept, and nothing is
+//! fetched twice at the same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +15,10 @@ const MOST_KEPT: usize = 64;
 const MOST_BYTES: usize = 256 * 1_024;
 const WITHIN: Duration = Duration::from_secs(3);
 const KEPT: Duration = Duration::from_secs(86_400);
-/// How long a failure is; also how long a picture lasts on when it cannot be fetched anew.
+/// How long a failure is kept. When a picture cannot be fetched anew, the old one is shown for so
+/// long.
 const FAILURE_KEPT: Duration = Duration::from_secs(600);
-/// How long another look waits for one that fetches: longer than that takes.
+/// A fetch is over by then. Until then nobody else begins one.
 const FETCHING: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub struct ClientLogos {
 }
 
 impl ClientLogos {
-    /// The picture at a registered `logo_uri`; `None` where there is none to be had just now.
+    /// The picture at a registered `logo_uri`; `None` when it cannot be had now.
     pub fn find(&self, outbound: &Outbound, logo_uri: &str, now: Instant) -> Option<Logo> {
         self.find_by(logo_uri, now, || fetch(outbound, logo_uri))
     }
@@ -54,7 +55,7 @@ impl ClientLogos {
         if let Some(entry) = entry.filter(|entry| now < entry.until) {
             return entry.logo.clone();
         }
-        // One alone fetches; others make do with what there was.
+        // One request fetches. The others get the picture from before, if there is one.
         let before = entry.and_then(|entry| entry.logo.clone());
         keep(
             &mut kept,
@@ -68,7 +69,7 @@ impl ClientLogos {
         let (logo, until) = match fetch() {
             Ok(Some(logo)) => (Some(logo), now.plus(KEPT)),
             Ok(None) => (None, now.plus(FAILURE_KEPT)),
-            // Nothing is wrong with the picture: the next look may have more luck.
+            // No place was free for the request; the next look may find one.
             Err(OutboundError::Busy) => (before, now),
             Err(error) => {
                 log::info!(
@@ -94,7 +95,7 @@ impl ClientLogos {
     }
 }
 
-/// Whatever is to be looked at again first gives way.
+/// When there are too many, the one whose time ends first is dropped.
 fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
     if kept.len() >= MOST_KEPT && !kept.contains_key(logo_uri) {
         let first = kept

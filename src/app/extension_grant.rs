@@ -11,7 +11,7 @@ use crate::registry::{RegisteredClient, Registry, Snapshot};
 use crate::store::Store;
 use crate::store::catalogue::{FoundFunction, look_up_function};
 
-/// What every grant gets to see: it never meets the raw form.
+/// What every grant gets to see. The raw form is not part of it.
 #[derive(Clone, Copy)]
 pub struct GrantContext<'a> {
     pub app: &'a App,
@@ -27,7 +27,7 @@ pub struct GrantContext<'a> {
 /// [`Failure`] is for what the client can do nothing about.
 pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer, Failure>;
 
-/// A grant type and its handler: one line of the table that a binary of one's own gives to
+/// A grant type and its handler: one entry of the table that your own binary gives to
 /// `gatepost::cli::run_with`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionGrant {
@@ -43,8 +43,8 @@ pub struct Extensions {
     pub functions: Store,
 }
 
-/// Says what is wrong with a table of grants: names that are built in, that no grant can have, or
-/// that stand there twice.
+/// Says what is wrong with a table of grants: a name that is built in, is no possible name, or
+/// occurs twice.
 pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
     for (index, grant) in grants.iter().enumerate() {
         let name = grant.name;
@@ -72,8 +72,8 @@ pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
     Ok(())
 }
 
-/// Says at start what would only show when somebody asks. One broken grant does not keep the others
-/// from being served.
+/// Logs at the start which functions are missing, instead of when a client first asks for one. The
+/// other grants are served.
 pub(super) fn look_up_functions(functions: &Store, registry: &Registry) {
     for (name, grant) in &registry.snapshot().catalogue.extension_grants {
         let function = format!("{}.{}", grant.schema, grant.function);

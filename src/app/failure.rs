@@ -28,9 +28,9 @@ pub enum Failure {
     /// (RFC 7009 §2.2.1).
     NotRevoked(StoreError),
     Busy,
-    /// Something that must not happen did; the cause is for the log.
+    /// A fault of ours, or of an extension. The cause goes to the log.
     Internal(String),
-    /// A failure that leaves something with the browser, or takes it away.
+    /// A failure whose answer sets or removes a cookie.
     WithCookie {
         set_cookie: String,
         failure: Box<Failure>,

@@ -1,5 +1,5 @@
-//! Documents of other servers, fetched and held. One request at a time fetches a document, and not
-//! again too soon: neither strangers nor a broken server can make us call it more often.
+//! Documents from other servers, fetched and kept. One request at a time fetches a document, and
+//! not again too soon, so neither strangers nor a broken server can make us fetch more often.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,11 +7,12 @@ use std::time::{Duration, Instant as Monotonic};
 
 use crate::outbound::{Asker, Deadline, OutboundError};
 
-/// Between two fetches because something was not in the document, for each kind of asker.
+/// The time between two fetches that look for something which the document lacked, for each
+/// provenance.
 const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 /// After a fetch that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
-/// Documents held at once. Their addresses are registered, so more is a sign of something else.
+/// Documents kept at once. Their addresses are registered: more of them would be a fault.
 const MOST_HELD: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,8 @@ pub const METADATA: Shelf = Shelf {
     stale: Duration::from_secs(86_400),
 };
 
-/// Where that came from which names something that is not in the document. Each kind has its own
-/// budget for looking again: what anybody can send must not use up what a sign-in needs.
+/// Who named something that the document lacks. Each has a budget of its own for fetching again:
+/// requests that anybody can send must not use up the fetch that a sign-in needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provenance {
     /// A request to us, which anybody can make.
@@ -140,7 +141,7 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The document there, held or by `fetch`; why there is none.
+    /// The document at that address, kept or by `fetch`; or why there is none.
     pub fn find(
         &self,
         asker: Asker<'_>,
@@ -230,12 +231,12 @@ impl<T> Fetched<T> {
         match step(after, Monotonic::now()) {
             Step::Use(document) => Ok(document),
             Step::Nothing => Err(after.problem()),
-            // The fetching request is still at it.
+            // The other request is still fetching.
             Step::Fetch | Step::Wait => Err(OutboundError::Busy),
         }
     }
 
-    /// With room for that document.
+    /// Makes room for that document.
     fn lock_for(&self, url: &str) -> MutexGuard<'_, HashMap<String, Held<T>>> {
         let mut held = self.lock();
         if held.len() >= MOST_HELD && !held.contains_key(url) {

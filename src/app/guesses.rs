@@ -1,6 +1,6 @@
-//! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets
-//! and of user codes, and device authorizations. Only wrong guesses count. Beyond the limit none is
-//! looked at, not even a right one, so an address that guesses learns nothing.
+//! Counts per minute, in bounded memory of this process: wrong guesses of client secrets and of
+//! user codes, and device authorizations. A right guess does not count. Beyond the limit no guess
+//! is looked at, so an address that guesses learns nothing even from a right one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,8 +12,8 @@ use crate::protocol::words::instant::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Where guesses come from: an IPv4 address, or an IPv6 /64, since one machine can use all
-/// addresses of it.
+/// Where guesses come from: an IPv4 address, or an IPv6 /64, because one machine can use all its
+/// addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(IpAddr);
 
@@ -102,7 +102,7 @@ impl<K: Eq + Hash> Guesses<K> {
         Ok(())
     }
 
-    /// Takes a guess back that was counted before it was looked at, and was none.
+    /// Takes back one guess that was counted before it was looked at, and was not wrong.
     pub fn take_back(&self, guesser: &K) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(guesser) {

@@ -1,5 +1,5 @@
-//! Turns to hash a password: as many at once as there are cores. Those who wait for one stand in a
-//! line that strangers cannot fill for others.
+//! Turns to hash a password: as many at once as there are cores. Requests wait for a turn in a
+//! line, and strangers cannot fill the places of known browsers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::secret::SecretText;
 
-/// Requests that wait for their turn. Each has a thread that is none of the workers: otherwise a
-/// few dozen strangers at once would keep all workers from everybody else, or be so many that most
-/// people were turned away.
+/// Requests that may wait for their turn. Each waits in a thread that is not one of the workers.
+/// Otherwise a few dozen strangers at once would keep all workers busy, or most people would have
+/// to be turned away.
 pub const PLACES_IN_LINE: usize = STRANGERS_IN_LINE + ACCOUNTS_IN_LINE;
 const STRANGERS_IN_LINE: usize = 40;
 const ACCOUNTS_IN_LINE: usize = 16;
 /// How long a request waits in line; a hash takes some 20 ms. What is left of its time is for the
 /// database.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// So many hashes after the last request for a token, about a second, all cores hash again.
+/// After so many hashes without a request for a token, about a second, all cores hash again.
 const MOST_TOKENS_AHEAD: u64 = 64;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) struct Hashing {
     tokens_ahead: AtomicU64,
 }
 
-/// Where a password comes from: strangers wait by it.
+/// Where a password comes from. Strangers wait in one line for each origin.
 #[derive(Debug, PartialEq, Eq)]
 struct Origin {
     source: Source,
@@ -68,7 +68,8 @@ impl Hashing {
         })
     }
 
-    /// Waits in line, as none of the workers. None where it was full, or took too long.
+    /// Waits in line, and is not one of the workers meanwhile. `None` when the line is full, or the
+    /// wait is too long.
     fn await_turn(&self, account: Option<AccountHash>, origin: Origin) -> Option<Number> {
         let deadline = Instant::now() + PATIENCE;
         let mut line = self.line();
@@ -106,7 +107,7 @@ pub struct HashingTurn<'a> {
 }
 
 impl HashingTurn<'_> {
-    /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
+    /// Checks a password. Without a stored hash the answer is `Wrong`, after the same time.
     pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
         self.hashing.passwords.verify(
             stored.map(SecretText::expose),
@@ -127,13 +128,13 @@ impl HashingTurn<'_> {
 impl Drop for HashingTurn<'_> {
     fn drop(&mut self) {
         self.hashing.line().leave(self.number);
-        // Each of those who wait may be the next, or have given way to another.
+        // Any of those who wait may be the next.
         self.hashing.moved.notify_all();
     }
 }
 
 impl App {
-    /// Strangers more that may wait for a hash.
+    /// How many more strangers may wait for a hash.
     pub fn free_hashing_places(&self) -> u64 {
         self.hashing.line().room() as u64
     }

@@ -1,5 +1,5 @@
-//! Signing keys made, announced, erased and forgotten in time: by whichever process leads, and by
-//! commands.
+//! Makes, announces, erases and forgets signing keys when they are due. The leading process does
+//! it, or a command.
 
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ pub fn scheduled(keys: &[SigningKeyRow]) -> Vec<ScheduledKey> {
     keys.iter().map(SigningKeyRow::to_core).collect()
 }
 
-/// Does what is due, one process at a time; a line for each thing done. Mostly one read that finds
-/// nothing.
+/// Does what is due, in one process at a time, and answers a line for each step. Usually one read
+/// finds nothing to do.
 pub fn keep(
     store: &Store,
     sealer: &Sealer,
@@ -86,7 +86,7 @@ pub fn keep(
     })
 }
 
-/// Takes one step; answers the line for the log. Its audit event is written with it.
+/// Takes one step, writes its audit event, and answers the line for the log.
 pub fn perform(
     writer: &mut RegistryWriter<'_>,
     step: &KeyStep,

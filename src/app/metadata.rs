@@ -1,5 +1,5 @@
-//! The two documents that everybody fetches, rendered once per change: of the registry, or of the
-//! set of published keys, which also changes with time.
+//! The metadata and the key set, which everybody fetches. Each is rendered once for each change of
+//! the registry, or of the published keys, which also change with time.
 
 use std::sync::{Arc, PoisonError};
 
@@ -66,7 +66,7 @@ impl App {
     }
 }
 
-/// Built-in ones, then those of this binary and of the operator.
+/// The built-in grant types, then those of this binary and of the operator.
 fn grant_types(app: &App, catalogue: &Catalogue) -> Vec<GrantType> {
     let compiled_in = app
         .extensions

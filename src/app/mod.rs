@@ -40,14 +40,14 @@ use fetched::Fetched;
 use guesses::{Guesses, Source};
 use hashing::Hashing;
 
-/// A registry that the database has not confirmed for so long is too old to issue tokens by.
+/// If the database has not confirmed the registry for so long, no token is issued by it.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
-/// One that it has not confirmed for so long says that the database is away.
+/// If the database has not confirmed the registry for so long, it counts as away.
 const RECENT: Duration = Duration::from_secs(3);
 /// A machine whose clock is further off than this from the database's is not ready.
 pub const MOST_SKEW_MICROS: i64 = 30_000_000;
 
-/// What seals and authenticates the things we hand out and get back.
+/// The keys that seal and authenticate what we hand out and get back.
 #[derive(Debug)]
 pub struct Vault {
     pub authorization_codes: Sealer,
@@ -80,8 +80,8 @@ pub struct App {
     audit_failures: AuditFailures,
     pub client_logos: ClientLogos,
     pub client_failures: Guesses<(ClientId, Source)>,
-    /// Attempts under names that nothing has, together: made-up names have room of their own, and
-    /// push no other counter out.
+    /// Attempts under names that are not registered, counted together. They have counters of their
+    /// own, so that made-up names push no other counter out.
     pub made_up_failures: Guesses<(ClientId, Source)>,
     /// Device authorizations: not guesses, but limited like them.
     pub device_authorizations: Guesses<(ClientId, Source)>,
@@ -119,7 +119,7 @@ pub enum Standing {
 #[derive(Debug, Default)]
 pub struct LogoutCalls {
     pub told: AtomicU64,
-    /// Called again, as it was not the last try.
+    /// Failed, and will be called again.
     pub failed: AtomicU64,
     pub given_up: AtomicU64,
 }
@@ -251,7 +251,7 @@ impl App {
         self.config.base_url.as_str()
     }
 
-    /// Refuses to issue by a registry that the database has not confirmed for too long.
+    /// Refuses when the database has not confirmed the registry for too long.
     pub fn require_fresh_registry(&self) -> Result<(), Failure> {
         if self.registry.age() > OLDEST_REGISTRY {
             Err(Failure::Busy)
@@ -260,8 +260,8 @@ impl App {
         }
     }
 
-    /// Does what is due about signing keys, unless another process is at it; a line for each thing
-    /// done.
+    /// Does what is due about signing keys, unless another process does it. Answers a line for each
+    /// step.
     pub fn keep_keys(&self) -> Result<Vec<String>, StoreError> {
         let seasons = key_keeping::seasons(&self.config);
         key_keeping::keep(
@@ -272,7 +272,7 @@ impl App {
         )
     }
 
-    /// For how long rows can stay needed, by what is configured and registered.
+    /// How long rows may be needed, by what is configured and registered.
     pub fn horizons(&self) -> Horizons {
         horizons(&self.config, &self.registry.snapshot().longest_lifetimes)
     }
@@ -337,13 +337,13 @@ impl Vault {
     }
 }
 
-/// What a code's lifetime can be at most (RFC 6749 §4.1.2).
+/// The longest lifetime that a code can have (RFC 6749 §4.1.2).
 const LONGEST_CODE: Duration = Duration::from_secs(600);
 /// The longest assertion accepted ends ten minutes ahead; a day leaves room for clocks.
 const LONGEST_ASSERTION: Duration = Duration::from_secs(86_400);
 
-/// For how long rows can stay needed: a client that registers no lifetime of its own has the
-/// configured one.
+/// How long rows may be needed. A client that registers no lifetime of its own has the configured
+/// one.
 pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
     let defaults = &config.client_defaults;
     let access_token = registered

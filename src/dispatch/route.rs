@@ -1,5 +1,5 @@
-//! The table of everything that can be asked for: paths, methods, who reads the answer, who may
-//! share it, who answers.
+//! The table of all paths: their methods, who reads the answer, which other origins may read it,
+//! and which function answers.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -28,19 +28,19 @@ pub(super) enum Sharing {
 
 pub(super) enum Endpoint<'a> {
     Plain(fn(&App, &Request) -> Result<Response, Failure>),
-    /// What it is about stands in the path.
+    /// Takes a name from the path.
     Named(
         fn(&App, &Request, &str) -> Result<Response, Failure>,
         &'a str,
     ),
-    /// Stands without the database.
+    /// Answers without the database.
     Standing(fn(&Config, &str) -> Result<Response, Failure>, &'a str),
 }
 
 pub(super) struct Route<'a> {
     /// What metrics call it.
     pub label: &'static str,
-    /// HEAD goes wherever GET does, but for requests that have effects.
+    /// HEAD is taken wherever GET is, except where GET has effects.
     pub allow: &'static str,
     pub audience: Audience,
     pub sharing: Sharing,
@@ -151,7 +151,7 @@ impl<'a> Route<'a> {
                 ClientOrigins,
                 Plain(userinfo::handle),
             ),
-            // Password managers look there.
+            // Password managers ask for this address.
             "/.well-known/change-password" => {
                 let account = |app: &App, _: &Request| {
                     Ok(answers::see_other(format!(

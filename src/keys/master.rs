@@ -1,5 +1,5 @@
-//! The master secret, and the keys derived from it: one per purpose, so that nothing sealed for one
-//! use opens for another. It is the one thing that is never in the database.
+//! The master secret, and the keys that are derived from it: one for each purpose, so that a text
+//! sealed for one use does not open for another. The master secret is never in the database.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,8 +15,8 @@ use crate::protocol::words::named::named;
 use crate::protocol::words::secret::SecretBytes;
 
 const LEAST_LENGTH: usize = 32;
-/// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the
-/// line.
+/// How many lines a secret file may have. The first seals, all of them open. One byte of a sealed
+/// text names the line.
 const MOST_LINES: usize = 16;
 
 named! {
@@ -114,7 +114,7 @@ impl MasterSecret {
         })
     }
 
-    /// The keys of one installation: different installations, or issuers, never share one.
+    /// The keys of one installation. Another installation, or another issuer, has other keys.
     pub fn derive(&self, installation_id: &[u8; 16], issuer: &str) -> DerivedKeys {
         let salt = Salt::new(
             HKDF_SHA256,
@@ -139,8 +139,8 @@ pub struct DerivedKeys {
 }
 
 impl DerivedKeys {
-    /// The keys of a purpose, the current line's first, each with the byte that names its line
-    /// wherever it stands.
+    /// The keys of a purpose, the current line's first. With each comes the byte that names its
+    /// line: it stays the same when the line moves in the file.
     pub fn keys(&self, purpose: Purpose) -> impl Iterator<Item = (u8, [u8; 32])> {
         self.lines.iter().map(move |line| {
             let [name, ..] = expand(line, "line name");
@@ -153,7 +153,7 @@ impl DerivedKeys {
     }
 }
 
-/// The first of what there is for each line of the master secret.
+/// What belongs to the current line, where `lines` has one entry for each line of the secret.
 #[allow(
     clippy::expect_used,
     reason = "`MasterSecret::parse` refuses a file without a line"

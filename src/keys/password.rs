@@ -1,6 +1,6 @@
-//! Password hashes: Argon2id (RFC 9106) in PHC string form, and PBKDF2 that another program made,
-//! until the first sign-in. How many run at once is the caller's to bound: each takes the
-//! configured memory.
+//! Password hashes: Argon2id (RFC 9106) in PHC string form, and imported hashes by PBKDF2 until
+//! their user signs in. Each hash takes the configured memory, so the caller bounds how many run at
+//! once.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// How each hash begins that is made at it.
+    /// The first characters of each hash that is made at this cost.
     pub fn beginning(self) -> String {
         format!(
             "$argon2id$v=19$m={},t={},p={}$",
@@ -35,7 +35,8 @@ impl Cost {
 #[must_use]
 pub enum PasswordVerdict {
     Right,
-    /// It is the one, and the hash was made at another cost or in another way: store a new one.
+    /// The password is right, and its hash was made at another cost or in another way: store a new
+    /// hash.
     RightButOutdated,
     Wrong,
 }
@@ -43,13 +44,13 @@ pub enum PasswordVerdict {
 pub struct PasswordHashing {
     params: Params,
     dummy: String,
-    /// The memory of hashes, for the next ones: as many pieces as there ever were hashes at once.
-    /// Left to the allocator, each thread that has hashed would keep a piece of its own for good.
+    /// Memory that past hashes used, for the next ones. There are as many pieces as hashes ever ran
+    /// at once. The allocator would keep one piece for every thread that has hashed.
     memory: Mutex<Vec<Vec<Block>>>,
 }
 
-/// glibc gives no piece above 32 MiB out of its arenas, and so returns such a piece to the system
-/// as soon as it is free. What is never touched takes no memory.
+/// glibc returns pieces above 32 MiB to the system as soon as they are free. The part of a piece
+/// that is never written takes no memory.
 const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
 
 impl PasswordHashing {

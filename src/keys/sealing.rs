@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::master::{DerivedKeys, Purpose, current};
 use super::random;
 
-/// Longest sealed text that is looked at, in characters: more than any we make.
+/// Sealed texts with more characters are not opened. None that we make is so long.
 const LONGEST: usize = 8_192;
 /// The first byte under the seal of a text. If you change a sealed type, raise it: sealed fields
 /// are read by position.
@@ -148,8 +148,8 @@ impl Sealer {
             .filter(|encoded| encoded.len() <= LONGEST)?;
         let sealed = URL_SAFE_NO_PAD.decode(encoded).ok()?;
         let opened = self.open_with(&self.data_of_text(prefix), &sealed);
-        // Pages that the build before drew go on: it sealed no prefixes. To be read in one release
-        // only: delete `or_else` in the release after the first one that has it.
+        // The release before sealed no prefixes, and pages that it drew must go on. Delete
+        // `or_else` in the next release but one.
         let plain = opened.or_else(|| self.open(&sealed))?;
         let (value, rest) = postcard::take_from_bytes(plain.strip_prefix(&[VERSION])?).ok()?;
         rest.is_empty().then_some(value)
@@ -176,7 +176,8 @@ impl Mac {
         tag(current(&self.keys), parts)
     }
 
-    /// The tag under every line, the current one first: by whichever it was stored, it is found.
+    /// The tag under every line, the current one first. A stored tag is found by one of them,
+    /// whichever line it was made under.
     pub fn tags(&self, parts: &[&[u8]]) -> Vec<[u8; 32]> {
         self.keys.iter().map(|key| tag(key, parts)).collect()
     }

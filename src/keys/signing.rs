@@ -1,6 +1,5 @@
-//! Signing keys: made, or read from PEM (RFC 7468) where somebody else made them; kept as PKCS#8,
-//! used and checked. Private-key operations are aws-lc-rs's, which run in constant time; the `rsa`
-//! crate only makes RSA keys and describes them.
+//! Signing keys. They are made here, or imported from PEM (RFC 7468), and kept as PKCS#8. aws-lc-rs
+//! signs, in constant time. The `rsa` crate only makes, checks and describes RSA keys.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
@@ -19,7 +18,7 @@ use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
-/// Of keys made here: the fewest.
+/// An imported RSA key may have so many bits. One that is made here has the fewest.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 const ENCRYPTED: &str = "the key is encrypted: `openssl pkey -in FILE` asks for its password";
 
@@ -32,7 +31,7 @@ pub struct SigningKey {
 
 #[derive(Debug)]
 enum Pair {
-    /// With what its own signatures are checked by.
+    /// With the public key that checks each signature before it leaves.
     Rsa(RsaKeyPair, ParsedPublicKey),
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
@@ -221,7 +220,7 @@ pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
             other.escape_debug()
         )),
     }?;
-    // Signatures of a key whose halves do not match cannot be verified.
+    // Nobody could verify a signature if the private and the public half did not belong together.
     let signer = SigningKey::from_pkcs8(key.algorithm, &key.pkcs8)?;
     match verify(signer.public_key(), b"a trial", &signer.sign(b"a trial")?) {
         true => Ok(key),

@@ -14,8 +14,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::request::{WHOLE, authorities};
 
-/// Counts the days, up to `most`. On each it asks the verifier that judges every handshake, so that
-/// no other code has to read certificates.
+/// The days that the certificate is good for, up to `most`. It asks the verifier that judges every
+/// handshake, once for each day, so no other code has to read certificates.
 pub fn days_left(
     host: &str,
     port: u16,
@@ -50,7 +50,7 @@ pub fn days_left(
     Ok((1..=most).take_while(is_good).count())
 }
 
-/// To the first address of the host that takes a connection.
+/// Connects to the first address of the host that takes a connection.
 pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut tried = (host, port)
         .to_socket_addrs()?

@@ -24,9 +24,9 @@ use crate::permits;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::web_url::WebUrl;
 
-/// How long finding the address, and then connecting, may take: each.
+/// How long finding the address may take, and connecting again.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Of the time that a request has, so much is left once it has waited for a place.
+/// A request waits for a place until it has only so much of its time left.
 const KEPT: Duration = Duration::from_secs(1);
 const USER_AGENT: &str = "Gatepost";
 
@@ -37,7 +37,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// A client that reaches the open internet and what lies in `allow`, trusts the system's store
+    /// A client that reaches the open internet and the blocks in `allow`, trusts the system's store
     /// and the certificates (PEM) in `ca_file`, and lets `at_once` requests wait at the same time.
     /// The error says what is wrong with the file.
     pub fn new(allow: &[Cidr], ca_file: Option<&Path>, at_once: usize) -> Result<Outbound, String> {
@@ -75,9 +75,9 @@ impl Outbound {
         self.take_place(request.url)?.send(request)
     }
 
-    /// A place among the requests that wait for other servers, for all that is asked of the server
-    /// of `url` on behalf of one request: once there, nothing of it is refused for want of a place.
-    /// From here on it keeps no worker from others.
+    /// Takes a place among the requests that wait for other servers. It is good for everything that
+    /// one request asks of the server of `url`: nothing of that is refused for want of a place
+    /// afterwards. From here on the request does not count as a worker.
     pub fn take_place(&self, url: &str) -> Result<Place<'_>, OutboundError> {
         let server = check_url(url)?.origin;
         permits::stand_up();
@@ -91,7 +91,8 @@ impl Outbound {
         })
     }
 
-    /// To an address under the base URL, which the settings have checked, of any length.
+    /// Sends a request to an address under our base URL, which the settings have checked. The
+    /// address may have any length.
     pub fn send_to_ourselves(
         &self,
         request: &OutboundRequest<'_>,
@@ -144,8 +145,7 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Sends a request whose answer must be there by `deadline`, which does not wait while there is
-    /// no place.
+    /// Sends a request whose answer must be there by `deadline`. The wait for a place counts.
     pub fn send(
         self,
         request: OutboundRequest<'_>,
@@ -170,7 +170,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// URLs from metadata were never registered, so none is trusted to have been checked.
+/// Checked here, because URLs from metadata were never registered.
 fn check_url(url: &str) -> Result<WebUrl<'_>, OutboundError> {
     let parsed = WebUrl::parse(url).map_err(OutboundError::Url)?;
     if parsed.is_protected() {

@@ -1,6 +1,6 @@
-//! Places for requests that wait for somebody else's server, and a line for as many more. No server
-//! gets all of either, and one that does not answer in time gets one place at a time until it does:
-//! it lets down its own users alone.
+//! Places for requests that wait for another server, and a line for as many more. No server gets
+//! all of them. A server that does not answer in time gets one place at a time until it does, so
+//! that only its own users suffer.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Places {
     most: usize,
     taken: Mutex<Taken>,
-    /// A place was given back or taken, so that another request may be the next.
+    /// Notified when a place was given back or taken, so that another request may be the next.
     moved: Condvar,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Places {
 struct Taken {
     together: usize,
     servers: HashMap<String, Server>,
-    /// Those that wait for a place, in the order in which they came.
+    /// The requests that wait for a place, in the order in which they came.
     line: VecDeque<Waiting>,
     last_number: u64,
 }
@@ -42,7 +42,7 @@ struct Waiting {
 pub(super) struct Taker<'a> {
     places: &'a Places,
     server: String,
-    /// Whether any answer did not come in time; none while nothing was asked.
+    /// Whether an answer did not come in time; `None` before the first request.
     was_slow: Cell<Option<bool>>,
 }
 
@@ -107,7 +107,7 @@ impl Places {
 }
 
 impl Taken {
-    /// Whether this is the first in line that there is a place for.
+    /// Whether this is the first request in line that there is a place for.
     fn is_next(&self, number: u64, most: usize) -> bool {
         let has_room = |waiting: &&Waiting| {
             let Server { taken, is_slow } = self.server(&waiting.server);
@@ -119,8 +119,8 @@ impl Taken {
             .is_some_and(|waiting| waiting.number == number)
     }
 
-    /// Whether one that is not the next may stay in line: nobody waits for a slow server, and no
-    /// more than have places.
+    /// Whether a request that is not the next may stay in line. No request waits for a slow server,
+    /// and no more wait than there are places.
     fn may_wait(&self, number: u64, server: &str, most: usize) -> bool {
         let ahead = || {
             self.line
@@ -137,8 +137,8 @@ impl Taken {
     }
 }
 
-/// How many may have places, or wait, for one server: where there are several, at least one stays
-/// for others.
+/// How many requests for one server may have places, or wait. Where there are several places, at
+/// least one is left for other servers.
 fn share(most: usize) -> usize {
     most.saturating_sub((most / 4).max(1)).max(1)
 }
@@ -155,7 +155,7 @@ impl Taker<'_> {
 impl Drop for Taker<'_> {
     fn drop(&mut self) {
         let mut taken = self.places.taken();
-        // Each of those who wait may wait for another server.
+        // All are notified, because each may wait for another server.
         self.places.moved.notify_all();
         taken.together = taken.together.saturating_sub(1);
         let Some(server) = taken.servers.get_mut(&self.server) else {

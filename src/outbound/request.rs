@@ -24,7 +24,7 @@ use crate::protocol::words::secret::SecretText;
 
 /// From the first packet to the last byte of the answer.
 pub(super) const WHOLE: Duration = Duration::from_secs(5);
-/// What may pass before the first request of a deadline is sent.
+/// How much time may pass before the first request of a deadline is sent.
 const MOMENT: Duration = Duration::from_millis(50);
 const MOST_BYTES: usize = 1_024 * 1_024;
 
@@ -33,7 +33,7 @@ const MOST_BYTES: usize = 1_024 * 1_024;
 pub struct Deadline(Monotonic);
 
 impl Deadline {
-    /// In 5 s: as much as one request may take.
+    /// In 5 s, which is what one request may take.
     pub fn usual() -> Deadline {
         Deadline(Monotonic::now() + WHOLE)
     }
@@ -65,12 +65,12 @@ pub struct OutboundAnswer {
 /// Why there is no answer. `Display` is for the log and for operators, never for strangers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboundError {
-    /// As many requests as may wait for that server, or for all others, do so already: answer 503.
+    /// As many requests as may wait for that server, or for all servers, wait already: answer 503.
     Busy,
-    /// Not a URL that is fetched; the rule that was broken.
+    /// Not a URL that we fetch, with the rule that it breaks.
     Url(&'static str),
     NameNotFound,
-    /// Only for addresses that our requests must not reach.
+    /// The host has only addresses that our requests must not reach.
     AddressRefused,
     TooSlow,
     TooLong,
@@ -123,8 +123,8 @@ impl<'a> OutboundRequest<'a> {
         OutboundRequest { within, ..self }
     }
 
-    /// The same, to be over by then. The first request of a deadline has the usual time, with which
-    /// TLS need not be set up anew.
+    /// The same, with that deadline. The first request of a deadline has the usual time, so that
+    /// the agent's TLS set-up can be used.
     #[must_use]
     pub fn by(self, deadline: Deadline) -> OutboundRequest<'a> {
         let remaining = deadline.remaining();
@@ -278,7 +278,7 @@ fn words(error: &Error) -> String {
     known.map_or(text, |(_, words)| words).to_owned()
 }
 
-/// As people write it.
+/// The day as people write it.
 fn day(seconds: u64) -> String {
     let days = i64::try_from(seconds / 86_400).unwrap_or_default();
     let (year, month, day) = timestamp::civil(days);
@@ -311,7 +311,7 @@ fn certificate_error(error: &Error) -> Option<&CertificateError> {
 }
 
 fn is_unknown_authority(error: &Error) -> bool {
-    // A bad signature: an authority of that name is trusted, and it is another.
+    // A bad signature: another authority has the name of one that is trusted.
     let unknown = [
         CertificateError::UnknownIssuer,
         CertificateError::BadSignature,
@@ -342,10 +342,11 @@ impl fmt::Display for OutboundError {
 
 impl std::error::Error for OutboundError {}
 
-/// As many as `ResolvedSocketAddrs` holds.
+/// `ResolvedSocketAddrs` holds so many.
 const MOST_ADDRESSES: usize = 16;
 
-/// With the blocks that are allowed beside the open internet.
+/// Finds addresses, and drops those that are neither in the open internet nor in one of these
+/// blocks.
 #[derive(Debug)]
 pub(super) struct CheckedResolver(pub(super) Vec<Cidr>);
 
@@ -396,7 +397,7 @@ impl Resolver for CheckedResolver {
     }
 }
 
-/// The system's look-up cannot be told when to stop, so it is waited for from outside.
+/// Looks a name up in a thread of its own, because the system's look-up cannot be stopped.
 fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let started = thread::Builder::new()
@@ -442,8 +443,8 @@ pub(super) fn authorities(ca_file: Option<&Path>) -> Result<Vec<CertificateDer<'
     Ok(authorities)
 }
 
-/// At least one, all of them readable: a file that is half understood would fail later and
-/// elsewhere.
+/// The certificates of the file. There must be one, and all must be readable: a file that is half
+/// understood would fail later, and elsewhere.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unfit = |problem: &str| format!("GATEPOST_CA_FILE: {problem} {}", path.display());
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -19,7 +19,7 @@ pub fn takes_rsa_key_exchange(host: &str, port: u16) -> io::Result<bool> {
     let mut stream = connect(host, port)?;
     stream.write_all(&client_hello(host))?;
     let mut answer = Vec::new();
-    // A server may refuse by closing.
+    // A server may refuse by closing the connection.
     let _ended = stream.take(6).read_to_end(&mut answer);
     // A record of the handshake, and in it a ServerHello.
     Ok(matches!(*answer, [22, _, _, _, _, 2]))

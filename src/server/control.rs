@@ -1,5 +1,5 @@
-//! What supervisor and server process say to each other: one word a line, over the socket that is
-//! the server process's standard output. The end of that socket is the end of the server process.
+//! What the supervisor and the server process tell each other: one word a line, over the socket
+//! that is the server process's standard output. When that socket ends, the server process ends.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -12,11 +12,11 @@ named! {
     pub enum Report {
         Ready = "ready",
         Beat = "beat",
-        /// Requests get more than refusals from now on; said once.
+        /// From now on requests get more than refusals. Told once.
         Open = "open",
-        /// Leaked or short resources: a successor is wanted, soon.
+        /// Resources leaked or are short: start a successor soon.
         Recycle = "recycle",
-        /// New connections are no longer accepted: a successor is wanted now.
+        /// New connections are no longer accepted: start a successor now.
         Deaf = "deaf",
     }
 }
@@ -37,7 +37,8 @@ impl Control {
         Ok((Control(Mutex::new(stream)), orders))
     }
 
-    /// One that cannot be sent is lost: the reader of orders sees the same end.
+    /// A report that cannot be sent is lost: the thread that reads orders sees that the socket
+    /// ended.
     pub fn report(&self, report: Report) {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = stream.write_all(format!("{}\n", report.as_str()).as_bytes()) {

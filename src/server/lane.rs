@@ -1,6 +1,6 @@
-//! The body lane: bodies that may have to be waited for are read here, by half as many threads as
-//! there are workers, so that slow senders never hold a worker, and by at most half of those for
-//! one source.
+//! The body lane reads the bodies that have not arrived yet, so that slow senders never hold a
+//! worker. It has half as many threads as there are workers, and at most half of them read for one
+//! source.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
@@ -11,19 +11,20 @@ use std::time::{Duration, Instant};
 use super::workers::InFlight;
 use crate::http::Request;
 
-/// For handlers, in bytes.
+/// The longest body that a handler gets, in bytes.
 pub const BODY_LIMIT: u64 = 64 * 1_024;
-/// Read to its end, to be refused in good order, in bytes.
+/// A longer body than `BODY_LIMIT` is read to its end up to this length, in bytes, so that the
+/// client gets to read the refusal.
 pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// At least so much of it is left when a request has waited in line.
+/// At least so much time is left for the body of a request that has waited in line.
 pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
-/// In line, for each thread.
+/// Places in line, for each thread.
 const PLACES: usize = 8;
 
 pub struct Waiting {
     pub request: tiny_http::Request,
-    /// Its body is still to come.
+    /// The request; its body is still to come.
     pub read: Request,
     pub body_length: u64,
     pub arrived: Instant,
@@ -72,7 +73,8 @@ impl<T> Lane<T> {
         None
     }
 
-    /// Waits for the first whose source may have a further thread. [`Lane::leave`] is to follow.
+    /// Waits for the first request whose source may have a further thread. Call [`Lane::leave`]
+    /// after it.
     pub fn next(&self) -> (Option<IpAddr>, T) {
         let mut line = self.lock();
         loop {
@@ -121,7 +123,7 @@ pub enum Arrival {
     Broken,
 }
 
-/// Looks at the time between reads.
+/// Reads a body, and gives up between two reads when the time is over.
 pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arrival {
     let mut body = Vec::new();
     let mut buffer = [0_u8; 8 * 1_024];

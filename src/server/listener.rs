@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
-/// Connections that wait in the kernel while none is accepted, as while one process follows
-/// another.
+/// Connections that wait in the kernel while none is accepted: between one process and its
+/// successor, for example.
 pub const BACKLOG: i32 = 4_096;
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// For an answer to be written: it holds a worker. One answer always finds room in the kernel's
-/// buffer, so only a client that leaves several unread is ever waited for.
+/// How long writing an answer may take: it holds a worker. One answer always fits into the kernel's
+/// buffer, so only a client that leaves several answers unread makes us wait.
 pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
-/// For one write: as long as a look at a connection that nobody reads from takes.
+/// How long one write may block. A look at a connection whose client does not read takes this long.
 const WRITE_STEP: Duration = Duration::from_millis(10);
-/// For a full queue, at the start.
+/// How long the first connection to our own socket may wait in a full queue.
 const DOOR_PATIENCE: Duration = Duration::from_millis(100);
-/// In bytes; the kernel reserves twice as much.
+/// In bytes. The kernel reserves twice as much.
 const SEND_BUFFER: usize = 128 * 1_024;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Inherited {
         socket.set_nonblocking(false)?;
         socket.listen(BACKLOG)?;
         if !address.is_unix() {
-            // Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer
+            // On Linux every accepted connection inherits this. Without `TCP_NODELAY` an answer
             // longer than tiny_http's buffer of 1,024 bytes waits 40 ms for an acknowledgement.
             socket.set_tcp_nodelay(true)?;
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
@@ -91,7 +91,7 @@ pub fn bind_admin(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from(OwnedFd::from(socket)))
 }
 
-/// Waits at most `patience`, also where the queue is full.
+/// Connects within `patience`, even when the queue is full.
 pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
     let socket = Socket::new(address.domain(), Type::STREAM, None)?;
     socket.connect_timeout(address, patience)?;

@@ -1,6 +1,7 @@
-//! The server process tries its own door: short connections, so that tiny_http never leaves one
-//! waiting, and a request a second, whose answer is the heartbeat. And it ends: when nothing is in
-//! flight and no connection is open or in use, or when its patience is over.
+//! The server process connects to its own socket: by short connections, so that tiny_http never
+//! leaves one waiting, and by a request a second, whose answer is the heartbeat. And the drain,
+//! which ends the process when nothing is in flight and no connection is open or in use, or when
+//! its time is over.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -17,33 +18,33 @@ use super::resources::{Limits, connection_threads, open_connections};
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// In doubt, and at the end.
+/// Time between two looks, when the listener is in doubt and in the drain.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// For one connection, or the answer on it.
+/// How long one connection, or the answer on it, may take.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// In doubt: the predecessor may take connections and answer nothing.
+/// The same when the listener is in doubt. The predecessor may take our connection and not answer.
 const SHORT_PATIENCE: Duration = Duration::from_millis(200);
-/// To the log, of connections that were gone too soon.
+/// Time between two log lines about connections that were gone too soon.
 const DEPARTURES_TOLD_EVERY: Duration = Duration::from_secs(60);
-/// After so long a silence doubt is certainty.
+/// After so long without an answer the listener has failed.
 const DOUBT: Duration = Duration::from_secs(2);
 const UNANSWERED_LIMIT: usize = 8;
-/// tiny_http's pool keeps that many threads.
+/// tiny_http's pool keeps so many threads.
 const NEVER_STUCK: usize = 4;
 /// Connections given up with unread bodies before a successor is asked for.
 const ABANDONED_LIMIT: u64 = 32;
-/// No body gets through for this long although some are awaited.
+/// If no body arrives for so long although some are awaited, the lane is stuck.
 const JAM: Duration = Duration::from_secs(30);
-/// Before a drain, for connections accepted just before the successor was ready to send their
-/// request.
+/// The time before a drain: connections that were accepted just before the successor was ready may
+/// still send their request.
 const GRACE: Duration = Duration::from_millis(300);
-/// Connections idle for this long are kept ones; their clients know that such connections end.
+/// A connection idle for so long is kept alive by its client, which must expect that it ends.
 const KEPT: Duration = Duration::from_secs(2);
 /// A drain lasts no longer, whatever connections are open.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 const NONCE_FIELD: &str = "Gatepost-Probe";
 
-/// While one process follows another, probes of either reach both.
+/// While one process follows another, a probe may reach either of them.
 pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
     request.url() == "/healthz"
         && request
@@ -77,7 +78,8 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
 /// Makes connections that say nothing and end when the listener has taken notice.
 struct Knocker<'a> {
     address: &'a SockAddr,
-    /// Few, lest the successor of a process that no longer accepts finds hundreds in its queue.
+    /// Few. Otherwise the successor of a process that no longer accepts would find hundreds in its
+    /// queue.
     unanswered: Vec<Socket>,
 }
 
@@ -114,8 +116,9 @@ fn is_unanswered(mut socket: &Socket) -> bool {
         .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Looks after resources in the same round. In doubt, that is before the first answer and after a
-/// panic in one of tiny_http's threads, it asks at once and takes no for an answer.
+/// Sends the request a second, and looks after resources in the same round. Before the first
+/// answer, and after a panic in one of tiny_http's threads, it asks at once, and one failure is
+/// enough.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
     let mut bodies = 0;
@@ -167,7 +170,7 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 }
             }
         }
-        // On a Unix socket nothing ends a read that waits for a silent sender.
+        // On a Unix socket nothing ends a read from a silent sender.
         let so_far = state.stats.bodies.load(Ordering::Relaxed);
         if so_far != bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
             (bodies, bodies_moved_at) = (so_far, Instant::now());
@@ -186,7 +189,7 @@ pub fn beat(state: &'static State, address: &SockAddr) {
     }
 }
 
-/// Repeated at once while another process of ours answers it.
+/// Asks again at once while another process of ours answers.
 fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     let request = format!(
@@ -209,8 +212,8 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
 }
 
 /// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection
-/// that comes in at that very moment may be cut: nothing that takes time stands between the last
-/// look and the end.
+/// that arrives at that moment may be cut. So nothing that takes time stands between the last look
+/// and the end.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
@@ -223,10 +226,10 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
         let received = state.stats.received.load(Ordering::Relaxed);
         last_words();
         log::logger().flush();
-        // What was answered meanwhile may have left something to say.
+        // A request that was answered meanwhile may have left audit events to write.
         let is_all_said = state.stats.received.load(Ordering::Relaxed) == received;
         if quiet.is_over() || (is_all_said && quiet.is_now()) {
-            // At once, without what others left for the exit of a process.
+            // At once, without the exit handlers of libraries.
             signal_hook::low_level::exit(0);
         }
         quiet.wait();
@@ -262,8 +265,8 @@ impl<'a> Quiet<'a> {
         Instant::now() >= self.deadline
     }
 
-    /// Between two threads of tiny_http a request is counted nowhere for a moment: one look is not
-    /// enough.
+    /// While tiny_http passes a request from thread to thread, nothing counts it for a moment. So
+    /// one look is not enough.
     fn wait(&mut self) {
         let mut quiet_looks = 0;
         while quiet_looks < 2 && !self.is_over() {

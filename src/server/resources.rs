@@ -1,15 +1,15 @@
-//! What this process holds, read from `/proc`; tiny_http tells none of it. Without `/proc` nothing
-//! is known and nothing is recycled.
+//! What this process holds, read from `/proc`, because tiny_http does not tell. Without `/proc`
+//! nothing is known, and the process is never recycled.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// The threads it starts carry the same name.
+/// tiny_http's threads have this name.
 pub const HTTP_THREAD: &str = "http";
 
-/// tiny_http keeps each in two descriptors, one to read and one to write, which no other socket of
-/// this process is; standard streams, of which we keep a second handle, aside.
+/// tiny_http holds each connection in two descriptors, one to read and one to write. No other
+/// socket of this process has two, except for standard streams, of which we keep a second handle.
 pub fn open_connections() -> Option<usize> {
     let mut handles: HashMap<String, usize> = HashMap::new();
     for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
@@ -38,7 +38,7 @@ pub fn connection_threads() -> Option<usize> {
     Some(threads.saturating_sub(1))
 }
 
-/// Leaked connections run into these. Neither changes while a process runs.
+/// The limits that leaked connections run into. They do not change while a process runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     descriptors: Option<u64>,
@@ -59,7 +59,7 @@ impl Limits {
         }
     }
 
-    /// Used up by more than 80 %.
+    /// The name of a limit that is used up by more than 80 %.
     pub fn nearly_reached(&self) -> Option<&'static str> {
         let is_near = |used: Option<u64>, limit: Option<u64>| match (used, limit) {
             (Some(used), Some(limit)) => used.saturating_mul(5) > limit.saturating_mul(4),
@@ -79,7 +79,7 @@ fn entries(directory: &str) -> Option<u64> {
     u64::try_from(fs::read_dir(directory).ok()?.count()).ok()
 }
 
-/// In `/proc/self/limits`; none where it says `unlimited`.
+/// A limit in `/proc/self/limits`; `None` for `unlimited`.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

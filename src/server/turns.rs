@@ -1,5 +1,5 @@
-//! One connection, one worker. tiny_http hands out pipelined requests all at once, and an answer
-//! can be written only after the one before it: without turns, a single client that does not read
+//! One worker for each connection. tiny_http hands out pipelined requests all at once, and an
+//! answer can be written only after the one before it. Without turns, one client that does not read
 //! its answers could stop every worker.
 
 use std::collections::hash_map::Entry;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use super::Handler;
 use super::workers::{Service, contained};
 
-/// Most requests that may wait behind the one being answered. A well-behaved client sends few; but
-/// what a connection that is gone had sent may come before and between another's, and is handed out
-/// as fast as it can be read.
+/// Requests that may wait behind the one being answered. A well-behaved client sends few. But
+/// requests of a connection that is gone may arrive before and between those of the next connection
+/// from that address, as fast as they can be read.
 pub const WAITING_LIMIT: usize = 1_000;
 
 /// Connections with a request in a worker's hands, the requests that came after it, and the
@@ -42,19 +42,19 @@ struct Connection<T> {
 enum Stage {
     /// A request of it is in a worker's hands.
     Served,
-    /// The same, and the next answer is the last.
+    /// The same, and its next answer is the last.
     Ending,
     Ended,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn<T> {
-    /// At once, and [`Turns::next`] is to be called afterwards.
+    /// Serve it now, and then call [`Turns::next`].
     Now(T),
-    /// By the worker that serves its connection.
+    /// The worker that serves its connection will serve it.
     Later,
-    /// Not at all. It is the one that has waited longest: the newest is likelier to be another
-    /// connection's.
+    /// Do not serve it. This is the request that has waited longest: a newer one may be from
+    /// another connection.
     Never(T),
 }
 
@@ -63,7 +63,8 @@ impl<T> Turns<T> {
         Turns(Mutex::new(HashMap::new()))
     }
 
-    /// Whose turn the request is. One too many ends its connection with the next answer.
+    /// Decides whose turn the request is. With too many waiting requests, the connection ends with
+    /// the next answer.
     pub fn begin(&self, peer: Option<SocketAddr>, request: T) -> Turn<T> {
         let Some(peer) = peer else {
             return Turn::Now(request);
@@ -115,16 +116,15 @@ impl<T> Turns<T> {
             .is_some_and(|connection| connection.stage == Stage::Ending)
     }
 
-    /// Serves a connection no more, which the caller had in hand. It is known until
-    /// [`Turns::forget`].
+    /// Serves the caller's connection no more. It stays known until [`Turns::forget`].
     pub fn end(&self, peer: SocketAddr) {
         if let Some(connection) = self.lock().get_mut(&peer) {
             connection.stage = Stage::Ended;
         }
     }
 
-    /// The connection of the request being served is gone: the next answer may be another's, and
-    /// not its last.
+    /// The connection of the request being served is gone. The next answer may be on another
+    /// connection, so it need not be the last.
     pub fn go_on(&self, peer: Option<SocketAddr>) {
         let mut turns = self.lock();
         if let Some(connection) = peer.and_then(|peer| turns.get_mut(&peer)) {
@@ -139,8 +139,8 @@ impl<T> Turns<T> {
             .unwrap_or_default()
     }
 
-    /// Forgets an ended connection that is gone. What came after it is another's: the first of that
-    /// is to be served at once, and [`Turns::next`] to be called afterwards.
+    /// Forgets an ended connection that is gone. The requests that came after its end are from
+    /// another connection. Serve the first of them now, and then call [`Turns::next`].
     pub fn forget(&self, peer: SocketAddr, doubtful: VecDeque<T>) -> Option<T> {
         let mut turns = self.lock();
         let connection = turns.get_mut(&peer)?;
@@ -156,15 +156,15 @@ impl<T> Turns<T> {
     }
 }
 
-/// Time between two looks whether anything came after the end.
+/// Time between two looks for requests that came after the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// When a connection on which nothing came is looked at first; then after twice as long each time.
+/// When a silent connection is looked at first. Then the time doubles with each look.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
-/// A connection on which nothing came for so long is given back to tiny_http, which has ended it
-/// too (see `listener`).
+/// A connection that was silent for so long is given back to tiny_http, which has ended it, too
+/// (see `listener`).
 const SILENCE: Duration = Duration::from_secs(12);
-/// Said to see whether anybody is there, after the last answer, to one who was told that it is the
-/// last. Line ends are what HTTP clients are likeliest to pass over.
+/// Sent after the last answer, to see whether the client is still there. The client was told that
+/// the answer was the last, and most HTTP clients ignore line ends.
 const KNOCK: &[u8] = b"\r\n";
 
 /// A connection after its last answer, and what that was written with.
@@ -201,11 +201,11 @@ impl<H: Handler> Service<H> {
             let is_idle = watched.is_empty() && full.is_empty();
             let first = if is_idle { coming.recv().ok() } else { None };
             watched.extend(first.into_iter().chain(coming.try_iter()));
-            // A look at one that nobody reads from takes the time of a write: of those, one a
-            // round.
+            // A look at a connection whose client does not read takes as long as a write may block:
+            // one of these in each round.
             watched.extend(full.pop_front());
             for mut connection in mem::take(&mut watched) {
-                // What must not happen ends one connection's watch, not all of them.
+                // A panic ends the watch over one connection, and not over all.
                 match contained(|| self.look(&mut connection)) {
                     Some(Sight::There) => watched.push(connection),
                     Some(Sight::Full) => full.push_back(connection),
@@ -216,11 +216,11 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Discards what came on a connection that is still there; has it served where the connection
-    /// is gone.
+    /// Discards the requests that came after the end if the connection is still there. Has them
+    /// served if it is gone.
     fn look(&'static self, connection: &mut Ended) -> Sight {
         let peer = connection.peer;
-        // Taken before the look: what comes after it may be another connection's.
+        // Taken before the look, because later requests may be from another connection.
         let doubtful = self.turns.take_doubtful(peer);
         let now = Instant::now();
         if doubtful.is_empty() && now < connection.look_at {
@@ -254,7 +254,7 @@ impl<H: Handler> Service<H> {
 
 enum Sight {
     There,
-    /// It would if there were room.
+    /// The client is there, and the kernel's buffer is full.
     Full,
     Gone,
 }

@@ -28,20 +28,20 @@ use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
 use crate::permits::Permits;
 
-/// One listener with what answers its requests. Lives until the process ends: dropping tiny_http's
-/// server would remove the Unix socket's path, which may be the next process's by then.
+/// One listener, and what answers its requests. It is never dropped: tiny_http's server would
+/// remove the path of the Unix socket, which the next process may have by then.
 pub struct Service<H: 'static> {
     pub http: tiny_http::Server,
     pub handler: H,
     pub state: &'static State,
     pub turns: Turns<tiny_http::Request>,
-    /// Takes the connections that are served no more.
+    /// Takes the connections that have got their last answer.
     pub ended: Sender<Ended>,
-    /// Requests whose turn has come without tiny_http's handing them out.
+    /// Requests whose turn has come after tiny_http handed them out.
     pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
-    /// Held by the worker that waits for a request.
+    /// Locked by the worker that waits for a request.
     pub entrance: Mutex<()>,
-    /// Bodies longer than a kilobyte are refused where there is none.
+    /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
     /// Threads that may serve at once: those that take requests, and those that read bodies.
     pub workers: Permits,
@@ -80,7 +80,8 @@ impl<H: Handler> Service<H> {
                     contained(|| self.discard(request));
                 }
                 Err(error) => {
-                    // tiny_http says so once, to one worker, and accepts nothing from then on.
+                    // tiny_http returns this error once, to one worker, and accepts nothing
+                    // afterwards.
                     log::error!("connections are no longer accepted: {error}");
                     self.state.control.report(self.failure);
                 }
@@ -147,8 +148,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Whoever takes this thread's post counts the body in its place, while that `is_awaited`, and
-    /// lets others of the source have its place in the lane.
+    /// For a thread that takes this thread's place. It counts the body while that `is_awaited`, and
+    /// gives the place in the lane back to the source.
     fn take_body_post(
         &'static self,
         lane: &'static Lane<Waiting>,
@@ -184,8 +185,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Whether somebody else has the turn now: the lane with the request, or whoever answered in
-    /// this worker's place.
+    /// Answers whether another thread has the turn now: one of the lane, or the one that answered
+    /// in this worker's place.
     fn receive(&'static self, request: tiny_http::Request) -> bool {
         let in_flight = InFlight::begin(&self.state.stats);
         if is_own_probe(&request, &self.state.nonce) {
@@ -207,8 +208,8 @@ impl<H: Handler> Service<H> {
                 in_flight,
             }),
             Err(status) => {
-                // Where such a request ends is anybody's guess, and a proxy's may be another: it is
-                // the last.
+                // We and a proxy may disagree where such a request ends. So its answer is the last
+                // on the connection.
                 let response = self.refusal(&request, &id, arrived, status);
                 self.release(request, &response, Persistence::Close);
                 false
@@ -216,14 +217,14 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Serves a request whose body is at hand; lets the lane wait for any other, within limits.
-    /// Answers whether it does.
+    /// Serves a request whose body has arrived. The lane takes any other, within limits. Answers
+    /// whether the lane has it.
     fn admit(&'static self, waiting: Waiting) -> bool {
         let length = waiting.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
             return self.read_and_serve(waiting);
         }
-        // A client that asks first is told before it sends anything.
+        // A client that sent `Expect: 100-continue` is told before it sends the body.
         let is_too_long =
             length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
         let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
@@ -262,7 +263,7 @@ impl<H: Handler> Service<H> {
             arrived,
             in_flight,
         } = waiting;
-        // Time in line counts, but a body that is already here shall still be taken.
+        // The time in line counts. But a body that has arrived meanwhile is taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
         let status = match read_body(request.as_reader(), body_length, deadline) {
             Arrival::Whole(body) => {
@@ -274,7 +275,7 @@ impl<H: Handler> Service<H> {
                 self.abandon(request, &response);
                 return false;
             }
-            // Nothing is left to wait for, so tiny_http can let go of it.
+            // The body will never be whole, so tiny_http need not read on.
             Arrival::Broken => 400,
         };
         let response = self.refusal(&request, &read.id, arrived, status);
@@ -282,9 +283,9 @@ impl<H: Handler> Service<H> {
         false
     }
 
-    /// Has a request answered: by this worker, or in its place, once the database keeps it waiting
-    /// for too long. What it then finds out, after minutes perhaps, nobody waits for. Whether it
-    /// was answered in its place, and the turn is elsewhere.
+    /// Answers a request. If the database keeps this worker waiting for too long, another thread
+    /// answers in its place, and the result that the worker gets later is dropped. Answers whether
+    /// that happened, so that the turn is elsewhere.
     fn serve(
         &'static self,
         request: tiny_http::Request,
@@ -292,8 +293,8 @@ impl<H: Handler> Service<H> {
         arrived: Instant,
         in_flight: InFlight,
     ) -> bool {
-        // It is in flight until it is answered, however long the worker hangs: a drain does not
-        // wait for that.
+        // The request is in flight until it is answered. A drain does not wait for a worker that
+        // hangs.
         let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
         let given_up = Arc::clone(&unanswered);
         let id = read.id.clone();
@@ -316,8 +317,8 @@ impl<H: Handler> Service<H> {
         answered_here.is_none()
     }
 
-    /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is
-    /// served.
+    /// Runs the handler. A panic is a defect of ours: it is answered by 500, and the thread goes
+    /// on.
     fn handle(&self, request: &Request) -> Response {
         let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request))))
             .unwrap_or_else(|_| {
@@ -400,7 +401,7 @@ impl<H: Handler> Service<H> {
                 false
             }
         };
-        // Where tiny_http reads on after the last answer, what it reads is not to be answered.
+        // tiny_http may read on after the last answer. What it reads then must not be answered.
         if let Some(peer) = peer.filter(|_| is_last && goes_on) {
             self.turns.end(peer);
             // Its thread lives as long as this process.
@@ -480,7 +481,7 @@ fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Keeps a worker alive whatever happens; the panic hook has logged the place.
+/// Keeps the worker alive after a panic. The panic hook has logged the place.
 pub(super) fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(serve)).ok()
 }

@@ -1,5 +1,5 @@
-//! JWTs of others, verified by their keys, as registered or fetched and held; and assertions, which
-//! are good once over all processes.
+//! JWTs from others. They are verified by their sender's keys, which are registered, or fetched and
+//! kept. An assertion is good for one use, over all processes.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 use crate::store::tokens;
 
-/// The verdict, or why there is none yet.
+/// The outer error: nothing can be judged now. The inner one: the JWT is refused.
 type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub enum KeySource<'a> {
 }
 
 impl<'a> KeySource<'a> {
-    /// What a registration says; `None` when it has no keys.
+    /// Where a registration says the keys are; `None` when it has no keys.
     pub fn of(jwks: &'a Option<Value>, jwks_uri: &'a Option<String>) -> Option<KeySource<'a>> {
         jwks.as_ref()
             .map(KeySource::Inline)
@@ -81,9 +81,9 @@ impl App {
         })
     }
 
-    /// The claims of a JWT that one of these keys signed, of whatever kind. A key that is not there
-    /// may be new: then the set is fetched again, at most once a minute for each provenance. All of
-    /// it takes no longer than `deadline`.
+    /// The claims of a JWT that one of these keys signed. A key that is missing from a fetched set
+    /// may be new: then the set is fetched again, at most once a minute for each provenance. All
+    /// this takes no longer than `deadline`.
     pub fn verified_claims(
         &self,
         asker: Asker<'_>,
@@ -115,7 +115,7 @@ impl App {
     }
 }
 
-/// Why a set cannot be had is logged by whom fetched it.
+/// `None` when the set cannot be fetched. The request that tried has logged why.
 fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>, Failure> {
     match found {
         Ok(set) => Ok(Some(set)),
@@ -124,7 +124,7 @@ fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>,
     }
 }
 
-/// Refused when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
+/// Fails when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
 pub fn fetch_key_set(
     asker: Asker<'_>,
     url: &str,
@@ -137,7 +137,7 @@ pub fn fetch_key_set(
     set.ok_or_else(|| OutboundError::Failed(String::from("the answer is no JWK set")))
 }
 
-/// The claims, believed only because the signature is that of the one key that fits.
+/// The claims, if the one key that fits made the signature.
 fn verify_by(
     jws: &UnverifiedJws,
     keys: &KeySet,

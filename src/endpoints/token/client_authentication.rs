@@ -27,11 +27,11 @@ use crate::registry::RegisteredClient;
 pub enum Introspector {
     /// A confidential client, about its own tokens.
     Client(Arc<RegisteredClient>),
-    /// A resource, about tokens with scopes of it.
+    /// A resource, about tokens that have one of its scopes.
     Resource(String),
 }
 
-/// What was presented, judged; or the store could not be asked.
+/// The outer error: the store cannot be asked. The inner one: authentication failed.
 type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
 
 /// Judges one reading of what was presented.
@@ -48,7 +48,7 @@ pub fn authenticate(
     prove(app, request, parameters, now, client, identity)
 }
 
-/// Authenticates who asks about a token: 401 whenever that fails.
+/// Authenticates the client or resource that asks about a token. Every failure is a 401.
 pub fn authenticate_introspector(
     app: &App,
     request: &Request,
@@ -59,8 +59,8 @@ pub fn authenticate_introspector(
     prove(app, request, parameters, now, introspector, shown)
 }
 
-/// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many
-/// are not judged at all. `shown` is how a failure is shown.
+/// Reads what the request presents, and has `judge` judge it. Wrong guesses are counted; after too
+/// many, nothing is judged. `shown` turns a failure into the one that is answered.
 fn prove<T>(
     app: &App,
     request: &Request,
@@ -122,9 +122,10 @@ impl<'a> Guesser<'a> {
     }
 }
 
-/// Judges the credentials, and then their raw reading where the header has two and there is room
-/// for a second guess. Guesses count if none is right: after the look, since right ones never
-/// count. Of many at once, guesses beyond the limit are not answered.
+/// Judges the credentials. A Basic header can be read in two ways: the second reading is tried when
+/// the first is wrong and the limit leaves room for another guess. Both count as guesses if both
+/// are wrong. They are counted after the secret was compared, because a right secret must not
+/// count. When many requests guess at once, those beyond the limit get no verdict.
 #[allow(
     clippy::expect_used,
     reason = "the loop runs at least once, and then returns or refuses"
@@ -176,8 +177,8 @@ fn judge_readings<T>(
     Ok(Err(refused.expect("there is a first reading")))
 }
 
-/// Clients and resources share one name space. A public client proves nothing, so it is told
-/// nothing.
+/// Finds the resource or the client of that name: no two share one. A public client cannot prove
+/// who it is, so it is told nothing.
 fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Introspector> {
     let snapshot = app.registry.snapshot();
     let name = presented.client_id.as_str();
@@ -210,7 +211,7 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
     Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
 }
 
-/// `private_key_jwt`: verified by the registered keys, and spent.
+/// `private_key_jwt`: verifies the assertion by the registered keys, and uses it up.
 fn by_assertion(
     app: &App,
     presented: &PresentedClient,

@@ -1,5 +1,5 @@
-//! `POST /connect/introspect` (RFC 7662): whether a token is alive, and what it says, for whom it
-//! is meant.
+//! `POST /connect/introspect` (RFC 7662): tells a client or a resource whether a token is active,
+//! and what it says. And the revocation of tokens (RFC 7009).
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn form(request: &Request) -> Result<Parameters, Failure> {
     Ok(parameters)
 }
 
-/// `None`: not active, as far as the caller is concerned.
+/// `None` when the token is not active, or is none of the caller's business.
 fn of_access_token(
     app: &App,
     introspector: &Introspector,
@@ -137,7 +137,7 @@ fn revoke(
     revoked.map_err(Failure::NotRevoked)
 }
 
-/// Any generation stands for the grant, and its access tokens go with it.
+/// A refresh token of any generation revokes its grant, and the grant's access tokens with it.
 fn revoke_grant(
     app: &App,
     request: &Request,
@@ -154,8 +154,8 @@ fn revoke_grant(
     grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
 }
 
-/// This token alone. One that has run out is dead already, and the partition of its day may be
-/// gone.
+/// Revokes this token alone. An expired one needs no revocation, and the partition for its day may
+/// be gone.
 fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(), StoreError> {
     if token.is_expired(app.now()) {
         return Ok(());
@@ -175,11 +175,11 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedToken {
     Access(Box<AccessToken>),
-    /// A refresh token, of whichever generation.
+    /// A refresh token of any generation.
     Refresh(RefreshHandle),
 }
 
-/// Reads a token of either kind; what kind it is, it says itself.
+/// Reads a token. Its form says of which kind it is.
 pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
     if token.expose().starts_with(refresh_token::PREFIX) {
         return refresh_handle(app, token).map(PresentedToken::Refresh);
@@ -197,23 +197,23 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
             .open_text(ACCESS_TOKEN_PREFIX, token.expose());
     }
     let jws = UnverifiedJws::parse(token.expose())?;
-    // An id_token may share the typ of an access token: it has no `client_id`, and ends at the
-    // claims.
+    // The `typ` of an ID token may be that of an access token. It has no `client_id`, so its claims
+    // are refused below.
     let is_ours = [Some(ACCESS_TOKEN_TYP), Some(ID_TOKEN_TYP)].contains(&jws.typ.as_deref())
         && app.registry.snapshot().keys.verifies(&jws);
-    // Verified just above, so the claims are what we signed.
+    // The signature was verified just above, so we wrote these claims.
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     AccessToken::from_verified_claims(&claims, app.issuer())
 }
 
-/// Whether a token and everything it stands on live, the tokens that it was exchanged from
-/// included; and its user.
+/// Whether a token and everything it stands on are alive, with the tokens that it was exchanged
+/// from; and its user.
 pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
     let (stands, user) = stands_alone(app, token)?;
     Ok((stands && origins_stand(app, token)?, user))
 }
 
-/// The same of this token alone.
+/// The same, without the tokens that it was exchanged from.
 fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
     let client = app.registry.client(&token.client_id)?;
     let client = client.as_ref().map(|client| &client.client);
@@ -222,7 +222,7 @@ fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
     Ok((stands, found.user))
 }
 
-/// Whether the tokens live that this one was exchanged from; of one that was not: yes.
+/// Whether the tokens that this one was exchanged from are alive. True if it was not exchanged.
 pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
     let Some(delegation) = &token.delegation else {
         return Ok(true);

@@ -1,5 +1,5 @@
-//! `/connect/userinfo` (OpenID Connect Core §5.3): what the token's scopes let its holder know of
-//! the user.
+//! `/connect/userinfo` (OpenID Connect Core §5.3): the claims about the user that the token's
+//! scopes open.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -38,7 +38,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     Ok(answer)
 }
 
-/// The token of the header, or of a form body; an empty body needs no type.
+/// The token from the header or from a form. A body that is empty needs no content type.
 fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let form = if request.method == Method::Post && !request.body.is_empty() {

@@ -1,6 +1,7 @@
-//! `grant_type=authorization_code` (RFC 6749 §4.1.3): the one place where an authorization becomes
-//! a grant. The code is opened, judged by the core, and the verdict enacted in one statement; a
-//! code that was used before shows there.
+//! `grant_type=authorization_code` (RFC 6749 §4.1.3): an authorization becomes a grant here, and
+//! nowhere else. The code is sealed and has no row of its own. We open it, and the core judges it.
+//! Then one statement enters the grant, and finds whether the same code entered it before: that is
+//! how a second use of a code shows.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
@@ -51,7 +52,7 @@ pub fn handle(
         }
         CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
     }
-    // Before the code is spent, so that a resource that is not to be had leaves it as it was.
+    // Before the code is used up: a request for a resource that it cannot get leaves the code good.
     let narrowed = narrow_granted(
         &grant.scope,
         &request.resources,
@@ -62,7 +63,7 @@ pub fn handle(
     let narrowed = match narrowed {
         Ok(narrowed) => narrowed,
         Err(error) => {
-            // A code that was used before is a replay whatever comes with it.
+            // A code that was used before is a replay, whatever else is wrong with the request.
             grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
             return Err(error.into());
         }

@@ -39,8 +39,8 @@ pub fn handle(
     let catalogue = &snapshot.catalogue;
     check_registration(&granted.user, &granted.scope, &client.client, catalogue)
         .map_err(invalid_grant)?;
-    // Before the code is spent, so that a resource that is not to be had leaves it as it was. The
-    // user may have left out the scopes of a resource that the device asked for.
+    // Before the code is used up: a request for a resource that it cannot get leaves the code good.
+    // The user may have unticked the scopes of a resource that the device asked for.
     let narrowed = narrow_granted(
         &granted.scope,
         &request.resources,

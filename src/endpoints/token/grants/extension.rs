@@ -1,6 +1,6 @@
-//! Extension grants (RFC 6749 §4.5): one type of handler for the built-in ones, those compiled in,
-//! and SQL functions. A handler proposes; what may be issued of it,
-//! `protocol/token/extension_grant.rs` judges.
+//! Extension grants (RFC 6749 §4.5). Those that are built in, those that are compiled in and SQL
+//! functions have handlers of one type. A handler proposes what to issue;
+//! `protocol/token/extension_grant.rs` judges how much of it may be issued.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub fn handle(
         ..
     } = context;
     wait_or_go_on(context)?;
-    // Before anything is asked of the grant: it may use up what it is shown.
+    // Judged before the handler is called, because the handler may use up an assertion or a token.
     let asked = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let words = request
         .parameter("acr_values")
@@ -113,7 +113,8 @@ pub fn handle(
     issue_granted(context, granted, narrowed, request, user, proposal.amr)
 }
 
-/// Names in the tables go before registered ones, which `apply` refuses to give them.
+/// Grants in the tables come first. `apply` refuses to register a function under one of their
+/// names.
 fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHandler {
     let compiled_in = context.app.extensions.table.iter();
     let found = BUILT_IN
@@ -138,8 +139,8 @@ fn throttled(retry_after: Duration) -> Failure {
     }
 }
 
-/// `invalid_grant` may have been a guess, and counts; not where we could not tell. Beyond the limit
-/// it is not told.
+/// `invalid_grant` may answer a guess, so it counts, unless we could not verify for want of keys.
+/// Beyond the limit the answer says only to wait.
 fn refused(context: GrantContext<'_>, refusal: GrantRefusal) -> Failure {
     let failures = &context.app.extension_failures;
     if refusal.error.code == TokenErrorCode::InvalidGrant
@@ -158,8 +159,8 @@ fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
     )
 }
 
-/// Issues what was granted. Only what can be refreshed needs a row: everything else of the answer
-/// says itself what it stands on.
+/// Issues what was granted. A grant needs a row only if a refresh token comes with it. An access
+/// token without one carries the epochs that it stands on.
 fn issue_granted(
     context: GrantContext<'_>,
     granted: GrantedProposal,
@@ -228,8 +229,8 @@ fn enter(
         .ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))
 }
 
-/// Calls the function. What goes wrong with it is the service's trouble, not the client's: 503, and
-/// a line in the log.
+/// Calls the operator's SQL function. When it fails, that is our failure and not the client's: 503,
+/// and a line in the log.
 pub fn call_function(
     context: GrantContext<'_>,
     request: &ExtensionRequest,

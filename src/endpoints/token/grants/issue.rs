@@ -1,5 +1,5 @@
-//! Where every token is made: authorization codes, access tokens in either form, ID tokens, logout
-//! tokens.
+//! Makes every token: authorization codes, access tokens in both forms, ID tokens, refresh tokens
+//! and logout tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -55,9 +55,9 @@ pub struct Issue<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct IssueUser<'a> {
     pub sign_in: &'a SignIn,
-    /// Their row, as current as the decision to issue.
+    /// The user's row, read by the statement that decided to issue.
     pub user: &'a User,
-    /// The grant the tokens hang on: its generation is that of the refresh token to hand out.
+    /// The grant that the tokens stand on. Its generation is that of the refresh token to hand out.
     pub grant: Option<&'a Grant>,
     pub claims: &'a ClaimNames,
     /// `nonce` of the authorization request.
@@ -66,15 +66,16 @@ pub struct IssueUser<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
-    /// Claims of the access token, judged.
+    /// Further claims of the access token. They were judged.
     pub claims: Map<String, Value>,
-    /// Who acts for the user, of an exchanged token.
+    /// Who acts for the user, in an exchanged token.
     pub delegation: Option<Delegation>,
     pub ends_at: Option<Instant>,
     pub members: Map<String, Value>,
 }
 
-/// Makes the tokens of a grant that was begun or refreshed just now, for `scope` of it.
+/// Makes the tokens of a grant that was entered or refreshed just now. The ID token speaks of
+/// `scope`.
 pub fn of_grant(
     context: GrantContext<'_>,
     narrowed: Narrowed,
@@ -124,8 +125,8 @@ impl<'a> Issue<'a> {
         }
     }
 
-    /// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when
-    /// `openid` was granted; a refresh token where one is due.
+    /// Makes the token response: an access token for the scopes and audience of `narrowed`, an ID
+    /// token if `openid` was granted, and a refresh token if the grant has one.
     pub fn tokens(
         &self,
         narrowed: Narrowed,
@@ -198,8 +199,8 @@ impl<'a> Issue<'a> {
                     access_token: access_token.as_ref().map(|token| &token.access_token),
                     code: code.as_ref(),
                     with_scope_claims: always || response_type.is_id_token_alone(),
-                    // With a code they wait for the token endpoint's ID token: less is said through
-                    // the browser.
+                    // With a code, requested claims wait for the token endpoint's ID token, so that
+                    // fewer pass through the browser.
                     requested: if response_type.code {
                         &[]
                     } else {
@@ -303,7 +304,7 @@ impl<'a> Issue<'a> {
     }
 }
 
-/// What an ID token travels with, and what it says of the user.
+/// What is sent together with an ID token, and which claims it has.
 struct Beside<'a> {
     access_token: Option<&'a SecretText>,
     code: Option<&'a SecretText>,
@@ -311,7 +312,8 @@ struct Beside<'a> {
     requested: &'a [String],
 }
 
-/// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
+/// The refresh token of the grant's generation. It is computed, and neither drawn nor stored, so
+/// the same generation always gives the same text.
 fn refresh_token(app: &App, grant: &Grant) -> SecretText {
     let handle = RefreshHandle {
         grant: grant.id,
@@ -336,7 +338,8 @@ fn sign(
     Ok(SecretText::new(jwt::assemble(input, &signature)))
 }
 
-/// Makes the token that tells a client of a session's end, signed as its ID tokens are.
+/// Makes the token that tells a client that a session ended. It is signed as the client's ID tokens
+/// are.
 pub fn logout_token(
     app: &App,
     snapshot: &Snapshot,
@@ -351,7 +354,7 @@ pub fn logout_token(
     sign(snapshot, now, alg, LOGOUT_TOKEN_TYP, &claims)
 }
 
-/// Seals an authorization code. `None` when it would be longer than a code may be.
+/// Seals an authorization code. `None` when the text is longer than a code may be.
 pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
     let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, code);
     (sealed.len() <= parameters::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))

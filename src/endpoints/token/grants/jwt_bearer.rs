@@ -1,6 +1,6 @@
 //! `grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523 §2.1): a registered issuer
-//! says who somebody is, and a client that is trusted with its assertions gets a token for that
-//! user. What is proposed here is judged as any other extension grant's proposal.
+//! asserts who somebody is, and a client that may use its assertions gets a token for that user.
+//! The proposal is judged as that of any extension grant.
 
 use super::GrantContext;
 use crate::app::failure::Failure;
@@ -33,7 +33,7 @@ pub fn handle(
         Ok(shown) => shown,
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
-    // Before the assertion is spent, which is good once.
+    // Before the assertion is used up: it is good for one use.
     let reach = reach(issuer, &client.client, request.scope.as_ref())?;
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
     let expected = ExpectedAssertion {
@@ -61,8 +61,8 @@ pub fn handle(
     })
 }
 
-/// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by
-/// our own `sub`.
+/// The user whom the issuer's `sub` means, and the identity provider that the link names. Only
+/// users of the issuer's tenant are found, and never by our own `sub`.
 fn user(
     context: GrantContext<'_>,
     issuer: &AssertionIssuer,

@@ -1,6 +1,6 @@
-//! One plain function per grant type, all of one shape: what an authenticated client asked for in,
-//! an answer or a failure out. Every token, whatever the grant, is made in [`issue`]. Grants that
-//! the standards or the operator add stand behind [`extension`].
+//! One function for each grant type. It takes the request of a client that is authenticated, and
+//! returns a response or a failure. All tokens are made in [`issue`]. Grants by URI, from standards
+//! or from the operator, are called by [`extension`].
 
 pub mod authorization_code;
 pub mod client_credentials;
@@ -22,7 +22,7 @@ fn invalid_grant(reason: Reason) -> Failure {
     TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
 }
 
-/// The table of grants.
+/// Calls the function of the grant type.
 pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse, Failure> {
     match request {
         TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),

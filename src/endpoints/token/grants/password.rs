@@ -1,5 +1,6 @@
-//! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For
-//! clients that are registered for it alone. The sign-in page's limits count for guesses here, too.
+//! `grant_type=password` (RFC 6749 §4.3): the client brings user name and password. Only clients
+//! that are registered for this grant may use it. Wrong passwords count together with those of the
+//! sign-in page.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub fn handle(
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
-    // Said only after the right password.
+    // Both refusals tell something about the user, so the password must be right first.
     if found.user.strongest_acr > Strength::SignedIn {
         return Err(invalid_grant(Reason::PasswordAlone));
     }

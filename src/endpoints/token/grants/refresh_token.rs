@@ -22,7 +22,7 @@ use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewRefresh, Refreshed};
 
-/// Refreshes.
+/// Answers a refresh token with new tokens.
 pub fn handle(
     context: GrantContext<'_>,
     request: &RefreshTokenRequest,

@@ -50,8 +50,8 @@ pub fn handle(
     )
 }
 
-/// A token of ours that stands by all of introspection's checks. Whatever else it is, it is the
-/// request that is wrong (RFC 8693 §2.2.2).
+/// One of our access tokens, alive by all the checks of introspection. Anything else makes the
+/// request invalid (RFC 8693 §2.2.2).
 fn live(
     context: GrantContext<'_>,
     shown: &ShownToken,
@@ -67,7 +67,7 @@ fn live(
     }
 }
 
-/// Issues what was judged: an access token alone.
+/// Issues an access token, and nothing else, for what was judged.
 pub(crate) fn issue(
     context: GrantContext<'_>,
     exchanged: Exchanged,
