@@ -15,7 +15,7 @@ use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::login::new_factor::{has_any, needs_passkey};
-use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
+use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::turn::{InSession, Turn};

@@ -12,7 +12,7 @@ use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::proof::Proof;
 use crate::endpoints::turn::{Judged, Opening, Taken, Turn};
 use crate::endpoints::upstream::callback::{self, Back};
-use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::visit::{self, Visit};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
@@ -297,7 +297,7 @@ fn ask_who(turn: Turn<'_>) -> Result<Response, Failure> {
 }
 
 fn to_provider(turn: Turn<'_>, provider: &str) -> Result<Response, Failure> {
-    let purpose = Purpose::SignIn {
+    let purpose = UpstreamPurpose::SignIn {
         visit: turn.visit,
         someone_else: turn.someone_else,
     };

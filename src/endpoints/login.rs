@@ -18,7 +18,7 @@ use super::cookies::{self, Browser};
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::password::{Attempt, Outcome, attempt, record_failure};
+use crate::endpoints::login::password::{Attempt, PasswordOutcome, attempt, record_failure};
 use crate::endpoints::proof::Proof;
 use crate::endpoints::turn::{InSession, Taken, Turn};
 use crate::http::{Request, Response};
@@ -155,15 +155,15 @@ fn try_password(
         },
     );
     let (problem, status, reason, wait) = match outcome {
-        Ok(Outcome::Accepted(found)) => {
+        Ok(PasswordOutcome::Accepted(found)) => {
             return Ok(Taken::Proved(found, Proof::password(drawn.ticked)));
         }
-        Ok(Outcome::Wrong { user }) => {
+        Ok(PasswordOutcome::Wrong { user }) => {
             record_failure(app, request, visit.client_id(), user.as_ref());
             let page = draw(turn, drawn.with(LoginProblem::WrongCredentials));
             return Ok(Taken::Answer(answers::noted(page, Reason::WrongPassword)));
         }
-        Ok(Outcome::Throttled(wait)) => {
+        Ok(PasswordOutcome::Throttled(wait)) => {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
             let problem = LoginProblem::TooManyAttempts { minutes };

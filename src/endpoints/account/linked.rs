@@ -14,7 +14,7 @@ use crate::endpoints::forms::{self, Form};
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::turn::{InSession, Turn};
 use crate::endpoints::upstream::callback::{Back, Identified, over};
-use crate::endpoints::upstream::departure::{Purpose, depart};
+use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::visit::{self, Visit};
 use crate::http::Response;
 use crate::pages;
@@ -120,7 +120,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     if !may_begin(change.turn) {
         return change.sign_in_anew();
     }
-    match depart(app, request, Purpose::Link(present), name)? {
+    match depart(app, request, UpstreamPurpose::Link(present), name)? {
         Ok(response) => Ok(response),
         Err(problem) => not_arrived(change.turn, name, &problem),
     }

@@ -34,7 +34,7 @@ pub struct Attempt<'a> {
 }
 
 #[derive(Debug)]
-pub enum Outcome {
+pub enum PasswordOutcome {
     /// The user, as read before the password was looked at.
     Accepted(Box<CurrentUser>),
     Wrong {
@@ -52,7 +52,7 @@ struct Buckets {
 }
 
 /// Tries a password.
-pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
+pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Failure> {
     let account = users::find_for_sign_in(
         &app.store,
         attempt.tenant,
@@ -66,7 +66,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
         attempt.request.source,
     );
     if let Err(wait) = buckets.admit(app)? {
-        return Ok(Outcome::Throttled(wait));
+        return Ok(PasswordOutcome::Throttled(wait));
     }
     let user = account.user.as_ref().map(|found| found.user.sub.clone());
     let known = known_browser::account(app, attempt.request, user.as_ref());
@@ -75,7 +75,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id, known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
-        Err(wait) => return Ok(Outcome::Throttled(wait)),
+        Err(wait) => return Ok(PasswordOutcome::Throttled(wait)),
     };
     let stored = account
         .user
@@ -101,7 +101,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
                     &turn.hash(attempt.password)?,
                 )?;
             }
-            Ok(Outcome::Accepted(Box::new(found)))
+            Ok(PasswordOutcome::Accepted(Box::new(found)))
         }
         (
             PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong,
@@ -117,7 +117,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
                 account,
             ];
             sign_in_failures::record(&app.store, &told)?;
-            Ok(Outcome::Wrong { user })
+            Ok(PasswordOutcome::Wrong { user })
         }
     }
 }

@@ -65,7 +65,7 @@ impl Flow {
 }
 
 #[derive(Clone, Copy)]
-pub enum Purpose<'a> {
+pub enum UpstreamPurpose<'a> {
     SignIn {
         visit: &'a Visit,
         /// As somebody else than this browser is known to be, there or here: they shall be asked
@@ -80,7 +80,7 @@ pub enum Purpose<'a> {
 pub fn depart(
     app: &App,
     request: &Request,
-    purpose: Purpose<'_>,
+    purpose: UpstreamPurpose<'_>,
     provider: &str,
 ) -> Result<Result<Response, UpstreamProblem>, Failure> {
     let snapshot = app.registry.snapshot();
@@ -99,7 +99,7 @@ pub fn depart(
         return Ok(Ok(answers::nothing_to_show()));
     }
     let (ask, linking, sealed) = match purpose {
-        Purpose::SignIn {
+        UpstreamPurpose::SignIn {
             visit,
             someone_else,
         } => {
@@ -114,7 +114,7 @@ pub fn depart(
                 Some(visit.sealed.clone()),
             )
         }
-        Purpose::Link(present) => (Ask::for_linking(), Some(present.row.sid.clone()), None),
+        UpstreamPurpose::Link(present) => (Ask::for_linking(), Some(present.row.sid.clone()), None),
     };
     let mut trip = RoundTrip {
         linking,
@@ -138,8 +138,8 @@ pub fn depart(
     let state = seal(&trip);
     if cookie.len() > COOKIE || state.len() > STATE {
         return Err(match purpose {
-            Purpose::SignIn { visit, .. } => visit.too_long(),
-            Purpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
+            UpstreamPurpose::SignIn { visit, .. } => visit.too_long(),
+            UpstreamPurpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
         });
     }
     Ok(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
-use crate::endpoints::login::password::{self, Attempt, Outcome};
+use crate::endpoints::login::password::{self, Attempt, PasswordOutcome};
 use crate::keys::random;
 use crate::protocol::token::audience::{narrow, requested_scope};
 use crate::protocol::token::grant::Grant;
@@ -91,12 +91,12 @@ pub fn handle(
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
     let app = context.app;
     match password::attempt(app, attempt)? {
-        Outcome::Accepted(found) => Ok(*found),
-        Outcome::Wrong { user } => {
+        PasswordOutcome::Accepted(found) => Ok(*found),
+        PasswordOutcome::Wrong { user } => {
             password::record_failure(app, context.request, attempt.client_id, user.as_ref());
             Err(invalid_grant(Reason::PasswordRefused))
         }
-        Outcome::Throttled(_) => {
+        PasswordOutcome::Throttled(_) => {
             app.note_turned_away(context.request);
             password::cost_as_much(app, attempt)?;
             Err(invalid_grant(Reason::PasswordThrottled))
