@@ -40,10 +40,11 @@
 //! password, `endpoints/login/second_factor.rs` asks for a code where the user has a second factor,
 //! `endpoints/login/sign_in.rs` begins the session, and `endpoints/answer.rs` grants.
 //!
-//! A sign-in elsewhere: from `endpoints/conversation.rs` to `endpoints/upstream/departure.rs`, which
-//! seals the round trip and sends the browser upstream; back at `endpoints/upstream/callback.rs`,
-//! `provider.rs` beside it exchanges the code and has `protocol/upstream/` judge what came,
-//! `callback.rs` finds the account, and the conversation goes on as for a password.
+//! A sign-in elsewhere: from `endpoints/conversation.rs` to `endpoints/upstream/departure.rs`,
+//! which seals the round trip and sends the browser upstream; back at
+//! `endpoints/upstream/callback.rs`, `provider.rs` beside it exchanges the code and has
+//! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
+//! on as for a password.
 
 pub mod app;
 pub mod cli;

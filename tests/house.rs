@@ -86,13 +86,13 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 116_769;
-const MOST_TOKENS_OF_THE_BINARY: usize = 361_949;
+const MOST_TOKENS_OF_THE_CORE: usize = 115_718;
+const MOST_TOKENS_OF_THE_BINARY: usize = 364_324;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.
-const MOST_TUPLE_LETS: usize = 238;
-const MOST_TUPLE_PARAMETERS: usize = 36;
+const MOST_TUPLE_LETS: usize = 8;
+const MOST_TUPLE_PARAMETERS: usize = 4;
 
 /// Names that stand for two public types or more: whoever searches for one finds the other. It only
 /// falls.

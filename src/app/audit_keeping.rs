@@ -194,8 +194,8 @@ impl App {
         Ok(moved)
     }
 
-    /// Writes and tells what is left. Again it asks the database for nothing unless something failed
-    /// meanwhile: the next process tells of commands.
+    /// Writes and tells what is left. Again it asks the database for nothing unless something
+    /// failed meanwhile: the next process tells of commands.
     pub fn close_audit(&self) {
         let rows = self.audit_failures.lock().take_all();
         self.write_rows(rows);

@@ -38,10 +38,10 @@ pub enum CodeRedemption {
 
 /// A code whose user, client, session or consent is gone is entered all the same, revoked from the
 /// start. So the code is spent in every case, and the insert has one source row whatever the joins
-/// find, so that the conflict branch is always reached. `DO UPDATE` waits for a redemption that runs
-/// at the same time, then revokes what that one made. Where nothing is left to revoke it changes
-/// nothing and writes no event. The statement's own `attempt` on the row means that our answer was
-/// lost, not that somebody else redeemed the code; then the event was written before.
+/// find, so that the conflict branch is always reached. `DO UPDATE` waits for a redemption that
+/// runs at the same time, then revokes what that one made. Where nothing is left to revoke it
+/// changes nothing and writes no event. The statement's own `attempt` on the row means that our
+/// answer was lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
 WITH given AS (
     SELECT :sub::text AS sub, :client_id::text AS client_id, :session_day::int4 AS session_day, :sid::text AS sid,
@@ -78,9 +78,9 @@ SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited
 FROM standing LEFT JOIN redeemed ON true";
 
 /// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
-/// breaks before the answer, the same attempt is made once more. The event gets the client, the user
-/// and the session of the grant. The statement chooses its name: `code_redeemed`, `grant_refused` or
-/// `code_replayed`. A grant without a code brings the name of its event.
+/// breaks before the answer, the same attempt is made once more. The event gets the client, the
+/// user and the session of the grant. The statement chooses its name: `code_redeemed`,
+/// `grant_refused` or `code_replayed`. A grant without a code brings the name of its event.
 pub fn redeem(
     store: &Store,
     new: &Grant,
@@ -103,8 +103,8 @@ pub fn redeem(
     }
 }
 
-/// Enters a grant that has no code, under an id that was drawn just now. `None` when its user, client
-/// or consent does not stand: then nothing may be issued, and the event is `grant_refused`.
+/// Enters a grant that has no code, under an id that was drawn just now. `None` when its user,
+/// client or consent does not stand: then nothing may be issued, and the event is `grant_refused`.
 pub fn begin(
     store: &Store,
     new: &Grant,
@@ -119,10 +119,10 @@ pub fn begin(
     })
 }
 
-/// Spends a code and issues nothing, because its own client failed to prove that it may use it. What
-/// an earlier redemption gave is revoked. The statement is that of [`redeem`], so of two requests at
-/// once one waits for the other. `false` when nothing was left to spend or to revoke; then no event
-/// is written.
+/// Spends a code and issues nothing, because its own client failed to prove that it may use it.
+/// What an earlier redemption gave is revoked. The statement is that of [`redeem`], so of two
+/// requests at once one waits for the other. `false` when nothing was left to spend or to revoke;
+/// then no event is written.
 pub fn burn(
     store: &Store,
     new: &Grant,
@@ -316,9 +316,9 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
     })
 }
 
-// Refresh: one statement moves a grant to its next generation, or gives the same successor again, or
-// finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
-// Each is judged by the row as the one before left it.
+// Refresh: one statement moves a grant to its next generation, or gives the same successor again,
+// or finds a replay and revokes the grant. Requests that come at once wait for each other at the
+// row. Each is judged by the row as the one before left it.
 
 #[derive(Clone, Copy, Debug)]
 pub struct NewRefresh<'a> {
@@ -346,16 +346,16 @@ pub enum Refreshed {
     NoLongerStands,
 }
 
-/// `standing` is what the grant stands on, as it was when the statement began. The row itself may be
-/// held by another request; the update then waits, and judges what that one left. So a revocation
-/// that comes in between is not seen here, and every use of the new tokens asks again.
+/// `standing` is what the grant stands on, as it was when the statement began. The row itself may
+/// be held by another request; the update then waits, and judges what that one left. So a
+/// revocation that comes in between is not seen here, and every use of the new tokens asks again.
 ///
-/// The values from `:scopes` on are those of `Within`, and say what must hold for a grant that was not
-/// read before. `NULL` for `:scopes` means that it was read and judged.
+/// The values from `:scopes` on are those of `Within`, and say what must hold for a grant that was
+/// not read before. `NULL` for `:scopes` means that it was read and judged.
 ///
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else
-/// refreshed. A client whose tokens stay (`:reuse`) moves nothing. Its use clears `moved_at`, and so
-/// ends the time in which the predecessor of the present token may be repeated.
+/// refreshed. A client whose tokens stay (`:reuse`) moves nothing. Its use clears `moved_at`, and
+/// so ends the time in which the predecessor of the present token may be repeated.
 const REFRESH: &str = "
 WITH standing AS (
     SELECT {stands} AS stands,

@@ -23,8 +23,8 @@ impl Bound<'_> {
 }
 
 /// Gives a statement its values: `bind!(FIND, ..id { day }, client_id, limit = 5)`. Fields of a
-/// struct come first, each for the name of the field. A name alone is the variable of that name. The
-/// rows of the events, `:events`, are added by whoever runs the statement.
+/// struct come first, each for the name of the field. A name alone is the variable of that name.
+/// The rows of the events, `:events`, are added by whoever runs the statement.
 macro_rules! bind {
     (@value $name:ident) => { $name };
     (@value $name:ident = $value:expr) => { $value };

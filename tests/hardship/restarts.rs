@@ -116,7 +116,8 @@ impl Load<'_> {
         await_that("nobody waits in line any more", SOON, || {
             self.waiting() < RATE as usize / 10
         });
-        // What had waited in line is served in a burst. The next restart comes after it, at any moment.
+        // What had waited in line is served in a burst. The next restart comes after it, at any
+        // moment.
         sleep(Duration::from_secs(1));
     }
 }

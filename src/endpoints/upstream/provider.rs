@@ -225,7 +225,8 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is mapped.
+    /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is
+    /// mapped.
     fn further_claims(
         &self,
         place: &Place<'_>,

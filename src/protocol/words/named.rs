@@ -1,7 +1,7 @@
 //! Enums whose variants have names: on the wire, in the database, in the log.
 
-/// Writes the enum, the list of its variants without and with their names, the name of each, and the
-/// way back from a name.
+/// Writes the enum, the list of its variants without and with their names, the name of each, and
+/// the way back from a name.
 macro_rules! named {
     ($(#[$attribute:meta])* pub enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$attribute])*
