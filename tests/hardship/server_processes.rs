@@ -257,6 +257,10 @@ fn a_second_signal_ends_at_once() {
 fn a_signal_to_the_server_process_alone_gets_it_a_successor() {
     let service = Service::start("alone");
     let old = service.server_process();
+    // What it asks of its supervisor before that knows it is not heard.
+    await_that("its supervisor knows it", SOON, || {
+        service.log().contains("serves")
+    });
     send_signal(old, "HUP");
     send_signal(old, "TERM");
     await_successor(&service, old);
