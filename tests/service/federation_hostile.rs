@@ -694,6 +694,8 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
                 ALLOWED,
                 ("GATEPOST_WORKERS", "5"),
                 ("GATEPOST_UPSTREAM_PLACES", places),
+                // Enough for all who come back at once, also on a busy machine.
+                ("GATEPOST_DATABASE_CONNECTIONS", "24"),
             ],
         );
         // Its metadata is known by now, its keys are not: who has redeemed a code must not fail for

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -154,6 +156,8 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
     let before = Gatepost::start_with(&registered, &[]);
     add_app(&mut signed_in(&before), 0);
     let copy = restored(&before.database);
+    // `--since` goes by whole seconds.
+    sleep(Duration::from_millis(1_100));
     let now =
         "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
     let time: String = before.database.client().query_one(now, &[]).unwrap().get(0);

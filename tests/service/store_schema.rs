@@ -41,8 +41,9 @@ fn all_literals() -> BTreeMap<String, String> {
             let Some((name, value)) = constant.split_once(": &str =") else {
                 continue;
             };
-            // What the server calls its own routines stands in `error`.
-            if module == "error"
+            // What the server calls its own routines stands in `error`, words of its settings in
+            // `database_url`.
+            if ["error", "database_url"].contains(&module.as_str())
                 || name == "EVENTS"
                 || !name
                     .chars()
