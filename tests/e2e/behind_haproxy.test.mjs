@@ -86,9 +86,10 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
     assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok"], JSON.stringify(findings));
     assert.match(proxy[0].text, /a body in chunks is answered 411$/);
-    // The certificates of these tests last for two days.
+    // The certificates of these tests last for two days: made in this very second they still do.
     const tls = findings.filter(({ text }) => text.startsWith("TLS: ")).map(({ text }) => text);
-    assert.deepEqual(tls, ["TLS: the certificate ends in 1 days: renew it"]);
+    assert.equal(tls.length, 1, tls.join());
+    assert.match(tls[0], /^TLS: the certificate ends in [12] days: renew it$/);
   });
 
   test("a body in chunks is answered with what to send instead, by HAProxy", async () => {
