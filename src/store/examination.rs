@@ -89,7 +89,10 @@ fn median_round_trip(client: &mut Client) -> Result<Duration, StoreError> {
     Ok(taken[ROUND_TRIPS / 2])
 }
 
-const NO_TRANSACTION: &str = "a pooler takes no transactions: in PgBouncer set pool_mode = session";
+fn no_transaction() -> StoreError {
+    let text = "a pooler takes no transactions: in PgBouncer set pool_mode = session";
+    StoreError::Refused(String::from(text))
+}
 
 /// Refuses a pooler that gives a connection's statements to another one of Postgres, where they
 /// were not prepared. It shows only while that one is in use, so others are kept in use meanwhile.
@@ -99,9 +102,7 @@ pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
             let prepared = client.prepare("SELECT 1")?;
             store.administer(|other| {
                 // A pooler that shares connections by the statement hangs up here.
-                let mut held = other
-                    .transaction()
-                    .map_err(|_| StoreError::Refused(String::from(NO_TRANSACTION)))?;
+                let mut held = other.transaction().map_err(|_| no_transaction())?;
                 // Where the pooler has no second one, this ends the wait for it.
                 held.batch_execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")?;
                 client.query(&prepared, &[])?;
