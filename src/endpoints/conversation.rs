@@ -1,5 +1,5 @@
 //! The sign-in as one conversation. A browser opens a page, or posts its form; the page makes a
-//! step of it; the core decides what the request needs next; and [`next`] alone says how the person
+//! step of it; the core decides what the request needs next; and `next` alone says how the person
 //! gets there: a page is drawn as the answer, its address is sent, or the request is granted or
 //! refused. No page knows another one.
 

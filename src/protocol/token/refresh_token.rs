@@ -22,8 +22,8 @@
 //!
 //! | what happened | here | in the statement |
 //! |---|---|---|
-//! | another token of the grant is current, or the database was restored to before this one | [`check_token`], generation | generation |
-//! | the grant was revoked, or a replay revoked it; it is another client's | [`check_token`] | `revoked_at`, `client_id` |
+//! | another token of the grant is current, or the database was restored to before this one | `check_token`, generation | generation |
+//! | the grant was revoked, or a replay revoked it; it is another client's | `check_token` | `revoked_at`, `client_id` |
 //! | the grant expired, or was not used for `refresh_token_idle_lifetime` | [`ends_at`] | [`Within`] |
 //! | the client lost the grant type `refresh_token` | [`stands`] | the token endpoint, before it |
 //! | the client's `minimum_acr` was raised above the sign-in | [`check_registration`] | [`Within`] |
@@ -144,7 +144,7 @@ pub fn judge(
 
 /// What must hold for a grant to be refreshed, beside its token, when the request asks for the
 /// whole grant. The statement compares the row with it, so that the grant need not be read first.
-/// It must say the same as [`check_standing`].
+/// It must say the same as `check_standing`.
 #[derive(Clone, Debug)]
 pub struct Within<'a> {
     pub scopes: Vec<&'a str>,
