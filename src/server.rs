@@ -70,6 +70,8 @@ struct State {
     /// Whether the thread that accepts may have ended without notice.
     doubtful: AtomicBool,
     draining: AtomicBool,
+    /// Whether tiny_http still takes connections out of the socket's queue.
+    accepting: AtomicBool,
     successor_not_before: Mutex<Instant>,
 }
 
@@ -146,6 +148,7 @@ fn start(
         nonce,
         doubtful: AtomicBool::new(false),
         draining: AtomicBool::new(false),
+        accepting: AtomicBool::new(true),
         successor_not_before: Mutex::new(Instant::now() + LEAST_LIFE),
     };
     let state: &'static State = Box::leak(Box::new(state));

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::{SockAddr, Socket};
+use socket2::{SockAddr, Socket, Type};
 
 use super::State;
 use super::control::Report;
 use super::listener::connect;
-use super::resources::{Limits, connection_threads, open_connections};
+use super::resources::{Limits, OneDescriptorLeft, connection_threads, open_connections};
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 const PROBE_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +42,9 @@ const GRACE: Duration = Duration::from_millis(300);
 const KEPT: Duration = Duration::from_secs(2);
 /// A drain lasts no longer, whatever connections are open.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+/// Connections that tell tiny_http to stop accepting, and the time between two.
+const LAST_KNOCKS: usize = 32;
+const LAST_KNOCK_EVERY: Duration = Duration::from_millis(1);
 const NONCE_FIELD: &str = "Gatepost-Probe";
 
 /// While one process follows another, a probe may reach either of them.
@@ -211,15 +214,18 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
     ))
 }
 
-/// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection
-/// that arrives at that moment may be cut. So nothing that takes time stands between the last look
-/// and the end.
+/// Ends the process at a quiet moment. At the first one it stops accepting, and answers whoever came
+/// in before: from then on a new connection waits for the successor in the socket's queue.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
     }
     let mut quiet = Quiet::from_now(state, address);
     thread::sleep(GRACE);
+    quiet.wait();
+    if let Err(error) = stop_accepting(state, address) {
+        log::warn!("a connection that comes in at the end may be cut: {error}");
+    }
     quiet.wait();
     log::info!("server process ends");
     loop {
@@ -234,6 +240,28 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
         }
         quiet.wait();
     }
+}
+
+/// tiny_http accepts until it fails to. It waits with one descriptor in hand and opens a second one
+/// for each connection. So with one left it still takes the connection that comes next, and fails
+/// before it takes another out of the queue.
+fn stop_accepting(state: &State, address: &SockAddr) -> io::Result<()> {
+    // The successor takes its share of them.
+    let knocks: Vec<Socket> = (0..LAST_KNOCKS)
+        .map(|_| Socket::new(address.domain(), Type::STREAM, None))
+        .collect::<io::Result<_>>()?;
+    let _one_left = OneDescriptorLeft::from_now()?;
+    for knock in &knocks {
+        knock.connect_timeout(address, PATIENCE)?;
+        thread::sleep(LAST_KNOCK_EVERY);
+        if !state.accepting.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "tiny_http still accepts",
+    ))
 }
 
 /// Watches for the moment when nothing is in flight and no connection is open or in use.

@@ -82,8 +82,13 @@ impl<H: Handler> Service<H> {
                 Err(error) => {
                     // tiny_http returns this error once, to one worker, and accepts nothing
                     // afterwards.
-                    log::error!("connections are no longer accepted: {error}");
-                    self.state.control.report(self.failure);
+                    if !self.is_one_shot {
+                        self.state.accepting.store(false, Ordering::SeqCst);
+                    }
+                    if !self.state.is_draining() {
+                        log::error!("connections are no longer accepted: {error}");
+                        self.state.control.report(self.failure);
+                    }
                 }
             }
         }
