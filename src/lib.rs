@@ -33,11 +33,12 @@
 //! opens the code, `protocol/authorize/authorization_code.rs` judges it, `store/grants.rs` enters
 //! it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
 //!
-//! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next. It
-//! begins with `endpoints/visit.rs`, which validates the request and seals it for the addresses of
-//! the pages. `endpoints/turn.rs` asks `protocol/authorize/interaction.rs` what the request needs;
-//! `endpoints/login.rs` shows its page and takes the form, `endpoints/login/password.rs` tries the
-//! password, `endpoints/login/second_factor.rs` asks for a code where the user has a second factor,
+//! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next; it
+//! tells its four requests one by one. It begins with `endpoints/visit.rs`, which validates the
+//! request and seals it for the addresses of the pages. `endpoints/turn.rs` asks
+//! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
+//! and takes the form, `endpoints/login/password.rs` tries the password,
+//! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor,
 //! `endpoints/login/sign_in.rs` begins the session, and `endpoints/answer.rs` grants.
 //!
 //! A sign-in elsewhere: from `endpoints/conversation.rs` to `endpoints/upstream/departure.rs`,

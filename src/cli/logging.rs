@@ -97,7 +97,10 @@ fn is_journal() -> Option<bool> {
 
 impl Log for StandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let ours = metadata.target().split("::").next() == Some("gatepost");
+        let source = metadata.target().split("::").next();
+        let ours = source == Some("gatepost");
+        // It logs one error alone, and hands it to a worker too, which says what it means.
+        let told_twice = source == Some("tiny_http");
         let wanted = if metadata.target() == HEADS_TARGET {
             self.is_kept
         } else {
@@ -105,7 +108,7 @@ impl Log for StandardError {
         };
         // A command that fails by it says so at its end.
         let wanted = wanted && (metadata.target() != AWAY_TARGET || self.queue.is_some());
-        wanted && (ours || metadata.level() <= Level::Warn)
+        wanted && !told_twice && (ours || metadata.level() <= Level::Warn)
     }
 
     fn log(&self, record: &Record<'_>) {

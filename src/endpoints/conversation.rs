@@ -1,7 +1,20 @@
 //! The sign-in as one conversation. A browser opens a page, or posts its form; the page makes a
-//! step of it; the core decides what the request needs next; and `next` alone says how the person
-//! gets there: a page is drawn as the answer, its address is sent, or the request is granted or
-//! refused. No page knows another one.
+//! step of it; the core decides what the request needs next; and this file says how the person gets
+//! there: a page is drawn as the answer, its address is sent, or the request is granted or refused.
+//!
+//! Each request of a browser comes in by [`handle`]. A first visit with a password and a second
+//! factor has four:
+//!
+//! 1. `GET /connect/authorize`. [`open`] has `visit.rs` validate the request and seal it. Nobody is
+//!    signed in, so [`next`] sends the browser to `/login`, with the sealed request in its address.
+//! 2. `GET /login`. `visit.rs` opens the seal, and [`next`] draws the page.
+//! 3. `POST /login`. `login.rs` tries the password and answers [`Taken::Proved`]. The user has a
+//!    second factor, so [`go_on`] draws its page as the answer: the proof lies sealed in its form,
+//!    and there is no session.
+//! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
+//!    [`Taken::Proved`] once more, now with both. [`begin_session`] has `login/sign_in.rs` begin the
+//!    session, [`next`] asks the core once more, and `answer.rs` grants: the browser goes back to
+//!    the client with a code.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -9,8 +22,7 @@ use crate::endpoints::account::linked;
 use crate::endpoints::consent;
 use crate::endpoints::login::{self, Drawn, second_factor, sign_in};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::proof::Proof;
-use crate::endpoints::turn::{Judged, Opening, Taken, Turn};
+use crate::endpoints::turn::{Judged, Opening, Proof, Taken, Turn};
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::visit::{self, Visit};
@@ -22,7 +34,6 @@ use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::strength::Strength;
 use crate::store::users::CurrentUser;
 
 /// Where a browser is.
@@ -146,9 +157,7 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
         Taken::Answer(response) => Ok(response),
         Taken::Step(step) => next(turn, page, step),
         Taken::Strengthened(session) => next(turn.within(Some(&*session)), page, Step::AfterSignIn),
-        Taken::Proved(found, proof)
-            if proof.is_password_alone() && found.user.strongest_acr > Strength::SignedIn =>
-        {
+        Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
             second_factor::after_password(turn, &found.user, proof)
         }
         Taken::Proved(found, proof) => begin_session(turn, page, *found, &proof),

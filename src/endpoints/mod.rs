@@ -14,7 +14,6 @@ pub mod login;
 pub mod logout;
 pub mod metrics;
 pub mod present_session;
-pub mod proof;
 pub mod static_files;
 pub mod token;
 pub mod turn;

@@ -1,13 +1,12 @@
 //! One request of a browser within the sign-in: what was asked, for which visit, in which session.
-//! Pages take a [`Turn`] and answer with what they [`Taken`] from their form; they know no other
-//! page. `conversation.rs` decides which page comes next.
+//! Pages take a [`Turn`] and answer with what they have [`Taken`] from their form.
+//! `conversation.rs` decides which page comes next.
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::proof::Proof;
 use crate::endpoints::visit::{self, Visit};
 use crate::http::{Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
@@ -16,12 +15,15 @@ use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::protocol::words::session::{LOCAL, PASSWORD};
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::ConsentRow;
-use crate::store::users::CurrentUser;
+use crate::store::upstream_sessions::Arrival;
+use crate::store::users::{CurrentUser, UserRow};
 
 /// `S` is the session of this browser: `Option<&PresentSession>`, or the session itself where there
 /// is one for certain ([`InSession`]).
@@ -75,6 +77,47 @@ pub enum Taken {
     DeviceDenied,
     /// The page answers itself: it is drawn again, or what they came for is over.
     Answer(Response),
+}
+
+/// How somebody proved who they are.
+pub struct Proof {
+    /// `local`, or the name of the upstream provider that vouches for them.
+    pub identity_provider: String,
+    pub amr: Vec<String>,
+    pub acr: String,
+    /// When they did; `None` is now.
+    pub auth_time: Option<Instant>,
+    /// How they came from upstream.
+    pub upstream: Option<Arrival>,
+    /// Whether the sign-in shall outlive the browser. `None` where nobody was asked: then a session
+    /// stays as it is.
+    pub remember: Option<bool>,
+}
+
+impl Proof {
+    /// Their password, typed just now.
+    pub fn password(remember: Option<bool>) -> Proof {
+        Proof {
+            identity_provider: String::from(LOCAL),
+            amr: vec![String::from(PASSWORD)],
+            acr: String::from(Strength::SignedIn.as_str()),
+            auth_time: None,
+            upstream: None,
+            remember,
+        }
+    }
+
+    pub fn is_from_upstream(&self) -> bool {
+        self.identity_provider != LOCAL
+    }
+
+    /// Whether it is a password and nothing else, and the user has a second factor: no session
+    /// begins before that one is shown, too.
+    pub fn lacks_second_factor_of(&self, user: &UserRow) -> bool {
+        !self.is_from_upstream()
+            && Strength::of(&self.acr) == Strength::SignedIn
+            && user.strongest_acr > Strength::SignedIn
+    }
 }
 
 /// What the core says comes next.

@@ -80,7 +80,8 @@ FROM standing LEFT JOIN redeemed ON true";
 /// Redeems a code. At most one caller ever gets `Issued` for one grant id. When the connection
 /// breaks before the answer, the same attempt is made once more. The event gets the client, the
 /// user and the session of the grant. The statement chooses its name: `code_redeemed`,
-/// `grant_refused` or `code_replayed`. A grant without a code brings the name of its event.
+/// `code_refused` or `code_replayed`. A grant without a code brings the name of its event, and is
+/// `grant_refused` where that cannot be.
 pub fn redeem(
     store: &Store,
     new: &Grant,
@@ -342,7 +343,8 @@ pub enum Refreshed {
     },
     /// An old token came again, or the grant was revoked meanwhile: the grant is dead.
     Revoked,
-    /// User, client or consent no longer stand; the row is as it was.
+    /// User, client or consent no longer stand, or the database was restored to before this token
+    /// was issued. The row is as it was.
     NoLongerStands,
 }
 
@@ -447,9 +449,9 @@ pub fn refresh(
     };
     let generation: i32 = column(row, "now_at")?;
     let own: bool = column(row, "own")?;
-    // Neither ours nor one ahead: the row has not come as far as what was presented.
-    let stands =
-        column::<Option<bool>>(row, "stands")? == Some(true) && (own || generation > presented);
+    // The database was restored to before this token was issued.
+    let is_behind = !own && generation <= presented;
+    let stands = column::<Option<bool>>(row, "stands")? == Some(true) && !is_behind;
     let refreshed = match column(row, "revoked")? {
         true => Refreshed::Revoked,
         false if stands => Refreshed::Issued {

@@ -54,8 +54,8 @@ struct Piece {
 
 const PIECES: [Piece; 8] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
-    // `liveness::grounds_stand` says the same of what was read. A grant has these columns, and so
-    // has a device; a code brings them as values.
+    // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
+    // has these columns, and so has a device; a code brings them as values.
     Piece {
         name: "{stands}",
         sql: "u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch \

@@ -40,7 +40,7 @@ const FLOORS: &[Floors] = &[
             &["consent", "login"],
             &["turn"],
             &["visit"],
-            &["present_session", "proof"],
+            &["present_session"],
             &["cookies", "discovery", "forms", "metrics"],
             &["answers"],
             &["static_files"],

@@ -282,6 +282,17 @@ fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
 }
 
 #[test]
+fn whoever_moves_to_another_tenant_takes_nothing_along() {
+    let mut document = document();
+    document["tenants"] = json!([{"name": "acme"}]);
+    document["users"][0]["sub"] = json!("alice-1");
+    let mut scene = scene_of(&document);
+    document["users"][0]["tenant"] = json!("acme");
+    scene.gatepost.apply(&document);
+    assert_eq!(scene.left(), ALICE_GONE);
+}
+
+#[test]
 fn who_is_enabled_again_signs_in_at_once_and_what_they_get_can_be_revoked() {
     let scene = scene();
     let disable_and_enable =
@@ -666,6 +677,21 @@ fn a_code_that_comes_twice_ends_what_it_gave_and_no_more() {
     let code = CONF1.code(&mut scene.browser, &[("scope", OFFLINE)]);
     let gave = CONF1.redeem(&scene.gatepost, &code).json();
     assert_eq!(CONF1.redeem(&scene.gatepost, &code).status, 400);
+    assert!(!scene.lives(CONF1, &gave));
+    assert_eq!(scene.left(), ALL);
+}
+
+#[test]
+fn a_code_that_comes_again_with_another_redirect_uri_ends_what_it_gave() {
+    let mut scene = scene();
+    let code = CONF1.code(&mut scene.browser, &[("scope", OFFLINE)]);
+    let gave = CONF1.redeem(&scene.gatepost, &code).json();
+    let elsewhere = Party {
+        redirect_uri: "https://elsewhere.example/callback",
+        ..CONF1
+    };
+    let elsewhere = elsewhere.redeem(&scene.gatepost, &code);
+    assert_eq!(elsewhere.status, 400);
     assert!(!scene.lives(CONF1, &gave));
     assert_eq!(scene.left(), ALL);
 }

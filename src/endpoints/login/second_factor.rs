@@ -1,6 +1,6 @@
 //! `/login/second-factor`: asks for a second factor after a right password, or to make a session
-//! stronger. Until it is answered there is no session. The factors that were proved travel sealed
-//! in the form.
+//! stronger. After a password there is no session until it is answered: what was proved travels
+//! sealed in the form.
 
 use std::time::Duration;
 
@@ -15,8 +15,7 @@ use crate::endpoints::login::new_factor::{self, Added};
 use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::proof::Proof;
-use crate::endpoints::turn::{InSession, Taken, Turn};
+use crate::endpoints::turn::{InSession, Proof, Taken, Turn};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;

@@ -7,8 +7,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::proof::Proof;
-use crate::endpoints::turn::Turn;
+use crate::endpoints::turn::{Proof, Turn};
 use crate::http::Response;
 use crate::keys::random;
 use crate::protocol::words::identifiers::Sid;
@@ -43,10 +42,10 @@ pub fn begin(
         user: user.clone(),
         browser_state: Some(cookies::new_browser_state()),
     };
-    let own = present
+    let renewable = present
         .filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant)
         .filter(|present| remember != Some(true) || present.is_remembered(app));
-    if let Some(present) = own {
+    if let Some(present) = renewable {
         let row = renewed(app, present, new.clone(), remember);
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = event("signed_in", turn, proof, &row);
@@ -59,9 +58,9 @@ pub fn begin(
     if !sessions::insert(&app.store, &new, &handle.hash(), arrival, &signed_in)? {
         return Ok(None);
     }
-    // One of the same user that was not to be renewed has ended, or goes on under a handle that
-    // this browser does not have.
-    if let Some(present) = present.filter(|_| own.is_none()) {
+    // A session that could not be renewed ends. Where the renewal failed, it has ended already, or
+    // goes on under a handle that this browser does not have.
+    if let Some(present) = present.filter(|_| renewable.is_none()) {
         let event = event("signed_out", turn, proof, &present.row);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }

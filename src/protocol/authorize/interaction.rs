@@ -45,11 +45,11 @@ pub struct Situation<'a> {
     pub now: Instant,
 }
 
-/// The page whose form is being answered. A form counts only after its form token was checked for
-/// this request and this session, so it proves that the page was shown.
+/// How far the person has come. All but the first come from a form whose token was checked for this
+/// request and this session, so the page was shown, or from a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// No form was posted: the client sent the user here.
+    /// Nothing that counts was posted: they come from the client, or their form was not taken.
     Arrival,
     AfterSignIn,
     /// The user chose this account, or declined a further factor that was only a wish.

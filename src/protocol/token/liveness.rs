@@ -5,8 +5,9 @@
 //! Two things end what was given. The registration may have changed: [`check_registration`] says so
 //! before a code, a device or a refresh token is used. And the rows may have changed that it stands
 //! on. Only the statement that uses a code, a device or a refresh token can tell that without a
-//! race: the piece `{stands}` of `store/statement.rs` does, and `grounds_stand` says the same of
-//! rows that were read. A test of `what_ends_what` holds both to one table.
+//! race: the piece `{stands}` of `store/statement.rs` does. Of rows that were read, `grounds_stand`
+//! says the same but for a consent that has lapsed, which [`consent_has_lapsed`] says. A test of
+//! `what_ends_what` holds both to one table.
 
 use super::access_token::{AccessToken, StandsOn};
 use crate::protocol::token::grant::Grant;

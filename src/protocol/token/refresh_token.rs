@@ -17,22 +17,31 @@
 //!
 //! # What ends a refresh token
 //!
-//! [`stands`] has all of it in one place. The table says where the statement, `REFRESH` in
-//! `store/grants.rs`, sees the same. A test of `what_ends_what` takes each row by both ways.
+//! Every event, and where the code sees it. [`stands`] asks for all but the last two rows, for a
+//! token that is presented or introspected; the third column names where the statement, `REFRESH`
+//! in `store/grants.rs`, sees the same. A test of `what_ends_what` takes the rows by both ways.
 //!
 //! | what happened | here | in the statement |
 //! |---|---|---|
-//! | another token of the grant is current, or the database was restored to before this one | `check_token`, generation | generation |
-//! | the grant was revoked, or a replay revoked it; it is another client's | `check_token` | `revoked_at`, `client_id` |
-//! | the grant expired, or was not used for `refresh_token_idle_lifetime` | [`ends_at`] | [`Within`] |
-//! | the client lost the grant type `refresh_token` | [`stands`] | the token endpoint, before it |
-//! | the client's `minimum_acr` was raised above the sign-in | [`check_registration`] | [`Within`] |
-//! | the client lost a scope, or it is no longer registered | [`check_registration`] | [`Within`] |
-//! | the client lost the tenant, or it is no longer registered | [`check_registration`] | [`Within`] |
-//! | the user, the client, the consent or all was revoked, disabled or removed | [`liveness::stands`] | `{stands}` |
-//! | the user lost all `allowed_roles` of the client | [`liveness::stands`] | `{stands}` |
-//! | a consent lapsed that the client needs | [`consent_has_lapsed`] | `{stands}` |
-//! | the line of the master secret was removed that its tag was made with | where the tag is verified, before the grant is read | the same |
+//! | It was used, and its successor is current. Within `refresh_token_retry_window` it still gets that successor. Later it is a replay, which revokes the grant. | generation | generation, `moved_at` |
+//! | The database was restored to before it was issued, or to before its grant. | `check_token`; no such grant | generation; no row |
+//! | The grant was revoked: `/connect/revocation` with a refresh token of any generation, `gatepost grant revoke`, or a replay. Or its code came again: for a second redemption, with another `code_verifier` or `redirect_uri`, or up to ten minutes after it was issued. Or its session ended, and it was no offline grant. | `check_token` | `revoked_at`; no row |
+//! | The grant expired, or was not used for `refresh_token_idle_lifetime`, as the registration has it today. | [`ends_at`] | [`Within`] |
+//! | The client lost the grant type `refresh_token`. | [`stands`] | the token endpoint, before it |
+//! | The client's `minimum_acr` was raised above the sign-in. | [`check_registration`] | [`Within`] |
+//! | The client lost a scope that was granted, or it is no longer registered. | [`check_registration`] | [`Within`] |
+//! | The client lost the person's tenant, or it is no longer registered. Or the client is for one tenant now, and the person signed in without one. | [`check_registration`] | [`Within`] |
+//! | The user got another epoch: a new password (however it was set), a first second factor, a factor removed, another tenant, disabled, `gatepost user revoke`. Or the user was removed. | [`liveness::stands`] | `{stands}` |
+//! | The client got another epoch: disabled, `gatepost client revoke`. Or it was removed. | [`liveness::stands`] | `{stands}` |
+//! | The consent got another epoch: it was withdrawn, or given anew after it had lapsed. | [`liveness::stands`] | `{stands}` |
+//! | The installation got another epoch: `gatepost revoke --everything`. | [`liveness::stands`] | `{stands}` |
+//! | The user has no role that the client asks for: the user lost it, or `allowed_roles` changed. | [`liveness::stands`] | `{stands}` |
+//! | A consent lapsed that the client needs. | [`consent_has_lapsed`] | `{stands}` |
+//! | The line of the master secret was removed that its tag was made with. | where the tag is verified, before the grant is read | the same |
+//! | The issuer was renamed (`migrate --rename-issuer`): the keys of all tags are other ones. | the same | the same |
+//!
+//! The last column is that of the usual way. On the other way [`judge`] has compared what is in
+//! [`Within`] before the statement runs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -203,8 +212,8 @@ pub fn within<'a>(
     })
 }
 
-/// Whether this token could be used now. What the grant stands on, an access token for all of it
-/// would stand on.
+/// Whether this token is the current one and could be used now. What the grant stands on, an access
+/// token for all of it would stand on.
 pub fn stands(
     grant: &Grant,
     handle: RefreshHandle,

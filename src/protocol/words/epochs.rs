@@ -1,5 +1,5 @@
-//! Epochs: numbers that whoever revokes many things at once raises. What carries an older one is
-//! revoked.
+//! Epochs: random numbers. Whoever revokes many things at once draws a new one, and what carries
+//! another one is revoked.
 
 use serde::{Deserialize, Serialize};
 

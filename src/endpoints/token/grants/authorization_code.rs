@@ -1,5 +1,5 @@
-//! `grant_type=authorization_code` (RFC 6749 §4.1.3): an authorization becomes a grant here, and
-//! nowhere else. The code is sealed and has no row of its own. We open it, and the core judges it.
+//! `grant_type=authorization_code` (RFC 6749 §4.1.3): a code becomes a grant here, and nowhere
+//! else. The code is sealed and has no row of its own. We open it, and the core judges it.
 //! Then one statement enters the grant, and finds whether the same code entered it before: that is
 //! how a second use of a code shows.
 
@@ -35,8 +35,7 @@ pub fn handle(
     let code = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     let grant = &code.grant;
     let attempt = random::bytes();
-    // The statement chooses the event's name: `code_redeemed`, `code_refused`, `grant_refused` or
-    // `code_replayed`.
+    // The statement chooses the event's name: `code_redeemed`, `code_refused` or `code_replayed`.
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
     match redeem(&code, request, &client.client, &snapshot.catalogue, now) {
         CodeVerdict::Redeem => {}
