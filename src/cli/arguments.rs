@@ -107,14 +107,21 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
 
 /// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
 pub(super) fn named(words: &[String]) -> Option<&'static Command> {
-    let begins = |command: &&Command| {
-        let name: Vec<&str> = command.name.split(' ').collect();
-        name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
-    };
     COMMANDS
         .iter()
-        .filter(|command| begins(command))
+        .filter(|command| command.begins(words))
         .max_by_key(|command| command.name.len())
+}
+
+impl Command {
+    fn begins(&self, words: &[String]) -> bool {
+        let name: Vec<&str> = self.name.split(' ').collect();
+        words.len() >= name.len() && name.iter().zip(words).all(|(name, word)| name == word)
+    }
+
+    fn group(&self) -> Option<&'static str> {
+        self.name.split(' ').next()
+    }
 }
 
 /// The next word, where the command awaits a key's name and this is one: the thumbprint of one key
@@ -280,40 +287,27 @@ fn no_command(words: &[String]) -> Failure {
             "no command given; `gatepost --help` lists them",
         ));
     }
-    let in_group =
-        |command: &&Command| command.name.split(' ').next() == words.first().map(String::as_str);
-    let group: Vec<String> = COMMANDS
-        .iter()
-        .filter(in_group)
-        .map(|command| format!("`gatepost {}`", command.name))
-        .collect();
+    let first = words.first().map(String::as_str);
+    let mut group = Vec::new();
+    for command in COMMANDS.iter() {
+        if command.group() == first {
+            group.push(format!("`gatepost {}`", command.name));
+        }
+    }
     if words.len() == 1 && !group.is_empty() {
         return Failure::Usage(format!("there is {}", group.join(", ")));
     }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-    let groups = || {
-        COMMANDS
-            .iter()
-            .filter_map(|command| command.name.split(' ').next())
+    let groups = COMMANDS.iter().filter_map(Command::group);
+    let names = COMMANDS.iter().map(|command| command.name).chain(groups);
+    let meant: Vec<String> = typed.iter().map(|word| ours(word).to_owned()).collect();
+    let whole = match named(&meant) {
+        Some(command) => hint(command.name, names.clone()),
+        None => hint(&typed.join(" "), names.clone()),
     };
-    let names = || COMMANDS.iter().map(|command| command.name).chain(groups());
-    let ours = |word: &&str| {
-        OTHER_WORDS
-            .iter()
-            .find(|(theirs, _)| theirs == word)
-            .map(|(_, ours)| *ours)
-    };
-    let meant: Vec<String> = typed
-        .iter()
-        .map(|word| ours(word).unwrap_or(word).to_owned())
-        .collect();
-    let whole = hint(
-        named(&meant).map_or(&typed.join(" "), |command| command.name),
-        names(),
-    );
     // Without its values: `aply x.json`.
     let hint = if whole.is_empty() {
-        hint(words.first().map_or("", String::as_str), names())
+        hint(first.unwrap_or_default(), names)
     } else {
         whole
     };
@@ -321,6 +315,16 @@ fn no_command(words: &[String]) -> Failure {
     Failure::Usage(format!(
         "\"{shown}\" is not a command{hint}; `gatepost --help` lists all"
     ))
+}
+
+/// What we call that which others call `word`.
+fn ours(word: &str) -> &str {
+    for (theirs, ours) in OTHER_WORDS {
+        if theirs == word {
+            return ours;
+        }
+    }
+    word
 }
 
 /// Behind a command its own options are meant, not another's.
@@ -360,10 +364,10 @@ fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
             .chain(options)
             .chain(general),
     );
-    let hint = known.map_or_else(
-        || String::from("; try --help, and -- before a value like that"),
-        |known| format!("; the nearest is {known}"),
-    );
+    let hint = match known {
+        Some(known) => format!("; the nearest is {known}"),
+        None => String::from("; try --help, and -- before a value like that"),
+    };
     Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
 }
 

@@ -215,27 +215,14 @@ impl OutboundAnswer {
 }
 
 fn unsuccessful(error: Error) -> OutboundError {
-    let known = [
-        (
-            matches!(&error, Error::Other(cause) if cause.is::<AddressRefused>()),
-            OutboundError::AddressRefused,
-        ),
-        (
-            matches!(error, Error::HostNotFound),
-            OutboundError::NameNotFound,
-        ),
-        (matches!(error, Error::Timeout(_)), OutboundError::TooSlow),
-        (
-            matches!(error, Error::BodyExceedsLimit(_)),
-            OutboundError::TooLong,
-        ),
-        (is_unknown_authority(&error), OutboundError::NotTrusted),
-    ];
-    let known = known
-        .into_iter()
-        .find(|(is_so, _)| *is_so)
-        .map(|(_, meant)| meant);
-    known.unwrap_or_else(|| OutboundError::Failed(words(&error)))
+    match &error {
+        Error::Other(cause) if cause.is::<AddressRefused>() => OutboundError::AddressRefused,
+        Error::HostNotFound => OutboundError::NameNotFound,
+        Error::Timeout(_) => OutboundError::TooSlow,
+        Error::BodyExceedsLimit(_) => OutboundError::TooLong,
+        _ if is_unknown_authority(&error) => OutboundError::NotTrusted,
+        _ => OutboundError::Failed(words(&error)),
+    }
 }
 
 /// Errors of the libraries in words that help.
@@ -272,10 +259,12 @@ fn words(error: &Error) -> String {
             "the server does not speak TLS at that port",
         ),
     ];
-    let known = known
-        .into_iter()
-        .find(|(technical, _)| text.contains(technical));
-    known.map_or(text, |(_, words)| words).to_owned()
+    for (technical, words) in known {
+        if text.contains(technical) {
+            return words.to_owned();
+        }
+    }
+    text.to_owned()
 }
 
 /// The day as people write it.

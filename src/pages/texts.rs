@@ -393,18 +393,16 @@ impl Texts {
 
     /// Name and description of a standard scope; `None` for any other.
     pub fn standard_scope(&self, scope: &str) -> Option<&ScopeText> {
-        self.standard_scopes
-            .iter()
-            .find(|(name, _)| *name == scope)
-            .map(|(_, text)| text)
+        let mut known = self.standard_scopes.iter();
+        let (_, text) = known.find(|(name, _)| *name == scope)?;
+        Some(text)
     }
 
     /// A standard claim in words; `None` for any other.
     pub fn standard_claim(&self, claim: &str) -> Option<Text> {
-        self.standard_claims
-            .iter()
-            .find(|(name, _)| *name == claim)
-            .map(|(_, words)| *words)
+        let mut known = self.standard_claims.iter();
+        let (_, words) = known.find(|(name, _)| *name == claim)?;
+        Some(*words)
     }
 }
 

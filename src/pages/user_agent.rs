@@ -26,16 +26,15 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
+fn named(table: &[(&str, &'static str)], sent: &str) -> Option<&'static str> {
+    let (_, name) = table.iter().find(|(part, _)| sent.contains(part))?;
+    Some(name)
+}
+
 /// As people call them; what is not known is said to be so.
 pub fn browser(texts: &Texts, user_agent: Option<&str>) -> String {
     let sent = user_agent.unwrap_or_default();
-    let known = |table: &[(&str, &'static str)]| {
-        table
-            .iter()
-            .find(|(part, _)| sent.contains(part))
-            .map(|(_, name)| *name)
-    };
-    match (known(&BROWSERS), known(&SYSTEMS)) {
+    match (named(&BROWSERS, sent), named(&SYSTEMS, sent)) {
         (Some(browser), Some(system)) => format!("{browser} · {system}"),
         (Some(browser), None) => browser.to_owned(),
         (None, system) => [texts.unknown_browser, system.unwrap_or_default()]

@@ -72,18 +72,14 @@ pub(super) fn resource_secrets(
     rows: &CatalogueRows,
     sealer: &Sealer,
 ) -> BTreeMap<String, Vec<SecretDigest>> {
-    let resources = rows
-        .entries
-        .iter()
-        .filter(|row| row.kind == ObjectKind::Resource);
-    resources
-        .map(|row| {
-            (
-                row.name.clone(),
-                open_all("resource", &row.name, &row.secrets, sealer),
-            )
-        })
-        .collect()
+    let mut secrets = BTreeMap::new();
+    for row in &rows.entries {
+        if row.kind == ObjectKind::Resource {
+            let opened = open_all("resource", &row.name, &row.secrets, sealer);
+            secrets.insert(row.name.clone(), opened);
+        }
+    }
+    secrets
 }
 
 /// Our client secret at each identity provider; `None` for one that does not open.
@@ -91,9 +87,15 @@ pub(super) fn provider_secrets(
     rows: &CatalogueRows,
     sealer: &Sealer,
 ) -> BTreeMap<String, Option<SecretText>> {
-    let open = |row: &CatalogueRow| {
-        let opened = sealer.open(row.sealed_secret.as_ref()?.expose());
-        let text = opened.and_then(|bytes| String::from_utf8(bytes).ok().map(SecretText::new));
+    let mut secrets = BTreeMap::new();
+    for row in &rows.entries {
+        if row.kind != ObjectKind::IdentityProvider {
+            continue;
+        }
+        let Some(sealed) = &row.sealed_secret else {
+            continue;
+        };
+        let text = open_text(sealed, sealer);
         if text.is_none() {
             log::error!(
                 "identity provider {0}: its client_secret was sealed under another master secret, \
@@ -102,25 +104,25 @@ pub(super) fn provider_secrets(
                 row.name
             );
         }
-        Some((row.name.clone(), text))
-    };
-    rows.entries
-        .iter()
-        .filter(|row| row.kind == ObjectKind::IdentityProvider)
-        .filter_map(open)
-        .collect()
+        secrets.insert(row.name.clone(), text);
+    }
+    secrets
+}
+
+fn open_text(sealed: &SecretBytes, sealer: &Sealer) -> Option<SecretText> {
+    let bytes = sealer.open(sealed.expose())?;
+    String::from_utf8(bytes).ok().map(SecretText::new)
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
-    let built_in = built_in_scopes()
-        .into_iter()
-        .map(|scope| (scope.name.clone(), scope));
     let mut catalogue = Catalogue {
-        scopes: built_in.collect(),
         plain_pkce: rows.plain_pkce,
         idle_identity_providers: rows.idle_identity_providers,
         ..Catalogue::default()
     };
+    for scope in built_in_scopes() {
+        catalogue.scopes.insert(scope.name.clone(), scope);
+    }
     for row in rows.entries {
         match row.kind {
             ObjectKind::IdentityScope => {
@@ -267,7 +269,10 @@ impl ClientCache {
             Some(before) => *sum -= before.2,
             None => turns.push_back(client_id.clone()),
         }
-        while let Some(next) = (*sum > self.0).then(|| turns.pop_front()).flatten() {
+        while *sum > self.0 {
+            let Some(next) = turns.pop_front() else {
+                break;
+            };
             if by_name
                 .get_mut(&next)
                 .is_some_and(|held| mem::take(&mut held.3))
@@ -301,21 +306,20 @@ impl KeyRing {
         now: Instant,
     ) -> Result<KeyRing, StoreError> {
         // One that can sign may have to, whatever its time.
-        let live = rows
-            .into_iter()
-            .filter(|row| row.wrapped_private.is_some() || now < row.times.forgotten_at);
-        Ok(KeyRing(
-            live.map(|row| unwrap(row, sealer))
-                .collect::<Result<_, _>>()?,
-        ))
+        let mut keys = Vec::new();
+        for row in rows {
+            if row.wrapped_private.is_some() || now < row.times.forgotten_at {
+                keys.push(unwrap(row, sealer)?);
+            }
+        }
+        Ok(KeyRing(keys))
     }
 
     /// The key that signs with this algorithm now: the youngest active one. When its time is over
     /// and nothing has followed it goes on signing, because no signature at all would be worse; it
     /// stays published as long. Where the clock went back behind all of them, the earliest signs.
     pub fn signing_key(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&SigningKey> {
-        self.current(algorithm, now)
-            .and_then(|key| key.private.as_ref())
+        self.current(algorithm, now)?.private.as_ref()
     }
 
     fn current(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&Key> {
@@ -329,33 +333,31 @@ impl KeyRing {
 
     /// The keys of the JWKS now, by `kid`: announced, signing, or recently retired.
     pub fn published(&self, now: Instant) -> Vec<(&str, &PublicKey)> {
-        let signs = |key: &Key| {
-            self.current(key.public_key.algorithm(), now)
-                .is_some_and(|current| current.kid == key.kid)
-        };
-        let is_published = |key: &&Key| {
-            signs(key) || (key.times.announced_at <= now && now < key.times.unpublished_at)
-        };
-        self.0
-            .iter()
-            .filter(is_published)
-            .map(|key| (key.kid.as_str(), &key.public_key))
-            .collect()
+        let mut published = Vec::new();
+        for key in &self.0 {
+            if self.is_published(key, now) {
+                published.push((key.kid.as_str(), &key.public_key));
+            }
+        }
+        published
+    }
+
+    fn is_published(&self, key: &Key, now: Instant) -> bool {
+        let is_in_its_time = key.times.announced_at <= now && now < key.times.unpublished_at;
+        let signs = self.current(key.public_key.algorithm(), now);
+        is_in_its_time || signs.is_some_and(|signs| signs.kid == key.kid)
     }
 
     /// Published keys: `kid`, algorithm, when they begin or began to sign.
     pub fn ages(&self, now: Instant) -> Vec<(&str, SigningAlgorithm, Instant)> {
-        let published = self.published(now);
-        let is_published = |key: &&Key| published.iter().any(|(kid, _)| *kid == key.kid);
-        let keys = self.0.iter().filter(is_published);
-        keys.map(|key| {
-            (
-                key.kid.as_str(),
-                key.public_key.algorithm(),
-                key.times.activates_at,
-            )
-        })
-        .collect()
+        let mut ages = Vec::new();
+        for key in &self.0 {
+            if self.is_published(key, now) {
+                let algorithm = key.public_key.algorithm();
+                ages.push((key.kid.as_str(), algorithm, key.times.activates_at));
+            }
+        }
+        ages
     }
 
     pub fn algorithms(&self, now: Instant) -> Vec<SigningAlgorithm> {
@@ -369,42 +371,49 @@ impl KeyRing {
     /// the key: what the header says of `alg` must merely agree (RFC 8725 §3.1). `typ` is for the
     /// caller, whose tokens differ by it.
     pub fn verifies(&self, jws: &UnverifiedJws) -> bool {
-        let key = self
+        let named = self
             .0
             .iter()
             .find(|key| jws.kid.as_deref() == Some(key.kid.as_str()));
-        key.is_some_and(|key| {
-            key.public_key.algorithm() == jws.alg
-                && verify(
-                    &key.public_key,
-                    jws.signing_input.as_bytes(),
-                    &jws.signature,
-                )
-        })
+        let Some(Key { public_key, .. }) = named else {
+            return false;
+        };
+        public_key.algorithm() == jws.alg
+            && verify(public_key, jws.signing_input.as_bytes(), &jws.signature)
     }
 }
 
-fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
-    let unfit = || {
-        StoreError::Refused(format!(
+fn unwrap_private(
+    row: &SigningKeyRow,
+    wrapped: &SecretBytes,
+    sealer: &Sealer,
+) -> Result<SigningKey, StoreError> {
+    let Some(pkcs8) = sealer.open(wrapped.expose()) else {
+        return Err(StoreError::Refused(format!(
             "signing key {} does not open under the master secret: it is not the one this database \
              was made with, or a line of it is missing (when it is lost for good: `gatepost key \
              reset`)",
             row.kid
-        ))
+        )));
     };
-    let open = |wrapped: &SecretBytes| {
-        let pkcs8 = SecretBytes::new(sealer.open(wrapped.expose()).ok_or_else(unfit)?);
-        let key = SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)?;
-        Ok::<_, StoreError>(key.called(&row.kid))
+    let key = SigningKey::from_pkcs8(row.algorithm, &SecretBytes::new(pkcs8))
+        .map_err(StoreError::Refused)?;
+    Ok(key.called(&row.kid))
+}
+
+fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
+    let private = match &row.wrapped_private {
+        Some(wrapped) => Some(unwrap_private(&row, wrapped, sealer)?),
+        None => None,
     };
-    let private = row.wrapped_private.as_ref().map(open).transpose()?;
-    let described = private
-        .as_ref()
-        .map(|key| key.public_key().clone())
-        .or_else(|| PublicKey::from_jwk(&row.public_jwk));
-    let public_key = described
-        .ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
+    let described = match &private {
+        Some(key) => Some(key.public_key().clone()),
+        None => PublicKey::from_jwk(&row.public_jwk),
+    };
+    let Some(public_key) = described else {
+        let what = format!("public part of signing key {}", row.kid);
+        return Err(StoreError::Corrupt(what));
+    };
     Ok(Key {
         kid: row.kid,
         public_key,

@@ -1,5 +1,6 @@
 //! What a visitor sees, through the proxy.
 
+use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs};
 
 use serde_json::Value;
@@ -94,19 +95,26 @@ impl Visitor<'_> {
         told.ok_or_else(|| outcome(answer))
     }
 
+    fn refused(&self, fault: impl fmt::Display) -> Failure {
+        Failure::Refused(format!("{}: {fault}", self.base))
+    }
+
+    fn unreachable(&self, error: &str) -> Failure {
+        let hint = if error.contains("certificate") {
+            "."
+        } else {
+            "; do the proxy and `gatepost serve` run?"
+        };
+        self.refused(format!(
+            "{error}{hint} The rest cannot be seen from outside"
+        ))
+    }
+
     fn discover(&self) -> Result<OutboundAnswer, Failure> {
-        let refused = |fault: String| Failure::Refused(format!("{}: {fault}", self.base));
-        let document = self.ask(CONFIGURATION_PATH, &[]).map_err(|error| {
-            let error = error.to_string();
-            let hint = if error.contains("certificate") {
-                "."
-            } else {
-                "; do the proxy and `gatepost serve` run?"
-            };
-            refused(format!(
-                "{error}{hint} The rest cannot be seen from outside"
-            ))
-        })?;
+        let document = match self.ask(CONFIGURATION_PATH, &[]) {
+            Ok(document) => document,
+            Err(error) => return Err(self.unreachable(&error.to_string())),
+        };
         let issuer = document
             .json()
             .and_then(|document| document.get("issuer").cloned())
@@ -114,7 +122,7 @@ impl Visitor<'_> {
         if issuer == self.base {
             return Ok(document);
         }
-        Err(refused(if issuer.is_null() {
+        Err(self.refused(if issuer.is_null() {
             let status = document.status;
             format!(
                 "discovery answers {status}: is `gatepost serve` running, and does the proxy lead \
@@ -135,16 +143,10 @@ impl Visitor<'_> {
         let host = self.url.host.trim_matches(['[', ']']);
         let port = self.url.port.unwrap_or(443);
         let days = days_left(host, port, self.config.ca_file.as_deref(), 90);
-        let days = days.map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
+        let days = days.map_err(|error| self.refused(error))?;
         let stays = |value: &&str| value.contains("max-age=") && !value.contains("max-age=0");
         // With another port for https, port 80 is not ours to judge.
-        let plain = (host, 80)
-            .to_socket_addrs()
-            .ok()
-            .filter(|_| self.url.port.is_none());
-        let plain = plain.and_then(|mut found| found.next());
-        let plain =
-            plain.and_then(|address| healthcheck::over_tcp(address, self.url.host, "/").ok());
+        let redirects = self.url.port.is_some() || self.redirects_http(host);
         judge!(findings, "TLS", {
             days < 21 => weak "the certificate ends in {days} days: renew it",
             takes_rsa_key_exchange(host, port).unwrap_or(false)
@@ -153,11 +155,24 @@ impl Visitor<'_> {
             !all(document, "strict-transport-security").iter().any(stays)
                 => weak "browsers may come back by http: have the proxy add \
                          Strict-Transport-Security",
-            plain.is_some_and(|answer| !answer.status.contains(" 30"))
-                => weak "http does not redirect to https",
+            !redirects => weak "http does not redirect to https",
         } else "the certificate is good for {days} days (90 are looked at), and browsers stay with \
                 https");
         Ok(())
+    }
+
+    /// Whether http leads on to https, as far as anything answers there.
+    fn redirects_http(&self, host: &str) -> bool {
+        let Ok(mut found) = (host, 80).to_socket_addrs() else {
+            return true;
+        };
+        let Some(address) = found.next() else {
+            return true;
+        };
+        match healthcheck::over_tcp(address, self.url.host, "/") {
+            Ok(answer) => answer.status.contains(" 30"),
+            Err(_) => true,
+        }
     }
 
     fn judge_bodies(&self, findings: &mut Vec<Finding>) -> Result<(), Failure> {
@@ -181,7 +196,7 @@ impl Visitor<'_> {
         };
         let page = self
             .ask("/device", &[])
-            .map_err(|error| Failure::Refused(format!("{}: {error}", self.base)))?;
+            .map_err(|error| self.refused(error))?;
         let cookies = all(&page, "set-cookie");
         let metrics = format!("{}/metrics", self.url.origin);
         let metrics = self
