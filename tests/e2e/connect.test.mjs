@@ -121,7 +121,7 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
       const text = await readFile(file, "utf8");
       response.setHeader("Content-Type", type).end(text.replace("http://localhost:8080", dev.provider));
     });
-    server.listen(port, "localhost");
+    await once(server.listen(port, "localhost"), "listening");
     try {
       const { page } = someone;
       const home = `http://localhost:${port}/`;
