@@ -38,6 +38,9 @@ impl FoundSession {
     }
 }
 
+// A logout token that came since they left lies under that day or the next: the way and the token
+// are both over within an hour or two.
+//
 // A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it
 // and finds no link. The round trip is spent in the same statement, so that a callback sent twice
 // makes one session. A revocation while they signed in ends that sign-in, too.
@@ -48,7 +51,7 @@ WITH link AS MATERIALIZED (
     INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day >= :left_on::int4 AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), begun AS (
@@ -187,7 +190,7 @@ const FIND_OF_USER: &str = "
 SELECT {session}
 FROM sessions s
 JOIN users u ON u.sub = s.sub AND u.enabled
-WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.sub = :sub::text";
+WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.
 pub fn find_of_user(
@@ -261,7 +264,7 @@ WITH link AS MATERIALIZED (
     INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link JOIN alive USING (sub)
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day >= :left_on::int4 AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), renewed AS (

@@ -94,7 +94,7 @@ const PIECES: [Piece; 8] = [
     Piece {
         name: "{own session}",
         sql: "own AS (SELECT s.sid FROM sessions s \
-         WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.sub = :sub::text AND s.ended_at IS NULL \
+         WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE AND s.ended_at IS NULL \
            AND s.expires_at > clock_timestamp())",
     },
     // Has the clients called of all sessions of the user `:sub`.
