@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 8] = [
+const PIECES: [Piece; 9] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `liveness::grounds_stand` says the same of what was read. A grant has these columns, and so
     // has a device; a code brings them as values.
@@ -89,6 +89,11 @@ const PIECES: [Piece; 8] = [
          g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
+    },
+    Piece {
+        name: "{consent}",
+        sql: "k.scopes AS consented_scopes, k.claims AS consented_claims, k.granted_at AS consented_at, \
+         k.expires_at AS consent_expires_at, k.epoch AS consent_epoch",
     },
     // The session that somebody changes their own account in, while it lives.
     Piece {
