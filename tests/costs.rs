@@ -36,8 +36,8 @@ use support::upstream::{Plan, Upstream};
 /// Statements, which are round trips, of each request once its connection has prepared them and its
 /// client is cached. A connection that was idle for over a second costs one more, empty one.
 const AUTHORIZE_ANONYMOUSLY: i64 = 0;
-/// Session with user; consent.
-const AUTHORIZE: i64 = 2;
+/// Session with user and consent.
+const AUTHORIZE: i64 = 1;
 /// For a client with a logout URI: whether it is noted as one of the session's.
 const NOTE_CLIENT: i64 = 1;
 /// The redemption.
@@ -57,8 +57,8 @@ const SIGN_IN: i64 = 5;
 const SIGN_IN_UPSTREAM: i64 = 3;
 /// A user with their link; or, of one who is here, claims that changed.
 const TAKE_OVER: i64 = 1;
-/// Session with user; consent; the decision, and the consent as it stands then.
-const CONSENT: i64 = 4;
+/// Session with user and consent; the decision, and the consent as it stands then.
+const CONSENT: i64 = 3;
 
 /// How often each is done before it is counted.
 const ROUNDS: i64 = 20;

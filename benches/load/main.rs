@@ -9,6 +9,7 @@
 //! cargo bench --bench load -- --clients N      tokens of clients drawn from 100, 10000 and N
 //! cargo bench --bench load -- --users N        code flows beside 1000 and N users
 //! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
+//! cargo bench --bench load -- --filled         any of them over a database that has been served from for a while
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
 
@@ -54,6 +55,7 @@ struct Options {
     smoke: bool,
     fresh: bool,
     beside: bool,
+    filled: bool,
     seconds: u64,
     connections: usize,
     only: Option<String>,
@@ -115,6 +117,7 @@ impl Options {
             smoke: false,
             fresh: false,
             beside: false,
+            filled: false,
             seconds: 5,
             connections: 8,
             only: None,
@@ -132,6 +135,10 @@ impl Options {
             }
             if argument == "--fresh" {
                 options.fresh = true;
+                continue;
+            }
+            if argument == "--filled" {
+                options.filled = true;
                 continue;
             }
             if argument == "--beside" {
@@ -196,6 +203,9 @@ fn run(options: &Options) -> Result<(), String> {
         return many::users(&cluster, count, options);
     }
     let own = Gatepost::start(&cluster, "")?;
+    if options.filled {
+        many::filled(&own)?;
+    }
     if let Some(count) = options.clients {
         return many::clients(&own, count, options);
     }

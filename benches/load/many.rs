@@ -32,6 +32,9 @@ const MORE_USERS: &str = "
 INSERT INTO users (sub, username, username_key, password_hash, claims)
 SELECT 'many-' || n, 'many-' || n, 'many-' || n, u.password_hash, u.claims FROM users u, generate_series(1, $1::int8) AS n";
 
+/// Consents, grants, sessions and the like of 1,000 users.
+const FILLED: &str = include_str!("../../tests/support/filled.sql");
+
 const FEW_CLIENTS: u64 = 100;
 const SOME_CLIENTS: u64 = 10_000;
 const FEW_USERS: u64 = 1_000;
@@ -118,13 +121,22 @@ pub fn users(cluster: &str, count: u64, options: &Options) -> Result<(), String>
     Ok(())
 }
 
-fn fill(own: &Gatepost, sql: &str, count: u64) -> Result<(), String> {
+pub fn filled(own: &Gatepost) -> Result<(), String> {
+    let filled = connect(own)?.batch_execute(FILLED);
+    filled.map_err(|error| error.to_string())
+}
+
+fn connect(own: &Gatepost) -> Result<Client, String> {
     let url = own
         .settings
         .database_url
         .as_deref()
         .ok_or("no database to fill")?;
-    let mut client = Client::connect(url, NoTls).map_err(|error| error.to_string())?;
+    Client::connect(url, NoTls).map_err(|error| error.to_string())
+}
+
+fn fill(own: &Gatepost, sql: &str, count: u64) -> Result<(), String> {
+    let mut client = connect(own)?;
     let (count, began) = (i64::try_from(count).unwrap_or(i64::MAX), Instant::now());
     let values: &[&(dyn ToSql + Sync)] = &[&count];
     client

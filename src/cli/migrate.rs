@@ -43,6 +43,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     for kid in make_missing_keys(&operator, &operator.sealers(&installed)?.signing_keys)? {
         output::line(&format!("made signing key {kid}"))?;
     }
+    operator.store.administer(migrate::analyze)?;
     output::line(&format!("The database is ready for {issuer}."))
 }
 

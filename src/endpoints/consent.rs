@@ -74,7 +74,7 @@ fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<
     } = turn;
     let lifetime = client.consent_lifetime;
     let before = visit
-        .find_consent(app, present)?
+        .known_consent(app, present)?
         .filter(|row| !row.has_lapsed(app.now()))
         .map(|row| row.consent)
         .filter(|consent| consent.stands(lifetime, app.now()));

@@ -106,7 +106,8 @@ fn meet(
     page: Page,
     take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
 ) -> Result<Response, Failure> {
-    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    let present = PresentSession::find_at(app, request, visit.client_id())
+        .map_err(|failure| visit.silent(failure))?;
     let turn = Turn {
         app,
         request,

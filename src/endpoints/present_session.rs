@@ -11,11 +11,12 @@ use crate::http::{Request, Response};
 use crate::pages::frame::Account;
 use crate::protocol::authorize::authorize_request::AuthorizeRequest;
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
 use crate::protocol::words::strength::Strength;
 use crate::registry::Snapshot;
+use crate::store::consents::ConsentRow;
 use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
 
@@ -31,31 +32,61 @@ pub struct PresentSession {
     pub user: UserRow,
     /// The browser's part of `session_state`. `None` when this browser sent none.
     pub browser_state: Option<SecretText>,
+    pub consent: KnownConsent,
+}
+
+/// What the user allows the client of this request, as far as the session's look-up told.
+#[derive(Clone, Debug)]
+pub enum KnownConsent {
+    Unread,
+    /// Lapsed or not; `None` where there is none.
+    Read(Option<ConsentRow>),
 }
 
 impl PresentSession {
     /// The live session of this browser, if it has one.
     pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
+        PresentSession::find_at(app, request, None)
+    }
+
+    /// The same, with what its user allows that client.
+    pub fn find_at(
+        app: &App,
+        request: &Request,
+        client_id: Option<&ClientId>,
+    ) -> Result<Option<PresentSession>, Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
             return Ok(None);
         };
-        PresentSession::read(app, handle, cookies::browser_state(&app.config, request))
+        let browser_state = cookies::browser_state(&app.config, request);
+        PresentSession::read(app, handle, browser_state, client_id)
     }
 
     pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
-        PresentSession::read(app, self.handle.clone(), self.browser_state.clone())
+        PresentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
     }
 
     fn read(
         app: &App,
         handle: SessionHandle,
         browser_state: Option<SecretText>,
+        client_id: Option<&ClientId>,
     ) -> Result<Option<PresentSession>, Failure> {
-        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else {
+        let found = sessions::find(&app.store, handle.day, &handle.hash(), client_id)?;
+        let Some(found) = found else {
             return Ok(None);
         };
         let stands = found.stands(app.now());
-        let FoundSession { session, user, .. } = found;
+        let FoundSession {
+            session,
+            user,
+            consent,
+            ..
+        } = found;
+        let consent = match client_id {
+            Some(_) => KnownConsent::Read(consent),
+            None => KnownConsent::Unread,
+        };
         let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
         // Only the account page needs this note, so a busy database does without it.
         if stands
@@ -69,6 +100,7 @@ impl PresentSession {
             row: session,
             user,
             browser_state,
+            consent,
         }))
     }
 

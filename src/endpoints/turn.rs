@@ -214,7 +214,11 @@ impl<'a> Turn<'a> {
             ..
         } = self;
         let consent = match (&visit.request.ending, present) {
-            (Ending::Client(_), Some(present)) => visit.find_consent(app, present)?,
+            // They may have allowed more just now.
+            (Ending::Client(_), Some(present)) if matches!(step, Step::AfterConsent { .. }) => {
+                visit.find_consent(app, present)?
+            }
+            (Ending::Client(_), Some(present)) => visit.known_consent(app, present)?,
             (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
         };
         let user = present.map(|present| &present.user);

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::present_session::{self, PresentSession};
+use crate::endpoints::present_session::{self, KnownConsent, PresentSession};
 use crate::http::{Method, Request, Response};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
@@ -315,7 +315,20 @@ impl Visit {
         ))
     }
 
-    /// What the user allowed this client before, lapsed or not.
+    /// What the user allowed this client before, lapsed or not: as it was read with the session, or
+    /// else as it is now.
+    pub fn known_consent(
+        &self,
+        app: &App,
+        present: &PresentSession,
+    ) -> Result<Option<ConsentRow>, Failure> {
+        match &present.consent {
+            KnownConsent::Read(consent) => Ok(consent.clone()),
+            KnownConsent::Unread => self.find_consent(app, present),
+        }
+    }
+
+    /// What the user allows this client now, lapsed or not.
     pub fn find_consent(
         &self,
         app: &App,

@@ -17,6 +17,9 @@ use super::listener::connect;
 use super::resources::{Limits, OneDescriptorLeft, connection_threads, open_connections};
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
+/// The same while every open connection has a thread and few requests come. In a busy time a
+/// connection that came since then would wait for the next round.
+const KNOCK_IN_CALM_EVERY: Duration = Duration::from_millis(250);
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks, when the listener is in doubt and in the drain.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -65,14 +68,24 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
         unanswered: Vec::new(),
     };
     let mut count_not_before = Instant::now();
+    let mut knock_every = KNOCK_EVERY;
+    let mut received = 0;
     while !state.is_draining() {
-        thread::sleep(KNOCK_EVERY);
+        thread::sleep(knock_every);
         knocker.knock();
         let started = Instant::now();
         if started < count_not_before {
             continue;
         }
-        knocker.free_waiting_connections(state);
+        let waited = knocker.free_waiting_connections(state);
+        let so_far = state.stats.received.load(Ordering::Relaxed);
+        let is_calm = waited == Some(0) && so_far.saturating_sub(received) <= NEVER_STUCK as u64;
+        received = so_far;
+        knock_every = if is_calm {
+            KNOCK_IN_CALM_EVERY
+        } else {
+            KNOCK_EVERY
+        };
         // Counting thousands of connections takes time: never more than a fiftieth of a core.
         count_not_before = Instant::now() + started.elapsed() * 50;
     }
@@ -87,16 +100,21 @@ struct Knocker<'a> {
 }
 
 impl Knocker<'_> {
-    fn free_waiting_connections(&mut self, state: &State) {
-        let connections = open_connections().unwrap_or(0);
+    /// Makes a thread for each connection that has none. Answers how many those were; `None` where
+    /// they could not be counted.
+    fn free_waiting_connections(&mut self, state: &State) -> Option<usize> {
+        let counted = open_connections();
+        let connections = counted.unwrap_or(0);
         state
             .stats
             .connections
             .store(connections as u64, Ordering::Relaxed);
-        if connections > NEVER_STUCK {
-            let waiting = connections.saturating_sub(connection_threads().unwrap_or(connections));
-            (0..waiting).for_each(|_| self.knock());
+        if connections <= NEVER_STUCK {
+            return counted.map(|_| 0);
         }
+        let waiting = connections.saturating_sub(connection_threads()?);
+        (0..waiting).for_each(|_| self.knock());
+        Some(waiting)
     }
 
     fn knock(&mut self) {

@@ -7,7 +7,7 @@ use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
-use super::values::{column, read};
+use super::values::column;
 use crate::protocol::authorize::consent::Consent;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -28,7 +28,7 @@ impl ConsentRow {
 }
 
 const FIND: &str = "
-SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = :sub::text AND client_id = :client_id::text";
+SELECT {consent} FROM consents k WHERE k.sub = :sub::text AND k.client_id = :client_id::text";
 
 /// Reads what the user allowed the client.
 pub fn find(
@@ -40,8 +40,8 @@ pub fn find(
 }
 
 const LIST_OF_USER: &str = "
-SELECT client_id, scopes, claims, granted_at, expires_at, epoch
-FROM consents WHERE sub = :sub::text AND cardinality(scopes) > 0 ORDER BY client_id";
+SELECT k.client_id, {consent}
+FROM consents k WHERE k.sub = :sub::text AND cardinality(k.scopes) > 0 ORDER BY k.client_id";
 
 /// All that a user has remembered here, lapsed or not, by client. As many as there are clients at
 /// most.
@@ -55,13 +55,23 @@ pub fn list_of_user(
 }
 
 fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
-    let claims = column::<Vec<String>>(row, "claims")?.into_iter().collect();
+    let claims = column::<Vec<String>>(row, "consented_claims")?;
     let consent = Consent {
-        scope: column(row, "scopes")?,
-        claims,
-        given_at: column(row, "granted_at")?,
+        scope: column(row, "consented_scopes")?,
+        claims: claims.into_iter().collect(),
+        given_at: column(row, "consented_at")?,
     };
-    read!(row, ConsentRow { expires_at, epoch; consent })
+    Ok(ConsentRow {
+        consent,
+        expires_at: column(row, "consent_expires_at")?,
+        epoch: column(row, "consent_epoch")?,
+    })
+}
+
+/// The consent of a row where there may be none.
+pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>, StoreError> {
+    let is_there = column::<Option<i64>>(row, "consent_epoch")?.is_some();
+    is_there.then(|| consent(row)).transpose()
 }
 
 /// What stood on a consent that has lapsed does not come back with the next one.

@@ -15,7 +15,7 @@ use crate::protocol::registration::names::hint;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's
 /// patience, and statements are planned for what they do.
-pub(super) const SERVING_OPTIONS: [(&str, &str); 7] = [
+pub(super) const SERVING_OPTIONS: [(&str, &str); 11] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
     ("idle_in_transaction_session_timeout", "5000"),
@@ -27,6 +27,13 @@ pub(super) const SERVING_OPTIONS: [(&str, &str); 7] = [
     // Such a plan stays as it is until the next ANALYZE. Made while a partition has a page or two,
     // it would read it from end to end, and go on doing so however long it has become.
     ("enable_seqscan", "off"),
+    // Such a plan counts ten partitions as ten rows, although all but one are left out. So it would
+    // rather read every consent of a client once than look one up ten times. A look-up by keys for
+    // each row is what every statement here wants.
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_memoize", "off"),
+    ("enable_material", "off"),
     // Such a plan counts partitions that it will not visit, so Postgres thinks it worth compiling:
     // 25 ms each time.
     ("jit", "off"),

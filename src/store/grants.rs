@@ -50,7 +50,7 @@ WITH given AS (
 ), standing AS (
     SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands, {user}
     FROM given g {grounds}
-    LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid AND s.sub = g.sub
+    LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
                         issued_at, expires_at, offline, claims, identity_provider, token_claims,

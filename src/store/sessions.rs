@@ -8,6 +8,7 @@ use postgres::Row;
 
 use super::Store;
 use super::audit_event::AuditEvent;
+use super::consents::{ConsentRow, consent_if_there};
 use super::error::StoreError;
 use super::session_endings::others;
 use super::statement::bind;
@@ -15,7 +16,7 @@ use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, user_if_there};
 use super::values::{column, read, tenant, tenant_text};
 use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::session::Session;
 
@@ -25,6 +26,8 @@ pub struct FoundSession {
     /// `None` when that user is gone: then the session is dead.
     pub user: Option<UserRow>,
     pub installation_epoch: i64,
+    /// What the user allows the client that was named, lapsed or not.
+    pub consent: Option<ConsentRow>,
 }
 
 impl FoundSession {
@@ -38,6 +41,9 @@ impl FoundSession {
     }
 }
 
+// A logout token that came since they left lies under that day or the next: the way and the token
+// are both over within half an hour.
+//
 // A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it
 // and finds no link. The round trip is spent in the same statement, so that a callback sent twice
 // makes one session. A revocation while they signed in ends that sign-in, too.
@@ -48,7 +54,7 @@ WITH link AS MATERIALIZED (
     INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day >= :left_on::int4 AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), begun AS (
@@ -111,24 +117,28 @@ pub fn insert(
 }
 
 const FIND: &str = "
-SELECT {session}, i.epoch AS installation_epoch_now, {user}
+SELECT {session}, i.epoch AS installation_epoch_now, {user}, {consent}
 FROM sessions s
 CROSS JOIN installation i
 LEFT JOIN users u ON u.sub = s.sub
+LEFT JOIN consents k ON k.sub = s.sub AND k.client_id = :client_id::text
 WHERE s.day = :day::int4 AND s.handle_hash = :handle_hash::bytea";
 
-/// Looks up the session of a cookie; whether it is alive is for the core to judge.
+/// Looks up the session of a cookie, with its user's consent to that client, where there is one.
+/// Whether the session is alive is for the core to judge.
 pub fn find(
     store: &Store,
     day: Day,
     handle_hash: &[u8; 32],
+    client_id: Option<&ClientId>,
 ) -> Result<Option<FoundSession>, StoreError> {
     let handle_hash = &handle_hash[..];
-    store.find(bind!(FIND, day, handle_hash), |row| {
+    store.find(bind!(FIND, day, handle_hash, client_id), |row| {
         Ok(FoundSession {
             session: session(row)?,
             user: user_if_there(row)?,
             installation_epoch: column(row, "installation_epoch_now")?,
+            consent: consent_if_there(row)?,
         })
     })
 }
@@ -187,7 +197,7 @@ const FIND_OF_USER: &str = "
 SELECT {session}
 FROM sessions s
 JOIN users u ON u.sub = s.sub AND u.enabled
-WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.sub = :sub::text";
+WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.
 pub fn find_of_user(
@@ -261,7 +271,7 @@ WITH link AS MATERIALIZED (
     INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link JOIN alive USING (sub)
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day >= :left_on::int4 AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), renewed AS (

@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 8] = [
+const PIECES: [Piece; 9] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -90,11 +90,16 @@ const PIECES: [Piece; 8] = [
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
     },
+    Piece {
+        name: "{consent}",
+        sql: "k.scopes AS consented_scopes, k.claims AS consented_claims, k.granted_at AS consented_at, \
+         k.expires_at AS consent_expires_at, k.epoch AS consent_epoch",
+    },
     // The session that somebody changes their own account in, while it lives.
     Piece {
         name: "{own session}",
         sql: "own AS (SELECT s.sid FROM sessions s \
-         WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.sub = :sub::text AND s.ended_at IS NULL \
+         WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE AND s.ended_at IS NULL \
            AND s.expires_at > clock_timestamp())",
     },
     // Has the clients called of all sessions of the user `:sub`.

@@ -164,8 +164,8 @@ WITH taken AS (
     ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp()
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
-    FROM taken
-    WHERE s.day = ANY (:days::int4[]) AND s.sid = ANY (:sids::text[]) AND s.identity_provider = :identity_provider::text
+    FROM taken CROSS JOIN unnest(:days::int4[], :sids::text[]) AS named (day, sid)
+    WHERE s.day = named.day AND s.sid = named.sid AND s.identity_provider = :identity_provider::text
       AND s.upstream_issuer = :issuer::text AND s.ended_at IS NULL
     RETURNING s.day, s.sid
 ), {called}, {audited taken}, EXISTS (SELECT FROM taken) AS ended";

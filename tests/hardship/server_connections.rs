@@ -46,6 +46,35 @@ fn try_from_port(port: u16, address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// How often the thread that looks for connections without a thread has gone to sleep. It takes a
+/// moment until that thread has its name.
+fn rounds_of_knocking(process: u32) -> Option<u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let paths = tasks.map(|task| task.unwrap().path().join("status"));
+    let mut statuses = paths.map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let knocking = statuses.find(|status| status.starts_with("Name:\tknock\n"))?;
+    let mut lines = knocking.lines();
+    let slept = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    slept?.trim().parse().ok()
+}
+
+#[test]
+fn an_idle_process_knocks_at_its_listener_four_times_a_second() {
+    let service = Service::start("idle");
+    assert!(service.is_healthy());
+    let process = service.server_process();
+    await_that("the thread is there", PATIENCE, || {
+        rounds_of_knocking(process).is_some()
+    });
+    let before = rounds_of_knocking(process).unwrap();
+    let began = Instant::now();
+    sleep(Duration::from_secs(3));
+    let rounds = (rounds_of_knocking(process).unwrap() - before) as f64;
+    let seconds = began.elapsed().as_secs_f64();
+    assert!(rounds > 1.0, "it still does: {rounds} in {seconds} s");
+    assert!(rounds < 10.0 * seconds, "{rounds} in {seconds} s");
+}
+
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()

@@ -53,7 +53,6 @@ const FLOORS: &[Floors] = &[
             &[
                 "authenticators",
                 "catalogue",
-                "consents",
                 "device_authorizations",
                 "examination",
                 "grants",
@@ -67,7 +66,7 @@ const FLOORS: &[Floors] = &[
                 "user_changes",
             ],
             &["clients", "sessions"],
-            &["upstream_sessions"],
+            &["consents", "upstream_sessions"],
             &["tokens"],
             &["users"],
             &["audit_events", "session_endings"],

@@ -52,6 +52,35 @@ fn migrating_twice_makes_one_installation_and_one_key_per_algorithm() {
     assert_eq!(installation.run(&["migrate", "--check"]).code, 0);
 }
 
+/// Rows of a table, as Postgres plans with.
+fn planned_rows(client: &mut postgres::Client, table: &str) -> f32 {
+    let rows = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)";
+    client.query_one(rows, &[&table]).unwrap().get(0)
+}
+
+#[test]
+fn migrating_counts_small_tables_and_leaves_out_one_that_is_locked() {
+    let installation = Installation::empty();
+    installation.done(&["migrate"], "");
+    let mut client = installation.database.client();
+    for table in ["installation", "leader", "schema_migrations"] {
+        assert!(
+            (planned_rows(&mut client, table) - 1.0).abs() < 0.1,
+            "{table}"
+        );
+    }
+    let unlike = "UPDATE pg_class SET reltuples = 690 WHERE oid IN (to_regclass('installation'), to_regclass('leader'))";
+    client.execute(unlike, &[]).unwrap();
+    let mut vacuuming = installation.database.client();
+    let mut vacuum = vacuuming.transaction().unwrap();
+    vacuum
+        .batch_execute("LOCK TABLE installation IN SHARE UPDATE EXCLUSIVE MODE")
+        .unwrap();
+    installation.done(&["migrate"], "");
+    assert!(planned_rows(&mut client, "installation") > 600.0);
+    assert!(planned_rows(&mut client, "leader") < 2.0);
+}
+
 #[test]
 fn a_database_made_for_one_issuer_is_not_migrated_for_another() {
     let installation = Installation::migrated();

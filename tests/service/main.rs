@@ -85,6 +85,7 @@ mod refresh_token;
 mod restored;
 mod revocation;
 mod revocations_hold;
+mod rows_read;
 mod second_factors;
 mod session_management;
 mod sessions;

@@ -21,16 +21,44 @@ fn modules() -> Vec<(String, String)> {
 
 /// Every statement of the store by `module::NAME`, read from its source, so that none can be left
 /// out; but those that `migrate` runs once, which its own tests do.
-fn all_queries() -> Vec<(String, String)> {
+pub fn all_queries() -> Vec<(String, String)> {
     let mut queries = Vec::new();
     for (name, literal) in all_literals() {
         let sql = written_out(&literal, &names(&written_out(&literal, &[])));
         assert!(!sql.contains('\\'), "{name}");
-        if !["migrate::BEGIN", "migrate::FITNESS"].contains(&name.as_str()) {
+        if !["migrate::ANALYZE", "migrate::BEGIN", "migrate::FITNESS"].contains(&name.as_str()) {
             queries.push((name, sql));
         }
     }
     queries
+}
+
+/// The names of the values of a statement, in their order. Events come last.
+pub fn all_values(statement: &str) -> Vec<String> {
+    let literals = all_literals();
+    let sql = written_out(&literals[statement], &[]);
+    let mut names: Vec<String> = names(&sql).into_iter().map(str::to_owned).collect();
+    // `written_out` numbers the events behind all other names: so it does with none.
+    if sql.contains("$1::audit_events[]") {
+        names.push(String::from("events"));
+    }
+    names
+}
+
+/// What makes a session of Postgres plan as those of serving processes do.
+pub fn serving_settings() -> String {
+    let (_, text) = modules()
+        .into_iter()
+        .find(|(module, _)| module == "database_url")
+        .unwrap();
+    let (_, options) = text.split_once("SERVING_OPTIONS").unwrap();
+    let (options, _) = options.split_once("];").unwrap();
+    let words: Vec<&str> = options.split('"').skip(1).step_by(2).collect();
+    let settings = words.chunks_exact(2).map(|pair| {
+        let value = pair[1].replace('\\', "");
+        format!("SET {} = '{value}';", pair[0])
+    });
+    settings.collect()
 }
 
 /// The same as they are written.
@@ -143,6 +171,26 @@ fn every_statement_is_given_the_values_that_it_names() {
     assert!(compared > 100, "{compared}");
 }
 
+/// `doctor` and the log send whoever has a pooler in between there.
+#[test]
+fn what_a_pooler_drops_stands_in_the_documentation() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/docs/operate/several-machines.md"
+    );
+    let page = std::fs::read_to_string(path).unwrap();
+    let settings = serving_settings();
+    assert!(settings.matches("SET ").count() > 6, "{settings}");
+    for setting in settings.split(';').filter(|setting| !setting.is_empty()) {
+        let (name, _) = setting.trim_start_matches("SET ").split_once(' ').unwrap();
+        // Everybody's default, which `doctor` checks.
+        if name != "default_transaction_isolation" {
+            let line = format!("ALTER ROLE gatepost SET {name} = ");
+            assert!(page.contains(&line), "{line}");
+        }
+    }
+}
+
 #[test]
 fn every_query_prepares_against_the_migrated_schema() {
     let database = TestDatabase::migrated();
@@ -178,9 +226,7 @@ const READS_ALL: [(&str, &str); 5] = [
 fn an_index_leads_every_request_to_its_rows() {
     let database = TestDatabase::migrated();
     let mut client = database.client();
-    client
-        .batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
-        .unwrap();
+    client.batch_execute(&serving_settings()).unwrap();
     let large = "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
                  AND (c.relname IN ('users', 'clients') OR c.oid IN (SELECT inhrelid FROM pg_inherits))";
     let large: Vec<String> = client

@@ -223,15 +223,18 @@ fn a_session_is_found_by_its_handle_alone_as_it_was_stored() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, handle_hash) = session(&database, &store);
-    let found = sessions::find(&store, session.day, &handle_hash)
+    let found = sessions::find(&store, session.day, &handle_hash, None)
         .unwrap()
         .unwrap();
     assert_eq!(found.session, session);
     assert_eq!(found.user.unwrap().username.as_deref(), Some("alice"));
-    assert_eq!(sessions::find(&store, session.day, &[0; 32]).unwrap(), None);
+    assert_eq!(
+        sessions::find(&store, session.day, &[0; 32], None).unwrap(),
+        None
+    );
     let tomorrow = gatepost::protocol::words::instant::Day(session.day.0 + 1);
     assert_eq!(
-        sessions::find(&store, tomorrow, &handle_hash).unwrap(),
+        sessions::find(&store, tomorrow, &handle_hash, None).unwrap(),
         None
     );
 }
@@ -243,7 +246,7 @@ fn a_session_whose_user_is_gone_is_found_without_one() {
     let (session, handle_hash) = session(&database, &store);
     database.run("DELETE FROM users");
     assert_eq!(
-        sessions::find(&store, session.day, &handle_hash)
+        sessions::find(&store, session.day, &handle_hash, None)
             .unwrap()
             .unwrap()
             .user,
@@ -259,7 +262,7 @@ fn a_session_ends_once() {
     assert!(sessions::end(&store, session.day, &session.sid, &event()).unwrap());
     assert!(!sessions::end(&store, session.day, &session.sid, &event()).unwrap());
     assert!(
-        sessions::find(&store, session.day, &handle_hash)
+        sessions::find(&store, session.day, &handle_hash, None)
             .unwrap()
             .unwrap()
             .session
@@ -283,10 +286,10 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     );
     assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
     assert_eq!(
-        sessions::find(&store, session.day, &old_hash).unwrap(),
+        sessions::find(&store, session.day, &old_hash, None).unwrap(),
         None
     );
-    let renewed = sessions::find(&store, session.day, &new_hash)
+    let renewed = sessions::find(&store, session.day, &new_hash, None)
         .unwrap()
         .unwrap()
         .session;

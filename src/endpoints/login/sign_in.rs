@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::login::known_browser;
-use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::present_session::{KnownConsent, PresentSession};
 use crate::endpoints::turn::{Proof, Turn};
 use crate::http::Response;
 use crate::keys::random;
@@ -41,6 +41,7 @@ pub fn begin(
         row,
         user: user.clone(),
         browser_state: Some(cookies::new_browser_state()),
+        consent: KnownConsent::Unread,
     };
     let renewable = present
         .filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant)

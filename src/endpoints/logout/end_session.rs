@@ -227,7 +227,7 @@ impl SignOut {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
             return Ok(());
         };
-        let found = sessions::find(&app.store, handle.day, &handle.hash())?;
+        let found = sessions::find(&app.store, handle.day, &handle.hash(), None)?;
         let unexpired = found
             .map(|found| found.session)
             .filter(|session| app.now() < session.expires_at);

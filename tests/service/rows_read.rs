@@ -1,0 +1,332 @@
+//! How many rows each statement of the store reads in a database that has been served from for a
+//! while, with plans as serving processes make them. A plan that reads every consent of a client
+//! shows here. In a database with one consent it would not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postgres::Client;
+use serde_json::Value;
+
+use crate::store_schema::{all_queries, all_values, serving_settings};
+use crate::support::postgres::TestDatabase;
+
+const FILLED: &str = include_str!("../support/filled.sql");
+
+/// A statement of a request reads at most so many rows, and of each table one partition.
+const MOST_ROWS: i64 = 20;
+
+/// Statements that a request of a client or a browser runs.
+const REQUESTS: &str = "
+    authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
+    authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
+    clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
+    device_authorizations::DECIDE device_authorizations::FIND_WAITING
+    device_authorizations::INSERT device_authorizations::POLL device_authorizations::REDEEM
+    grants::FIND grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
+    installation::READ linked_identities::FIND_USER linked_identities::OF_USER
+    linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
+    session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
+    sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
+    sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
+    upstream_sessions::FIND users::FIND users::FIND_FOR_CLIENT users::FIND_FOR_SIGN_IN
+    users::REHASH";
+
+/// The same of those that only write: they read nothing that counts, at most what must not be there.
+const WRITES: &str = "
+    audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
+    linked_identities::LINK sign_in_failures::RECORD tokens::REVOKE tokens::TAKE users::INSERT";
+
+/// What a person of this database has: sessions, and in each of them three clients that would be
+/// called.
+const SESSIONS: i64 = 100;
+const CALLS: i64 = 300;
+
+/// Statements that answer with many rows, or end many sessions, each with how many rows of a table
+/// those are. Of each table they read [`MOST_ROWS`] more.
+const LISTS: [(&str, i64); 22] = [
+    ("audit_events::PAGE", 100),
+    ("authenticators::ADD", CALLS),
+    ("authenticators::REMOVE", CALLS),
+    ("clients::LIST", 3),
+    ("grants::LIST", 100),
+    ("grants::LIST_OFFLINE_OF_USER", 5),
+    ("linked_identities::SESSIONS_THROUGH", SESSIONS),
+    ("linked_identities::UNLINK", CALLS),
+    // All that are due, since clients take turns; each is read again when it is taken, and when it
+    // is written.
+    ("session_clients::TAKE", 3 * DUE),
+    ("session_endings::OTHERS", SESSIONS),
+    ("sessions::END_OTHERS", CALLS),
+    // These two look for a sign-out upstream under two days.
+    ("sessions::INSERT", 0),
+    ("sessions::RENEW", 0),
+    ("sessions::LIST", 100),
+    ("sessions::LIST_OF_USER", SESSIONS),
+    ("upstream_sessions::END", 3),
+    ("upstream_sessions::OF_SESSION", 1),
+    ("upstream_sessions::OF_SUBJECT", SESSIONS),
+    ("users::CHANGE_PASSWORD", CALLS),
+    ("users::LIST", 100),
+    ("users::REVOKE", CALLS),
+    ("users::SET_PASSWORD", CALLS),
+];
+
+/// Calls that are due.
+const DUE: i64 = 50;
+
+/// Statements that no request runs: commands of operators, changes of the registry, upkeep, and
+/// what a process reads at its start.
+const ELSEWHERE: &str = "
+    audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
+    audit_events::REMOVE_EXPIRED audit_events::UNDER_WAY authenticators::ADD_APP
+    authenticators::DROP authenticators::LIST_SEALED authenticators::RESEAL
+    catalogue::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue::REMOVE_ENTRY
+    catalogue::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
+    clients::PUT_CLIENT_SECRETS clients::PUT_RESOURCE_SECRETS clients::REMOVE_CLIENTS
+    clients::REMOVE_CLIENT_SECRETS clients::REMOVE_RESOURCE_SECRETS clients::REVOKE_CLIENT
+    clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
+    examination::COMMIT examination::EXAMINE installation::CREATE installation::FIND
+    installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
+    linked_identities::OWNERS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
+    migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
+    partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
+    registry_writer::CALL_CLIENTS registry_writer::VERSION sign_in_failures::CLEAN
+    signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
+    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
+    user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
+    user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
+    user_changes::UPDATE_USER users::USUAL_PBKDF2";
+
+/// What the statements are given: names of values, or of a module's or a statement's value. All are
+/// of alice, of her session and of the first client.
+const VALUES: &str = "
+    sub='alice' client_id='app-1' username='filled-7' tenant='' issuer='https://upstream.example'
+    upstream_issuer='https://upstream.example' upstream_subject='there-alice' subject='there-alice'
+    provider='upstream' identity_provider='upstream' events='{}' acr='1' amr='{pwd}' scopes='{openid,profile}'
+    granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
+    auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0'
+    reuse='false' window='30' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
+    kind='passkey' jti=sha256(int4send(4)) jti_hash=sha256('new') whom=sha256('whom')
+    logouts=ARRAY[sha256('a'),sha256('b')] left_at=now() way=sha256('way') source='::1' user_agent='browser'
+    upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=sha256(int4send(7))
+    bucket=sha256(int4send(7)) step='1' with_codes='true' factors='0' strongest='2' password_hash='x' user_handle='x'
+    ends_all_else='true' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
+    backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
+    lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' removed='{}' set='{}' usable_issuers=NULL
+    told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
+    after_sid='' after='' seq='0' chain=''
+    buckets=ARRAY[sha256(int4send(1)),sha256(int4send(2))] windows='{60,60}'
+    device_code_hashes=ARRAY[sha256(int4send(1)),sha256(int4send(2))]
+    user_code_hashes=ARRAY[sha256(int4send(-1)),sha256(int4send(-2))]
+    device_authorizations::client_id='device-1'
+    device_authorizations::day=grants::day device_authorizations::id='0123456789abcdef'
+    authenticators::USE_RECOVERY_CODE::id=sha256('recovery_codealice') authenticators::REMOVE::id=sha256('totpalice')
+    linked_identities::PROVISION::sub='new' linked_identities::LINK::upstream_subject='new'
+    linked_identities::PROVISION::upstream_subject='new'
+    grants::REDEEM::id='0123456789abcdef' grants::LIST::sub=NULL grants::LIST::client_id=NULL after_day='-2147483648' after_id=''
+    sessions::INSERT::sid='new' sessions::INSERT::handle_hash=sha256('new') sessions::RENEW::handle_hash=sha256('new')
+    sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
+    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2'
+    tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
+
+/// What a statement read of one table.
+#[derive(Default)]
+struct ReadOfTable {
+    rows: i64,
+    partitions: BTreeSet<String>,
+}
+
+/// By table.
+type Read = BTreeMap<String, ReadOfTable>;
+
+fn add(read: &mut Read, node: &Value) {
+    let figure = |name: &str| node[name].as_f64().unwrap_or(0.0);
+    let loops = figure("Actual Loops");
+    if let Some(relation) = node["Relation Name"].as_str()
+        && node["Node Type"] != "ModifyTable"
+        && loops > 0.0
+    {
+        let each = figure("Actual Rows")
+            + figure("Rows Removed by Filter")
+            + figure("Rows Removed by Index Recheck");
+        let is_of_days = |letter: char| letter.is_ascii_digit() || letter == '_';
+        let table = relation.trim_end_matches(is_of_days).to_owned();
+        let of_table = read.entry(table).or_default();
+        of_table.rows += (each * loops).ceil() as i64;
+        of_table.partitions.insert(relation.to_owned());
+    }
+    for below in node["Plans"].as_array().into_iter().flatten() {
+        add(read, below);
+    }
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn each_statement_is_known_as_one_of_requests_or_not() {
+    let mut known: Vec<&str> = [REQUESTS, WRITES, ELSEWHERE]
+        .iter()
+        .flat_map(|names| words(names))
+        .chain(LISTS.map(|(name, _)| name))
+        .collect();
+    known.sort_unstable();
+    let all = all_queries();
+    let all: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let but = |of: &[&str], others: &[&str]| {
+        let mut rest = of.to_vec();
+        rest.retain(|name| !others.contains(name));
+        rest.join(" ")
+    };
+    let unnamed = but(&all, &known);
+    assert!(
+        unnamed.is_empty(),
+        "in which of the four lists belongs {unnamed}?"
+    );
+    let gone = but(&known, &all);
+    assert!(gone.is_empty(), "there is no {gone}");
+    assert_eq!(known.len(), all.len(), "one is named twice");
+}
+
+#[test]
+fn a_request_reads_the_rows_that_it_needs_of_one_partition_of_each_table() {
+    let mut filled = Filled::new();
+    let mut too_much = Vec::new();
+    for (name, sql) in all_queries() {
+        let is_write = words(WRITES).contains(name.as_str());
+        if !is_write && !words(REQUESTS).contains(name.as_str()) {
+            continue;
+        }
+        let read = filled.read(&name, &sql);
+        let rows: i64 = read.values().map(|of_table| of_table.rows).sum();
+        // A statement that found nothing would show nothing.
+        assert_eq!(rows == 0, is_write, "{name} reads {rows} rows");
+        for (table, of_table) in &read {
+            if rows > MOST_ROWS || of_table.partitions.len() > 1 {
+                let partitions = of_table.partitions.len();
+                too_much.push(format!(
+                    "{name}: {} rows of {table}, {partitions} partitions",
+                    of_table.rows
+                ));
+            }
+        }
+    }
+    assert!(too_much.is_empty(), "{too_much:#?}");
+}
+
+#[test]
+fn a_list_reads_what_it_shows_and_little_more() {
+    let mut filled = Filled::new();
+    let mut too_much = Vec::new();
+    for (name, sql) in all_queries() {
+        let Some((_, shown)) = LISTS.iter().find(|(list, _)| *list == name) else {
+            continue;
+        };
+        let read = filled.read(&name, &sql);
+        let most = read.values().map(|of_table| of_table.rows).max();
+        // It found what it is measured by.
+        assert!(most >= Some(shown * 9 / 10), "{name}: {most:?} rows");
+        for (table, of_table) in &read {
+            if of_table.rows > shown + MOST_ROWS {
+                too_much.push(format!("{name}: {} rows of {table}", of_table.rows));
+            }
+        }
+    }
+    assert!(too_much.is_empty(), "{too_much:#?}");
+}
+
+/// A filled database, and what its statements are given.
+struct Filled {
+    client: Client,
+    values: BTreeMap<String, String>,
+    _database: TestDatabase,
+}
+
+impl Filled {
+    fn new() -> Filled {
+        let database = TestDatabase::migrated();
+        database.run(
+            "INSERT INTO users (sub, username, username_key) VALUES ('alice', 'alice', 'alice');
+             INSERT INTO clients (client_id, metadata, enabled, origins)
+             SELECT 'app-' || n, '{\"require_consent\": true}', true, '{}' FROM generate_series(1, 3) AS n",
+        );
+        database.run(FILLED);
+        database.run(&format!(
+            "UPDATE session_clients SET due_at = clock_timestamp() WHERE (day, sid, client_id) IN (
+                 SELECT day, sid, client_id FROM session_clients WHERE sub <> 'alice' LIMIT {DUE});
+             ANALYZE session_clients"
+        ));
+        let mut client = database.client();
+        client.batch_execute(&serving_settings()).unwrap();
+        Filled {
+            values: values(&mut client),
+            client,
+            _database: database,
+        }
+    }
+
+    /// Runs a statement by its generic plan, and takes it back.
+    fn read(&mut self, name: &str, sql: &str) -> Read {
+        let (module, _) = name.split_once("::").unwrap();
+        let values: Vec<&str> = all_values(name)
+            .iter()
+            .map(|value| {
+                let of_statement = self.values.get(&format!("{name}::{value}"));
+                let of_module = || self.values.get(&format!("{module}::{value}"));
+                let found = of_statement.or_else(of_module).or(self.values.get(value));
+                found
+                    .unwrap_or_else(|| panic!("{name}: what is :{value}?"))
+                    .as_str()
+            })
+            .collect();
+        let values = match values.is_empty() {
+            true => String::new(),
+            false => format!("({})", values.join(", ")),
+        };
+        let mut transaction = self.client.transaction().unwrap();
+        transaction
+            .batch_execute(&format!("PREPARE measured AS {sql}"))
+            .unwrap();
+        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE measured{values}");
+        let explained = transaction.query_one(&explain, &[]);
+        let plan: Value = explained
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"))
+            .get(0);
+        transaction.batch_execute("DEALLOCATE measured").unwrap();
+        transaction.rollback().unwrap();
+        let mut read = Read::default();
+        add(&mut read, &plan[0]["Plan"]);
+        read
+    }
+}
+
+fn values(client: &mut Client) -> BTreeMap<String, String> {
+    let facts = "
+        SELECT s.day AS session_day, s.day, s.day AS expires_on, s.day AS way_day, s.day AS left_on, s.sid, s.sid AS kept,
+               s.handle_hash, s.upstream_sid,
+               ARRAY[s.sid] AS sids, ARRAY[s.day] AS days,
+               g.day AS grant_day, g.day AS \"grants::day\", g.id AS grant_id, g.id AS \"grants::id\",
+               s.user_epoch, s.user_epoch AS epoch, g.client_epoch, g.installation_epoch
+        FROM sessions s JOIN grants g ON g.sub = s.sub
+        WHERE s.sub = 'alice' AND s.upstream_subject = 'there-alice' AND g.client_id = 'app-1' AND g.offline
+        ORDER BY s.day, s.sid LIMIT 1";
+    let row = client
+        .query_one(&format!("SELECT to_jsonb(f) FROM ({facts}) AS f"), &[])
+        .unwrap();
+    let facts: BTreeMap<String, Value> = serde_json::from_value(row.get(0)).unwrap();
+    let mut values = BTreeMap::new();
+    for (name, value) in facts {
+        let text = match value {
+            Value::String(text) => text,
+            other => other.to_string().replace('[', "{").replace(']', "}"),
+        };
+        values.insert(name, format!("'{text}'"));
+    }
+    for pair in VALUES.split_whitespace() {
+        let (name, value) = pair.split_once('=').unwrap();
+        let value = values.get(value).map_or(value, String::as_str).to_owned();
+        values.insert(name.to_owned(), value);
+    }
+    values
+}
