@@ -87,6 +87,8 @@ impl<H: Handler> Service<H> {
                     }
                     if !self.state.is_draining() {
                         log::error!("connections are no longer accepted: {error}");
+                        // The supervisor kills a process that is deaf.
+                        log::logger().flush();
                         self.state.control.report(self.failure);
                     }
                 }
