@@ -11,17 +11,22 @@
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
 //! dispatch      (method, path) -> handler; failures -> responses; one log line per request
-//! endpoints     shell, a room a feature: load, ask the core, write, answer; `token/grants/issue.rs` makes every token
+//! endpoints     shell, a room a feature: load, ask the core, write, answer;
+//!               `token/grants/issue.rs` makes every token
 //! pages         pure: values of the core in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
-//! store, keys, outbound
-//!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
-//! http, config, clock, permits, deadline, metrics
-//!               our Request and Response; every setting; the one clock; bounded lanes; how long a request waits; counters
-//! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging. Its rooms, from the
-//!               top floor down: sealed_request, upstream, registration and audit, discovery, logout, login, authorize,
-//!               device, token, keys, words
+//! store         Postgres, one file per table
+//! keys          keys, sealing, password hashing
+//! outbound      the one client for requests of our own
+//! http          our Request and Response
+//! config, clock, metrics
+//!               every setting; the one clock; counters
+//! permits, deadline
+//!               bounded lanes; how long a request waits
+//! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging.
+//!               Its rooms, from the top floor down: sealed_request, upstream, registration and
+//!               audit, discovery, logout, login, authorize, device, token, keys, words
 //! ```
 //!
 //! Three walks for a first visit, each from the socket to the answer.

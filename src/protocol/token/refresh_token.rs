@@ -17,31 +17,47 @@
 //!
 //! # What ends a refresh token
 //!
-//! Every event, and where the code sees it. [`stands`] asks for all but the last two rows, for a
-//! token that is presented or introspected; the third column names where the statement, `REFRESH`
-//! in `store/grants.rs`, sees the same. A test of `what_ends_what` takes the rows by both ways.
+//! Every event, by what in the code sees it. In front stands what [`stands`] asks of a token that is
+//! presented or introspected; behind it, where the statement sees the same (`REFRESH` in
+//! `store/grants.rs`; [`judge`] has compared what is in [`Within`] before, where the grant was
+//! read). A test of `what_ends_what` takes them by both ways.
 //!
-//! | what happened | here | in the statement |
-//! |---|---|---|
-//! | It was used, and its successor is current. Within `refresh_token_retry_window` it still gets that successor. Later it is a replay, which revokes the grant. | generation | generation, `moved_at` |
-//! | The database was restored to before it was issued, or to before its grant. | `check_token`; no such grant | generation; no row |
-//! | The grant was revoked: `/connect/revocation` with a refresh token of any generation, `gatepost grant revoke`, or a replay. Or its code came again: for a second redemption, with another `code_verifier` or `redirect_uri`, or up to ten minutes after it was issued. Or its session ended, and it was no offline grant. | `check_token` | `revoked_at`; no row |
-//! | The grant expired, or was not used for `refresh_token_idle_lifetime`, as the registration has it today. | [`ends_at`] | [`Within`] |
-//! | The client lost the grant type `refresh_token`. | [`stands`] | the token endpoint, before it |
-//! | The client's `minimum_acr` was raised above the sign-in. | [`check_registration`] | [`Within`] |
-//! | The client lost a scope that was granted, or it is no longer registered. | [`check_registration`] | [`Within`] |
-//! | The client lost the person's tenant, or it is no longer registered. Or the client is for one tenant now, and the person signed in without one. | [`check_registration`] | [`Within`] |
-//! | The user got another epoch: a new password (however it was set), a first second factor, a factor removed, another tenant, disabled, `gatepost user revoke`. Or the user was removed. | [`liveness::stands`] | `{stands}` |
-//! | The client got another epoch: disabled, `gatepost client revoke`. Or it was removed. | [`liveness::stands`] | `{stands}` |
-//! | The consent got another epoch: it was withdrawn, or given anew after it had lapsed. | [`liveness::stands`] | `{stands}` |
-//! | The installation got another epoch: `gatepost revoke --everything`. | [`liveness::stands`] | `{stands}` |
-//! | The user has no role that the client asks for: the user lost it, or `allowed_roles` changed. | [`liveness::stands`] | `{stands}` |
-//! | A consent lapsed that the client needs. | [`consent_has_lapsed`] | `{stands}` |
-//! | The line of the master secret was removed that its tag was made with. | where the tag is verified, before the grant is read | the same |
-//! | The issuer was renamed (`migrate --rename-issuer`): the keys of all tags are other ones. | the same | the same |
+//! The generation; in the statement `generation` and `moved_at`:
+//! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
+//!   that successor. Later it is a replay, which revokes the grant.
+//! - The database was restored to before it was issued; or to before its grant, which is not there.
 //!
-//! The last column is that of the usual way. On the other way [`judge`] has compared what is in
-//! [`Within`] before the statement runs.
+//! `check_token`; in the statement `revoked_at`, or no row:
+//! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
+//!   `gatepost grant revoke`, by a replay, or with its session when it was no offline grant.
+//! - The code that it came from was sent again: redeemed a second time, with another
+//!   `code_verifier` or `redirect_uri`, or up to ten minutes after it was issued.
+//!
+//! [`ends_at`]; in the statement [`Within`]:
+//! - The grant expired, or was not used for `refresh_token_idle_lifetime`, as the client has it
+//!   today.
+//!
+//! [`check_registration`]; in the statement [`Within`], and before it for the grant type:
+//! - The client lost the grant type `refresh_token`, or a scope that was granted.
+//! - The client's `minimum_acr` was raised above the sign-in.
+//! - The client lost the person's tenant; or it is for one tenant now, and the person signed in
+//!   without one.
+//! - The scope or the tenant is no longer registered.
+//!
+//! [`liveness::stands`]; in the statement `{stands}`:
+//! - The user got another epoch: a new password, however it was set; a first second factor, or one
+//!   removed; another tenant; disabled; `gatepost user revoke`. Or the user was removed.
+//! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
+//! - The consent got another epoch: it was withdrawn, or given anew after it had lapsed.
+//! - The installation got another epoch: `gatepost revoke --everything`.
+//! - The user has no role that the client asks for: it was taken away, or `allowed_roles` changed.
+//!
+//! [`consent_has_lapsed`]; in the statement `{stands}`:
+//! - A consent lapsed that the client needs.
+//!
+//! The tag of the token, before the grant is read:
+//! - The line of the master secret was removed that the tag was made with.
+//! - The issuer was renamed (`migrate --rename-issuer`): all keys are other ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
