@@ -12,9 +12,9 @@
 //!    second factor, so [`go_on`] draws its page as the answer: the proof lies sealed in its form,
 //!    and there is no session.
 //! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
-//!    [`Taken::Proved`] once more, now with both. [`begin_session`] has `login/sign_in.rs` begin the
-//!    session, [`next`] asks the core once more, and `answer.rs` grants: the browser goes back to
-//!    the client with a code.
+//!    [`Taken::Proved`] once more, now with both. [`begin_session`] has `login/sign_in.rs` begin
+//!    the session, [`next`] asks the core once more, and `answer.rs` grants: the browser goes back
+//!    to the client with a code.
 
 use crate::app::App;
 use crate::app::failure::Failure;

@@ -232,8 +232,8 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
     ))
 }
 
-/// Ends the process at a quiet moment. At the first one it stops accepting, and answers whoever came
-/// in before: from then on a new connection waits for the successor in the socket's queue.
+/// Ends the process at a quiet moment. At the first one it stops accepting, and answers whoever
+/// came in before: from then on a new connection waits for the successor in the socket's queue.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;

@@ -17,8 +17,8 @@
 //!
 //! # What ends a refresh token
 //!
-//! Every event, by what in the code sees it. In front stands what [`stands`] asks of a token that is
-//! presented or introspected; behind it, where the statement sees the same (`REFRESH` in
+//! Every event, by what in the code sees it. In front stands what [`stands`] asks of a token that
+//! is presented or introspected; behind it, where the statement sees the same (`REFRESH` in
 //! `store/grants.rs`; [`judge`] has compared what is in [`Within`] before, where the grant was
 //! read). A test of `what_ends_what` takes them by both ways.
 //!
