@@ -2,18 +2,18 @@
 //! step of it; the core decides what the request needs next; and this file says how the person gets
 //! there: a page is drawn as the answer, its address is sent, or the request is granted or refused.
 //!
-//! Each request of a browser comes in by [`handle`]. A first visit with a password and a second
+//! Each request of a browser comes in by `handle`. A first visit with a password and a second
 //! factor has four:
 //!
-//! 1. `GET /connect/authorize`. [`open`] has `visit.rs` validate the request and seal it. Nobody is
-//!    signed in, so [`next`] sends the browser to `/login`, with the sealed request in its address.
-//! 2. `GET /login`. `visit.rs` opens the seal, and [`next`] draws the page.
-//! 3. `POST /login`. `login.rs` tries the password and answers [`Taken::Proved`]. The user has a
-//!    second factor, so [`go_on`] draws its page as the answer: the proof lies sealed in its form,
+//! 1. `GET /connect/authorize`. `open` has `visit.rs` validate the request and seal it. Nobody is
+//!    signed in, so `next` sends the browser to `/login`, with the sealed request in its address.
+//! 2. `GET /login`. `visit.rs` opens the seal, and `next` draws the page.
+//! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
+//!    second factor, so `go_on` draws its page as the answer: the proof lies sealed in its form,
 //!    and there is no session.
 //! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
-//!    [`Taken::Proved`] once more, now with both. [`begin_session`] has `login/sign_in.rs` begin
-//!    the session, [`next`] asks the core once more, and `answer.rs` grants: the browser goes back
+//!    `Taken::Proved` once more, now with both. `begin_session` has `login/sign_in.rs` begin
+//!    the session, `next` asks the core once more, and `answer.rs` grants: the browser goes back
 //!    to the client with a code.
 
 use crate::app::App;

@@ -13,7 +13,7 @@
 //! | `/account`: `end_others` | the other sessions | as the first time |
 //! | `/account`: `withdraw` | what a client has | that it had ended already |
 //! | `/account`: `unlink` | a link, and what came by it | that it had ended already |
-//! | `/account`: `remove_factor` | a factor, and all else | that it, or the user, changed meanwhile |
+//! | `/account`: `remove_factor` | a factor, and all else | that it or the user changed meanwhile |
 //! | `/account`: `change_password` | all else of the user | that the user changed meanwhile |
 //! | `/account/link`, by a form | everything of the user | that the link cannot be used any more |
 //! | `/logout` | the session of the browser | as the first time |
