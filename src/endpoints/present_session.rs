@@ -128,8 +128,8 @@ impl PresentSession {
         cookies::set_session(&app.config, response, &self.handle, self.max_age(app))
     }
 
-    /// What tokens say about the sign-in. They name the session (`sid`) if they end with it, and
-    /// the provider if the request named one.
+    /// What tokens say about the sign-in. They name the session (`sid`) that they were given in,
+    /// but not where a device gets them; and the provider if the request named one.
     pub fn sign_in(&self, sid: Option<&Sid>, request: &AuthorizeRequest) -> SignIn {
         let named = request.acr_values.identity_provider.is_some();
         SignIn {

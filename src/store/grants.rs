@@ -1,5 +1,6 @@
-//! `grants`: one row per redeemed authorization. The row proves that a code was used: the request
-//! that inserts it has redeemed the code, and a request that finds it is a replay.
+//! `grants`: one row per authorization that was used, with a code or without. The row proves that a
+//! code was used: the request that inserts it has used the code up, and another request that finds
+//! it is a replay.
 
 use std::time::Duration;
 

@@ -129,7 +129,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Changes a user to this; `false` when there is none. No password leaves the present one.
-    /// Disabling and another password end what was signed in before.
+    /// Disabling, another password and another tenant end what was signed in before.
     pub fn update_user(&mut self, user: &UserRow) -> Result<bool, StoreError> {
         let changed = self.query(bind!(
             UPDATE_USER,

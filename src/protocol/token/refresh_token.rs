@@ -17,34 +17,38 @@
 //!
 //! # What ends a refresh token
 //!
-//! Every event, by what in the code sees it. In front stands what [`stands`] asks of a token that
-//! is presented or introspected; behind it, where the statement sees the same (`REFRESH` in
-//! `store/grants.rs`; [`judge`] has compared what is in [`Within`] before, where the grant was
-//! read). A test of `what_ends_what` takes them by both ways.
+//! Every event, by what in the code sees it: in front what a token that is introspected is asked
+//! ([`stands`]) and one that is presented after its grant was read ([`judge`]), behind it what the
+//! statement of the usual way compares. A test of `what_ends_what` takes them by both ways. What
+//! the registration, a role or the master secret takes away comes back when that is undone;
+//! everything else has ended for good.
 //!
-//! The generation; in the statement `generation` and `moved_at`:
+//! The generation; in the statement `generation`, or `moved_at` of the grant:
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
-//!   that successor. Later it is a replay, which revokes the grant.
+//!   that successor, as long as nobody has used it. After that it is a replay, which revokes the
+//!   grant. Where the client's `refresh_token_usage` is `reuse`, a use ends nothing.
 //! - The database was restored to before it was issued; or to before its grant, which is not there.
 //!
-//! `check_token`; in the statement `revoked_at`, or no row:
+//! `check_token`; in the statement `revoked_at`:
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
-//!   `gatepost grant revoke`, by a replay, or with its session when it was no offline grant.
+//!   `gatepost grant revoke`, or by a replay.
 //! - The code that it came from was sent again: redeemed a second time, with another
 //!   `code_verifier` or `redirect_uri`, or up to ten minutes after it was issued.
 //!
 //! [`ends_at`]; in the statement [`Within`]:
-//! - The grant expired, or was not used for `refresh_token_idle_lifetime`, as the client has it
-//!   today.
+//! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
+//! - It was not used for `refresh_token_idle_lifetime`, as that is today.
 //!
-//! [`check_registration`]; in the statement [`Within`], and before it for the grant type:
-//! - The client lost the grant type `refresh_token`, or a scope that was granted.
+//! [`stands`] at introspection, and the token endpoint before everything else:
+//! - The client lost the grant type `refresh_token`.
+//!
+//! [`check_registration`]; in the statement [`Within`]:
+//! - The client lost a scope that was granted, or it is no longer registered.
 //! - The client's `minimum_acr` was raised above the sign-in.
-//! - The client lost the person's tenant; or it is for one tenant now, and the person signed in
-//!   without one.
-//! - The scope or the tenant is no longer registered.
+//! - The client lost the person's tenant, or it is no longer registered; or the client is for one
+//!   tenant now, and the person signed in without one.
 //!
-//! [`liveness::stands`]; in the statement `{stands}`:
+//! [`liveness::stands`] at introspection; `{stands}` in every statement that refreshes:
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
 //!   removed; another tenant; disabled; `gatepost user revoke`. Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
@@ -52,7 +56,7 @@
 //! - The installation got another epoch: `gatepost revoke --everything`.
 //! - The user has no role that the client asks for: it was taken away, or `allowed_roles` changed.
 //!
-//! [`consent_has_lapsed`]; in the statement `{stands}`:
+//! [`consent_has_lapsed`] at introspection; `{stands}` in every statement that refreshes:
 //! - A consent lapsed that the client needs.
 //!
 //! The tag of the token, before the grant is read:

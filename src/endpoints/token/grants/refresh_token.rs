@@ -8,7 +8,7 @@
 //! as `within` says. Then the grant is read, `judge` finds the verdict, and a second statement
 //! moves the grant. In both ways the statement that moves the grant also tells a repeated request,
 //! which gets the same answer again, from a replay, which revokes the grant. Any other request that
-//! is refused leaves the grant as it is.
+//! is refused before the grant is moved leaves it as it is.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::App;
