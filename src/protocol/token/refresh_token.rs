@@ -20,7 +20,8 @@
 //! Every event, by what in the code sees it: in front what a token that is introspected is asked
 //! ([`stands`]) and one that is presented after its grant was read ([`judge`]), behind it what the
 //! statement of the usual way compares. A test of `what_ends_what` takes them by both ways. What
-//! the registration, a role or the master secret takes away comes back when that is undone;
+//! the registration, a role, the master secret or another issuer takes away comes back when that is
+//! undone;
 //! everything else has ended for good.
 //!
 //! The generation; in the statement `generation`, or `moved_at` of the grant:
