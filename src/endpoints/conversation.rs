@@ -6,8 +6,8 @@
 //! factor has four:
 //!
 //! 1. `GET /connect/authorize`. `open` has `visit.rs` validate the request and seal it. Nobody is
-//!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed request
-//!    in its address.
+//!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
+//!    request in its address.
 //! 2. `GET /login`. `visit.rs` opens the seal, and `next` has `ask_who` draw the page.
 //! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
 //!    second factor, so `go_on` draws its page as the answer: the proof lies sealed in its form,

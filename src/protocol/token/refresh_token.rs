@@ -21,8 +21,7 @@
 //! ([`stands`]) and one that is presented after its grant was read ([`judge`]), behind it what the
 //! statement of the usual way compares. A test of `what_ends_what` takes them by both ways. What
 //! the registration, a role, the master secret or another issuer takes away comes back when that is
-//! undone;
-//! everything else has ended for good.
+//! undone; everything else has ended for good.
 //!
 //! The generation; in the statement `generation`, or `moved_at` of the grant:
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
