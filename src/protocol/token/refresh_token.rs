@@ -3,24 +3,26 @@
 //!
 //! Each use moves the grant on by one generation. Only the statement that does so can tell whether
 //! a generation is current, since two requests may come at once. There are two ways to it. The
-//! usual one does not read the grant first: [`within`] writes down everything that must hold, and
-//! the statement compares the row with it. Where a request asks for less than the whole grant, or
-//! the statement finds that something does not hold, the grant is read, [`judge`] says why, and the
-//! statement runs after that. Both ways must agree on which grants stand.
+//! usual one, `MOVE_ON` in `store/grants.rs`, does not read the grant first: [`within`] writes down
+//! everything that must hold, and the statement compares the row with it. Where a request asks for
+//! less than the whole grant, or that statement finds that something does not hold, the grant is
+//! read, [`judge`] says why, and another statement, `REFRESH`, runs after that. Both ways must
+//! agree on which grants stand.
 //!
 //! The usual way costs one round trip and one commit. It may go wrong on one side only: where the
 //! statement finds nothing, nothing was written, and the long way finds the reason or, if somebody
 //! changed the grant meanwhile, refreshes it after all. Where the statement moved the grant on, its
-//! answer is judged once more from the row that it read, as if that had been read first. Should the
-//! two disagree, the token is spent and nothing is issued, which is the right trade: the client
-//! still has the window in which it may repeat the refresh.
+//! answer is judged once more from the row that came back, as if that had been read first; only
+//! when it was last used is then of this use. Should the two disagree, the token is spent and
+//! nothing is issued, which is the right trade: the client still has the window in which it may
+//! repeat the refresh.
 //!
 //! # What ends a refresh token
 //!
 //! Every event, by what in the code sees it. In front stands what [`stands`] asks of a token that
-//! is presented or introspected; behind it, where the statement sees the same (`REFRESH` in
-//! `store/grants.rs`; [`judge`] has compared what is in [`Within`] before, where the grant was
-//! read). A test of `what_ends_what` takes them by both ways.
+//! is presented or introspected; behind it, where the statement sees the same (`MOVE_ON`; where the
+//! grant was read, [`judge`] has compared what is in [`Within`], and `REFRESH` the rest). A test of
+//! `what_ends_what` takes them by both ways, and `refresh_both_ways` compares what they leave.
 //!
 //! The generation; in the statement `generation` and `moved_at`:
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
