@@ -318,9 +318,10 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
     })
 }
 
-// Refresh: one statement moves a grant to its next generation, or gives the same successor again,
-// or finds a replay and revokes the grant. Requests that come at once wait for each other at the
-// row. Each is judged by the row as the one before left it.
+// Refresh: `MOVE_ON` does the usual case and nothing else. What it finds no row for goes through
+// `REFRESH`, which moves a grant to its next generation, or gives the same successor again, or
+// finds a replay and revokes the grant. Requests that come at once wait for each other at the row.
+// Each is judged by the row as the one before left it.
 
 #[derive(Clone, Copy, Debug)]
 pub struct NewRefresh<'a> {
@@ -331,6 +332,21 @@ pub struct NewRefresh<'a> {
     pub usage: RefreshTokenUsage,
     /// For how long after a move its predecessor still gets the same successor.
     pub retry_window: Duration,
+}
+
+impl<'a> NewRefresh<'a> {
+    /// What is told of it, under each of these names.
+    fn events<const N: usize>(
+        &'a self,
+        audit: &AuditEvent<'a>,
+        names: [&'a str; N],
+    ) -> [AuditEvent<'a>; N] {
+        let own = AuditEvent {
+            client_id: Some(self.client_id),
+            ..audit.about_grant(self.handle.grant)
+        };
+        names.map(|event| own.as_event(event))
+    }
 }
 
 #[must_use]
@@ -349,12 +365,78 @@ pub enum Refreshed {
     NoLongerStands,
 }
 
+/// The token of the row's own generation, with everything that it stands on. No row means only that
+/// it was not that: another token, a grant that is not `Within`, something that no longer stands,
+/// or our own move, whose answer was lost. The table of the update cannot be named in the joins, so
+/// `{grounds}` is written out beside it. `{stands}` needs user and client, so both are joined.
+const MOVE_ON: &str = "
+WITH moved AS (
+    UPDATE grants g
+    SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END,
+        moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END,
+        used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END,
+        attempt = :attempt::bytea
+    FROM installation i, clients c CROSS JOIN users u
+    LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id
+    WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
+      AND c.client_id = g.client_id AND u.sub = g.sub AND {stands}
+      AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea AND g.revoked_at IS NULL
+      AND g.offline AND g.scopes <@ :scopes::text[]
+      AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz
+      AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz
+      AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[]))
+    RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
+), audited AS (
+    INSERT INTO audit_events SELECT {event of its user} FROM moved, unnest(:events::audit_events[]) AS a RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited, moved.* FROM moved";
+
+/// Moves a grant on that was not read before, where it is as `within` says and everything stands.
+/// Answers the grant with the generation that was presented. `None` where it is anything else: then
+/// nothing happened, and [`refresh`] is to find out what it is.
+pub fn move_on(
+    store: &Store,
+    new: &NewRefresh<'_>,
+    within: &Within<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<Option<(Grant, Refreshed)>, StoreError> {
+    let id = new.handle.grant;
+    let presented = new.handle.generation;
+    let bound = bind!(
+        MOVE_ON,
+        ..within {
+            scopes,
+            tenants,
+            expires_after,
+            used_after,
+            acrs
+        },
+        day = id.day,
+        id = &id.random[..],
+        client_id = new.client_id,
+        presented,
+        attempt = &new.attempt[..],
+        reuse = new.usage == RefreshTokenUsage::Reuse,
+    );
+    let events = new.events(audit, ["refreshed"]);
+    let rows = store.write_once_more(|connection| {
+        connection.audited(bound, &events, Together::AlternativesOfUser)
+    })?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let mut grant = grant(row)?;
+    let refreshed = Refreshed::Issued {
+        generation: grant.generation,
+        user: Box::new(user(row)?),
+    };
+    grant.generation = presented;
+    Ok(Some((grant, refreshed)))
+}
+
 /// `standing` is what the grant stands on, as it was when the statement began. The row itself may
 /// be held by another request; the update then waits, and judges what that one left. So a
 /// revocation that comes in between is not seen here, and every use of the new tokens asks again.
-///
-/// The values from `:scopes` on are those of `Within`, and say what must hold for a grant that was
-/// not read before. `NULL` for `:scopes` means that it was read and judged.
 ///
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else
 /// refreshed. A client whose tokens stay (`:reuse`) moves nothing. Its use clears `moved_at`, and
@@ -362,15 +444,9 @@ pub enum Refreshed {
 const REFRESH: &str = "
 WITH standing AS (
     SELECT {stands} AS stands,
-           g.attempt = :attempt::bytea AS told,
-           {grant}, {user}
+           g.attempt = :attempt::bytea AS told, {user}
     FROM grants g {grounds}
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
-          AND (:scopes::text[] IS NULL
-               OR g.generation = :presented::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ :scopes::text[]
-                  AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz
-                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz
-                  AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[])))
 ), refreshed AS (
     UPDATE grants g
     SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 AND NOT :reuse::bool
@@ -389,44 +465,31 @@ WITH standing AS (
                           ELSE clock_timestamp() END
     FROM standing
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
-    RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
+    RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own, g.revoked_at IS NOT NULL AS revoked,
+              g.sub AS of_sub, g.sid AS of_sid
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.day, a.at, a.chain, a.seq, a.previous,
-           CASE a.event WHEN 'chain_opened' THEN a.hash ELSE sha256(
-               a.hash || hashed(refreshed.sub) || hashed(refreshed.sid) || hashed(a.source) || hashed(a.request_id)) END,
-           a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN refreshed.sub END,
-           CASE WHEN a.event <> 'chain_opened' THEN refreshed.sid END, a.source, a.request_id, a.detail
+    SELECT {event of its user}
     FROM refreshed, standing, unnest(:events::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= :presented::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
                                            WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
     RETURNING hash
 )
-SELECT refreshed.now_at, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
+SELECT of_sub AS sub, of_sid AS sid, now_at, own, revoked, array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
-/// Refreshes. All requests that present one generation, at once or within the window, get the same
-/// next one. When the connection breaks before the answer, the same attempt is made once more. The
-/// statement chooses the event, and gives it the client, the user and the session of the grant.
-/// Without a grant that was read and judged before, `within` says what must hold, or else nothing
-/// happens. Answers the grant as it was before; `None` where there is none, or none within.
+/// Refreshes a grant that was read and judged. All requests that present one generation, at once or
+/// within the window, get the same next one. When the connection breaks before the answer, the same
+/// attempt is made once more. The statement chooses the event, and gives it the client, the user
+/// and the session of the grant. `None` where there is no such grant any more.
 pub fn refresh(
     store: &Store,
     new: &NewRefresh<'_>,
-    within: Option<&Within<'_>>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<(Grant, Refreshed)>, StoreError> {
-    let RefreshHandle {
-        grant: id,
-        generation: presented,
-    } = new.handle;
-    let own = AuditEvent {
-        client_id: Some(new.client_id),
-        ..audit.about_grant(id)
-    };
-    let events = ["refreshed", "refresh_repeated", "refresh_token_replayed"]
-        .map(|event| own.as_event(event));
+) -> Result<Option<Refreshed>, StoreError> {
+    let id = new.handle.grant;
+    let presented = new.handle.generation;
     let bound = bind!(
         REFRESH,
         day = id.day,
@@ -436,12 +499,9 @@ pub fn refresh(
         attempt = &new.attempt[..],
         reuse = new.usage == RefreshTokenUsage::Reuse,
         window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX),
-        scopes = within.map(|within| &within.scopes),
-        tenants = within.map(|within| &within.tenants),
-        expires_after = within.map(|within| within.expires_after),
-        used_after = within.map(|within| within.used_after),
-        acrs = within.and_then(|within| within.acrs.as_ref()),
     );
+    let names = ["refreshed", "refresh_repeated", "refresh_token_replayed"];
+    let events = new.events(audit, names);
     let rows = store.write_once_more(|connection| {
         connection.audited(bound, &events, Together::AlternativesOfUser)
     })?;
@@ -453,13 +513,12 @@ pub fn refresh(
     // The database was restored to before this token was issued.
     let is_behind = !own && generation <= presented;
     let stands = column::<Option<bool>>(row, "stands")? == Some(true) && !is_behind;
-    let refreshed = match column(row, "revoked")? {
+    Ok(Some(match column(row, "revoked")? {
         true => Refreshed::Revoked,
         false if stands => Refreshed::Issued {
             generation,
             user: Box::new(user(row)?),
         },
         false => Refreshed::NoLongerStands,
-    };
-    Ok(Some((self::grant(row)?, refreshed)))
+    }))
 }

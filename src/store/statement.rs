@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 9] = [
+const PIECES: [Piece; 10] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -94,6 +94,15 @@ const PIECES: [Piece; 9] = [
         name: "{consent}",
         sql: "k.scopes AS consented_scopes, k.claims AS consented_claims, k.granted_at AS consented_at, \
          k.expires_at AS consent_expires_at, k.epoch AS consent_epoch",
+    },
+    // The columns of the event `a`, of the user and the session that the statement found.
+    Piece {
+        name: "{event of its user}",
+        sql: "a.day, a.at, a.chain, a.seq, a.previous, \
+         CASE a.event WHEN 'chain_opened' THEN a.hash ELSE sha256( \
+             a.hash || hashed(of_sub) || hashed(of_sid) || hashed(a.source) || hashed(a.request_id)) END, \
+         a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
+         CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
     },
     // The session that somebody changes their own account in, while it lives.
     Piece {

@@ -80,6 +80,7 @@ mod passkey_sign_in;
 mod passkeys;
 mod password_links;
 mod private_key_jwt;
+mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;
 mod restored;

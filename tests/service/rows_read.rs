@@ -22,7 +22,7 @@ const REQUESTS: &str = "
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
     device_authorizations::DECIDE device_authorizations::FIND_WAITING
     device_authorizations::INSERT device_authorizations::POLL device_authorizations::REDEEM
-    grants::FIND grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
+    grants::FIND grants::MOVE_ON grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
     installation::READ linked_identities::FIND_USER linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END

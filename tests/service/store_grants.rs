@@ -389,7 +389,7 @@ fn the_same_attempt_twice_is_one_refresh() {
         generation: 0,
     };
     let client_id = client_id();
-    let new = |usage| NewRefresh {
+    let of_usage = |usage| NewRefresh {
         handle,
         client_id: &client_id,
         attempt: random::bytes(),
@@ -400,12 +400,11 @@ fn the_same_attempt_twice_is_one_refresh() {
         (RefreshTokenUsage::Reuse, 0, 1),
         (RefreshTokenUsage::Rotate, 1, 2),
     ] {
-        let new = new(usage);
+        let new = of_usage(usage);
         for _ in 0..2 {
-            let refreshed =
-                grants::refresh(&scene.store, &new, None, &AuditEvent::default()).unwrap();
+            let refreshed = grants::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
             assert!(
-                matches!(refreshed, Some((_, Refreshed::Issued { generation: next, .. })) if next == generation)
+                matches!(refreshed, Some(Refreshed::Issued { generation: next, .. }) if next == generation)
             );
         }
         assert_eq!(
@@ -433,29 +432,36 @@ fn the_same_attempt_twice_is_one_refresh() {
     };
     let new = NewRefresh {
         handle,
-        ..new(RefreshTokenUsage::Rotate)
+        ..of_usage(RefreshTokenUsage::Rotate)
     };
-    let refresh = |within| {
-        let refreshed =
-            grants::refresh(&scene.store, &new, within, &AuditEvent::default()).unwrap();
-        refreshed.map(|(read, refreshed)| match refreshed {
-            Refreshed::Issued { generation, user } => (read.user, generation, user.sub),
-            Refreshed::Revoked | Refreshed::NoLongerStands => panic!("{refreshed:?}"),
-        })
+    let event = AuditEvent::default();
+    let move_on = || grants::move_on(&scene.store, &new, &within, &event).unwrap();
+    let next = |refreshed| match refreshed {
+        Refreshed::Issued { generation, user } => (generation, user.sub),
+        Refreshed::Revoked | Refreshed::NoLongerStands => panic!("{refreshed:?}"),
     };
-    let next = Some((grant.user.clone(), 2, alice()));
+    let (read, moved) = move_on().unwrap();
     assert_eq!(
-        (refresh(Some(&within)), refresh(Some(&within))),
-        (next.clone(), None)
+        (read.user, read.generation, next(moved)),
+        (grant.user.clone(), 1, (2, alice()))
     );
+    assert_eq!(move_on(), None);
+    let repeated = grants::refresh(&scene.store, &new, &event).unwrap();
+    assert_eq!(repeated.map(next), Some((2, alice())));
     assert_eq!(
-        (
-            refresh(None),
-            scene.events("refreshed"),
-            scene.events("refresh_repeated")
-        ),
-        (next, 3, 0)
+        (scene.events("refreshed"), scene.events("refresh_repeated")),
+        (3, 0)
     );
+    let reused = NewRefresh {
+        handle: RefreshHandle {
+            generation: 2,
+            ..handle
+        },
+        ..of_usage(RefreshTokenUsage::Reuse)
+    };
+    let reuse = || grants::move_on(&scene.store, &reused, &within, &event).unwrap();
+    assert!(reuse().is_some_and(|(_, refreshed)| next(refreshed) == (2, alice())));
+    assert_eq!((reuse(), scene.events("refreshed")), (None, 4));
 }
 
 #[test]

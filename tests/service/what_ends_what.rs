@@ -484,11 +484,11 @@ fn a_minimum_acr_that_is_raised_ends_all_that_a_client_has_of_weaker_sign_ins() 
 
 /// A change, its undoing, and which of three things end with it: a code in flight, an access token,
 /// a refresh token.
-struct Change {
-    name: &'static str,
-    done: &'static str,
-    undone: &'static str,
-    ends: [bool; 3],
+pub struct Change {
+    pub name: &'static str,
+    pub done: &'static str,
+    pub undone: &'static str,
+    pub ends: [bool; 3],
 }
 
 const fn change(
@@ -512,7 +512,7 @@ const REFRESH_TOKEN_ENDS: [bool; 3] = [false, false, true];
 
 /// In the database, so that one scene serves all: what `apply` and commands write is these columns.
 #[rustfmt::skip]
-const CHANGES: [Change; 18] = [
+pub const CHANGES: [Change; 18] = [
     change("nothing", "", "", [false, false, false]),
     change("the user is disabled",
         "UPDATE users SET enabled = false WHERE username = 'alice'",
@@ -573,7 +573,7 @@ const CHANGES: [Change; 18] = [
         "UPDATE installation SET epoch = epoch - 1", ALL_END),
 ];
 
-const WIDE: &str = "openid profile offline_access orders.read";
+pub const WIDE: &str = "openid profile offline_access orders.read";
 
 /// Whether a refresh token lives, by each rule that says so: they must agree.
 fn can_refresh(gatepost: &Gatepost, token: &str) -> bool {

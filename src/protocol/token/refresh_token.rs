@@ -3,27 +3,30 @@
 //!
 //! Each use moves the grant on by one generation. Only the statement that does so can tell whether
 //! a generation is current, since two requests may come at once. There are two ways to it. The
-//! usual one does not read the grant first: [`within`] writes down everything that must hold, and
-//! the statement compares the row with it. Where a request asks for less than the whole grant, or
-//! the statement finds that something does not hold, the grant is read, [`judge`] says why, and the
-//! statement runs after that. Both ways must agree on which grants stand.
+//! usual one, `MOVE_ON` in `store/grants.rs`, does not read the grant first: [`within`] writes down
+//! everything that must hold, and the statement compares the row with it. Where a request asks for
+//! less than the whole grant, or that statement finds that something does not hold, the grant is
+//! read, [`judge`] says why, and another statement, `REFRESH`, runs after that. Both ways must
+//! agree on which grants stand.
 //!
 //! The usual way costs one round trip and one commit. It may go wrong on one side only: where the
 //! statement finds nothing, nothing was written, and the long way finds the reason or, if somebody
 //! changed the grant meanwhile, refreshes it after all. Where the statement moved the grant on, its
-//! answer is judged once more from the row that it read, as if that had been read first. Should the
-//! two disagree, the token is spent and nothing is issued, which is the right trade: the client
-//! still has the window in which it may repeat the refresh.
+//! answer is judged once more from the row that came back, as if that had been read first; only
+//! when it was last used is then of this use. Should the two disagree, the token is spent and
+//! nothing is issued, which is the right trade: the client still has the window in which it may
+//! repeat the refresh.
 //!
 //! # What ends a refresh token
 //!
 //! Every event, by what in the code sees it: in front what a token that is introspected is asked
 //! ([`stands`]) and one that is presented after its grant was read ([`judge`]), behind it what the
-//! statement of the usual way compares. A test of `what_ends_what` takes them by both ways. What
-//! the registration, a role, the master secret or another issuer takes away comes back when that is
-//! undone; everything else has ended for good.
+//! statement of the usual way compares (`MOVE_ON`). A test of `what_ends_what` takes them by both
+//! ways, and `refresh_both_ways` compares what they leave. What the registration, a role, the
+//! master secret or another issuer takes away comes back when that is undone; everything else has
+//! ended for good.
 //!
-//! The generation; in the statement `generation`, or `moved_at` of the grant:
+//! The generation; in the statement `generation`, and `REFRESH` tells a repeated use by `moved_at`:
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
 //!   that successor, as long as nobody has used it. After that it is a replay, which revokes the
 //!   grant. Where the client's `refresh_token_usage` is `reuse`, a use ends nothing.
@@ -48,7 +51,7 @@
 //! - The client lost the person's tenant, or it is no longer registered; or the client is for one
 //!   tenant now, and the person signed in without one.
 //!
-//! [`liveness::stands`] at introspection; `{stands}` in every statement that refreshes:
+//! [`liveness::stands`] at introspection; `{stands}` in both statements:
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
 //!   removed; another tenant; disabled; `gatepost user revoke`. Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
@@ -56,7 +59,7 @@
 //! - The installation got another epoch: `gatepost revoke --everything`.
 //! - The user has no role that the client asks for: it was taken away, or `allowed_roles` changed.
 //!
-//! [`consent_has_lapsed`] at introspection; `{stands}` in every statement that refreshes:
+//! [`consent_has_lapsed`] at introspection; `{stands}` in both statements:
 //! - A consent lapsed that the client needs.
 //!
 //! The tag of the token, before the grant is read:

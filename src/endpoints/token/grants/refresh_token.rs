@@ -1,14 +1,14 @@
 //! `grant_type=refresh_token` (RFC 6749 §6).
 //!
-//! The usual request takes one statement. It reads the grant, and moves it to the next generation
-//! only if the request will pass: `within` says beforehand what the grant must have for that, and
+//! The usual request takes one statement. It reads nothing before: it moves the grant to the next
+//! generation only if the request will pass. `within` says what the grant must have for that, and
 //! the statement compares. `judge` then finds the same verdict in the row that came back.
 //!
 //! Otherwise nothing was moved: the request asks for less than the whole grant, or the grant is not
-//! as `within` says. Then the grant is read, `judge` finds the verdict, and a second statement
-//! moves the grant. In both ways the statement that moves the grant also tells a repeated request,
-//! which gets the same answer again, from a replay, which revokes the grant. Any other request that
-//! is refused before the grant is moved leaves it as it is.
+//! as `within` says, or what it stands on is gone. Then the grant is read, `judge` finds the
+//! verdict, and another statement moves the grant. That one alone tells a repeated request, which
+//! gets the same answer again, from a replay, which revokes the grant. Any other request that is
+//! refused before the grant is moved leaves it as it is.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::App;
@@ -48,7 +48,7 @@ pub fn handle(
     // `refresh_token_replayed`.
     let event = AuditEvent::default().by(context.request.source, &context.request.id);
     let at_once = match within(request, &client.client, &snapshot.catalogue, now) {
-        Some(within) => grants::refresh(&app.store, &new, Some(&within), &event)?,
+        Some(within) => grants::move_on(&app.store, &new, &within, &event)?,
         None => None,
     };
     let (mut grant, refreshed) = match at_once {
@@ -73,7 +73,7 @@ pub fn handle(
     };
     let refreshed = match refreshed {
         Some(refreshed) => Some(refreshed),
-        None => grants::refresh(&app.store, &new, None, &event)?.map(|(_, refreshed)| refreshed),
+        None => grants::refresh(&app.store, &new, &event)?,
     };
     let user = match refreshed {
         Some(Refreshed::Issued { generation, user }) => {
