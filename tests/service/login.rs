@@ -534,6 +534,7 @@ fn user_names_are_compared_in_one_canonical_form() {
         ("\u{430}lice", ALICE_PASSWORD, false),
         ("ali\u{200b}ce", ALICE_PASSWORD, false),
         ("\u{200f}alice", ALICE_PASSWORD, false),
+        ("alice ", ALICE_PASSWORD, false),
         ("alice\n", ALICE_PASSWORD, false),
         ("alice'--", ALICE_PASSWORD, false),
         ("%", ALICE_PASSWORD, false),

@@ -189,21 +189,6 @@ fn is_issued(redemption: &CodeRedemption) -> bool {
 }
 
 #[test]
-fn the_first_redemption_is_issued_with_the_user_as_stored() {
-    let scene = scene();
-    let CodeRedemption::Issued(user) = scene.redeem(&scene.grant()) else {
-        panic!("not issued")
-    };
-    assert_eq!(
-        (user.sub, user.username.as_deref()),
-        (alice(), Some("alice"))
-    );
-    assert_eq!(user.claims.get("name"), Some(&json!("Alice")));
-    assert_eq!(scene.rows(), (1, 1));
-    assert_eq!(scene.events("code_redeemed"), 1);
-}
-
-#[test]
 fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
     let scene = scene();
     for round in 0..100 {
@@ -227,16 +212,6 @@ fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
         100,
         "one each: the others found nothing left to revoke"
     );
-}
-
-#[test]
-fn a_second_redemption_revokes_what_the_first_gave() {
-    let scene = scene();
-    let grant = scene.grant();
-    assert!(is_issued(&scene.redeem(&grant)));
-    assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
-    assert_eq!(scene.redeem(&grant), CodeRedemption::ReplayedAgain);
-    assert_eq!(scene.rows(), (1, 0));
 }
 
 #[test]
@@ -465,36 +440,6 @@ fn the_same_attempt_twice_is_one_refresh() {
 }
 
 #[test]
-fn a_burnt_code_is_never_redeemed() {
-    let scene = scene();
-    let grant = scene.grant();
-    assert!(
-        grants::burn(
-            &scene.store,
-            &grant,
-            random::bytes(),
-            &AuditEvent::default()
-        )
-        .unwrap()
-    );
-    assert_eq!(scene.rows(), (1, 0));
-    assert_eq!(scene.redeem(&grant), CodeRedemption::ReplayedAgain);
-    assert!(
-        !grants::burn(
-            &scene.store,
-            &grant,
-            random::bytes(),
-            &AuditEvent::default()
-        )
-        .unwrap()
-    );
-    assert_eq!(
-        (scene.events("code_refused"), scene.events("code_replayed")),
-        (1, 0)
-    );
-}
-
-#[test]
 fn burning_a_redeemed_code_revokes_what_it_gave() {
     let scene = scene();
     let grant = scene.grant();
@@ -622,37 +567,6 @@ fn a_replay_after_the_session_ended_still_revokes() {
         .run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
     assert_eq!(scene.redeem(&grant), CodeRedemption::Replayed);
     assert_eq!(scene.rows(), (1, 0));
-}
-
-#[test]
-fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
-    let scene = scene();
-    let grant = scene.grant();
-    scene
-        .store
-        .change_registry(|writer| writer.remove_clients(&[&client_id()]))
-        .unwrap();
-    scene
-        .store
-        .change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)]))
-        .unwrap();
-    assert_eq!(scene.redeem(&grant), CodeRedemption::NoLongerStands);
-}
-
-#[test]
-fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
-    let scene = scene();
-    let given = consents::GivenConsent {
-        sub: &alice(),
-        client_id: &client_id(),
-        scopes: &ScopeSet::parse("openid").unwrap(),
-        claims: &[],
-        expires_at: None,
-        is_required: true,
-    };
-    assert!(is_issued(&scene.redeem(&scene.grant())));
-    consents::give(&scene.store, &given, &named("consent_given")).unwrap();
-    assert!(is_issued(&scene.redeem(&scene.grant())));
 }
 
 #[test]

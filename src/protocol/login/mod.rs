@@ -1,5 +1,6 @@
-//! Signing in: passwords, second factors and passkeys; the line of those who wait for a password to
-//! be checked; the CBOR of passkeys.
+//! Signing in: passwords, links by which a user sets one, second factors and passkeys; the line of
+//! those who wait for a password to be checked; the PBKDF2 hashes of other programs; the CBOR of
+//! passkeys.
 
 pub mod cbor;
 pub mod line;

@@ -4,7 +4,8 @@
 //!
 //! `document` reads the whole, `client` and its neighbours the objects in it, `walker` one JSON
 //! object; `references` checks what holds between objects. `plan` compares a document with what is
-//! registered, and `import` makes one of what another program has.
+//! registered, `import` makes one of what another program has, and `client_checkup` says what keeps
+//! a registered client from working.
 
 pub mod client_checkup;
 
