@@ -2,7 +2,8 @@
 //! answer is read.
 //!
 //! ```json
-//! {"subject": "..", "scope": "orders.read", "claims": {"tier": "gold"}, "parameters": {"a": 7}}
+//! {"subject": "..", "scope": "orders.read",
+//!  "claims": {"tier": "gold"}, "parameters": {"account": 7}}
 //! {"error": "invalid_grant", "error_description": "This key has expired."}
 //! ```
 //!
