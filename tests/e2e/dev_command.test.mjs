@@ -82,8 +82,9 @@ describe("gatepost-dev", { timeout: 300_000 }, () => {
   });
 
   test("where no port was named, one that is taken is passed over", async () => {
-    // Both are taken from here on, by these or by whoever has them already.
-    const squatters = [8080, 8081].map((port) => createServer().on("error", () => {}).listen(port, "127.0.0.1"));
+    // Both are taken once these listen, which is a moment after they were told to.
+    const squatters = [8080, 8081].map((port) => createServer().listen(port, "127.0.0.1"));
+    await Promise.all(squatters.map((squatter) => once(squatter, "listening")));
     try {
       dev = await startDev(directory, [], {}, []);
       assert.match(dev.provider, /:8(09|1\d|2[0-7])0$/, dev.output);
