@@ -40,11 +40,11 @@
 //!
 //! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next; it
 //! tells its four requests one by one. It begins with `endpoints/visit.rs`, which validates the
-//! request and seals it for the addresses of the pages. `endpoints/turn.rs` asks
+//! request, seals it for the addresses of the pages, and asks
 //! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
 //! and takes the form, `endpoints/login/password.rs` tries the password,
-//! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor,
-//! `endpoints/login/sign_in.rs` begins the session, and `endpoints/answer.rs` grants.
+//! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor, and
+//! `endpoints/answer.rs` begins the session and grants.
 //!
 //! A sign-in elsewhere: from `endpoints/conversation.rs` to `endpoints/upstream/departure.rs`,
 //! which seals the round trip and sends the browser upstream; back at

@@ -13,20 +13,19 @@
 //!    second factor, so `go_on` draws its page as the answer: the proof lies sealed in its form,
 //!    and there is no session.
 //! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
-//!    `Taken::Proved` once more, now with both. `begin_session` has `login/sign_in.rs` begin
-//!    the session, `next` asks the core once more, and `answer.rs` grants: the browser goes back
-//!    to the client with a code.
+//!    `Taken::Proved` once more, now with both. `sign_in` has `answer.rs` begin the session,
+//!    `next` asks the core once more, and `answer.rs` grants: the browser goes back to the client
+//!    with a code.
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::consent;
-use crate::endpoints::login::{self, Drawn, second_factor, sign_in};
+use crate::endpoints::login::{self, Drawn, second_factor};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::turn::{Judged, Opening, Proof, Taken, Turn};
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
-use crate::endpoints::visit::{self, Visit};
+use crate::endpoints::visit::{self, Judged, Opening, Proof, Taken, Turn, Visit};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
 use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
@@ -162,7 +161,7 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
         Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
             second_factor::after_password(turn, &found.user, proof)
         }
-        Taken::Proved(found, proof) => begin_session(turn, page, *found, &proof),
+        Taken::Proved(found, proof) => sign_in(turn, page, *found, &proof),
         Taken::NotSignedIn(problem, reason) => {
             let page = login::draw(turn, Drawn::default().with(problem));
             Ok(answers::noted(page, reason))
@@ -193,13 +192,13 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
         .map_err(|failure| turn.visit.silent(failure))
 }
 
-fn begin_session(
+fn sign_in(
     turn: Turn<'_>,
     page: Page,
     found: CurrentUser,
     proof: &Proof,
 ) -> Result<Response, Failure> {
-    let Some(session) = sign_in::begin(turn, found, proof)? else {
+    let Some(session) = answer::begin_session(turn, found, proof)? else {
         return Ok(if page == Page::Callback {
             callback::over(turn.app, turn.request, Reason::RoundTripOver)
         } else {
@@ -213,7 +212,7 @@ fn begin_session(
         Err(Failure::Authorize(error)) => answers::authorize_error(&turn.presentation(), error),
         answer => answer?,
     };
-    Ok(sign_in::carried_by(turn.app, response, &session))
+    Ok(answer::carried_by(turn.app, response, &session))
 }
 
 /// Asks the core what comes next, and shows it: a page is drawn as the answer, or its address is

@@ -8,7 +8,6 @@ pub mod new_factor;
 pub mod passkey;
 pub mod password;
 pub mod second_factor;
-pub mod sign_in;
 pub mod webauthn;
 
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome, attempt, record_failure};
-use crate::endpoints::turn::{InSession, Proof, Taken, Turn};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn};
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::error::Problem;

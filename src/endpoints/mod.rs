@@ -16,6 +16,5 @@ pub mod metrics;
 pub mod present_session;
 pub mod static_files;
 pub mod token;
-pub mod turn;
 pub mod upstream;
 pub mod visit;

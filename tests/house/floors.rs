@@ -38,7 +38,6 @@ const FLOORS: &[Floors] = &[
             &["upstream"],
             &["token"],
             &["consent", "login"],
-            &["turn"],
             &["visit"],
             &["present_session"],
             &["cookies", "discovery", "forms", "metrics"],

@@ -11,7 +11,7 @@ use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::turn::InSession;
+use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};

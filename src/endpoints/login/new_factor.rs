@@ -16,7 +16,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::turn::InSession;
+use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;

@@ -12,7 +12,7 @@ use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::turn::{Proof, Taken, Turn};
+use crate::endpoints::visit::{Proof, Taken, Turn};
 use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::keys::jwt::PublicKey;

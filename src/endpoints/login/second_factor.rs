@@ -15,7 +15,7 @@ use crate::endpoints::login::new_factor::{self, Added};
 use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::turn::{InSession, Proof, Taken, Turn};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
