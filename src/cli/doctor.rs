@@ -130,7 +130,7 @@ fn installed(
     let (operator, installation) = Operator::open_installed(invocation)?;
     let store = &operator.store;
     let now = operator.now()?;
-    let horizons = operator.horizons(clients::longest_lifetimes(store)?);
+    let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
     judge!(findings, "database", {
         !partitions::are_ahead(store, &horizons, now.day())?
             => broken "partitions run out: the log of `gatepost serve` says why",

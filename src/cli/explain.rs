@@ -33,6 +33,7 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
+use crate::store::clients;
 
 /// What was found, and what it is about.
 type Explained = (Vec<Finding>, Map<String, Value>);
@@ -145,6 +146,15 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
     })
 }
 
+/// Which registered name may have been meant.
+fn near(app: &App, client_id: &ClientId) -> Result<String, Failure> {
+    let [client_ids, _] = clients::names_and_origins(&app.store, |names| {
+        hint(client_id.as_str(), names.iter().copied())
+    })?
+    .value;
+    Ok(client_ids)
+}
+
 fn refused(reason: Reason, detail: Option<&str>) -> Explained {
     (vec![Finding::broken(told(reason, detail))], Map::new())
 }
@@ -238,10 +248,7 @@ fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, 
     };
     let snapshot = app.registry.snapshot();
     let Some(registered) = app.registry.client(&named)? else {
-        let near = hint(
-            named.as_str(),
-            snapshot.client_ids.iter().map(ClientId::as_str),
-        );
+        let near = near(app, &named)?;
         return Ok(refused(
             Reason::UnknownClient,
             Some(&format!("{named}{near}")),

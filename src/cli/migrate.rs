@@ -36,7 +36,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         }
         let installed =
             installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
-        let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
+        let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?.value);
         partitions::make_missing(client, &horizons, operator.now()?.day())?;
         Ok::<_, Failure>(installed)
     })?;

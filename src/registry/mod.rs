@@ -4,14 +4,15 @@
 
 mod loading;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
 use std::time::{Duration, Instant as Monotonic};
 
 use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
-use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -22,7 +23,7 @@ use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
-pub use crate::registry::loading::KeyRing;
+pub use crate::registry::loading::{KeyRing, TextSet};
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys, users};
@@ -49,12 +50,10 @@ pub struct Snapshot {
     pub provider_secrets: BTreeMap<String, Option<SecretText>>,
     pub keys: KeyRing,
     /// Every `client_id`: for any other the database is not asked.
-    pub client_ids: HashSet<ClientId>,
+    pub client_ids: TextSet,
     /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no
     /// client.
-    pub origins: HashSet<[u8; 16]>,
-    /// What their hashes are made with.
-    pub origin_key: [u8; 32],
+    pub origins: TextSet,
     pub longest_lifetimes: LongestLifetimes,
     /// What a check of most PBKDF2 hashes costs that were left when this was read; `None` where
     /// there were none.
@@ -277,7 +276,8 @@ impl Registry {
     /// Whether a client or a resource with secrets has that name.
     pub fn knows(&self, name: &ClientId) -> bool {
         let snapshot = self.snapshot();
-        snapshot.client_ids.contains(name) || snapshot.resource_secrets.contains_key(name.as_str())
+        snapshot.client_ids.contains(name.as_str())
+            || snapshot.resource_secrets.contains_key(name.as_str())
     }
 
     /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks
@@ -287,7 +287,7 @@ impl Registry {
         &self,
         client_id: &ClientId,
     ) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
-        if !self.snapshot().client_ids.contains(client_id) {
+        if !self.snapshot().client_ids.contains(client_id.as_str()) {
             return Ok(None);
         }
         let version = self.version.load(Ordering::Acquire);
@@ -309,35 +309,38 @@ impl Registry {
 }
 
 fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, Unread> {
-    let catalogue = catalogue::load(store)?;
-    let keys = signing_keys::load(store)?;
-    let clients = clients::names_and_origins(store)?;
-    let [client_ids, origins] = clients.value;
-    let origin_key = random::bytes();
-    let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
-    let ring = ring.map_err(|error| Unread {
-        trouble: Trouble::with_keys(&error),
-        error,
-    })?;
-    // The oldest of the versions: if another was read later, the next refresh reads all of them
-    // again.
-    let version = catalogue
-        .registry_version
-        .min(keys.registry_version)
-        .min(clients.registry_version);
-    Ok(Snapshot {
-        version,
-        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
-        provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
-        catalogue: loading::catalogue(catalogue.value)?,
-        keys: ring,
-        client_ids: client_ids.into_iter().map(ClientId::new).collect(),
-        origins: origins
-            .iter()
-            .map(|origin| loading::hashed(origin_key, origin))
-            .collect(),
-        origin_key,
-        longest_lifetimes: clients::longest_lifetimes(store)?,
-        usual_pbkdf2: users::usual_pbkdf2(store)?,
+    thread::scope(|scope| {
+        // Looks at every registration, which takes as long as all the rest: both at once.
+        let longest_lifetimes = scope.spawn(|| clients::longest_lifetimes(store));
+        let catalogue = catalogue::load(store)?;
+        let keys = signing_keys::load(store)?;
+        let clients = clients::names_and_origins(store, TextSet::of)?;
+        let [client_ids, origins] = clients.value;
+        let longest_lifetimes = longest_lifetimes
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))?;
+        let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
+        let ring = ring.map_err(|error| Unread {
+            trouble: Trouble::with_keys(&error),
+            error,
+        })?;
+        // The oldest of the versions: if another was read later, the next refresh reads all of them
+        // again.
+        let version = catalogue
+            .registry_version
+            .min(keys.registry_version)
+            .min(clients.registry_version)
+            .min(longest_lifetimes.registry_version);
+        Ok(Snapshot {
+            version,
+            resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
+            provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
+            catalogue: loading::catalogue(catalogue.value)?,
+            keys: ring,
+            client_ids,
+            origins,
+            longest_lifetimes: longest_lifetimes.value,
+            usual_pbkdf2: users::usual_pbkdf2(store)?,
+        })
     })
 }

@@ -210,7 +210,7 @@ fn longest_lifetimes_are_those_registered() {
     let database = TestDatabase::migrated();
     let store = database.store();
     assert_eq!(
-        clients::longest_lifetimes(&store).unwrap(),
+        clients::longest_lifetimes(&store).unwrap().value,
         clients::LongestLifetimes::default()
     );
     let longest = store

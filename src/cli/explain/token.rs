@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::standing::{by_word, ended_by, life};
-use super::{Explained, refused, told};
+use super::{Explained, near, refused, told};
 use crate::app::App;
 use crate::cli::output::{Failure, time};
 use crate::endpoints::present_session;
@@ -14,7 +14,6 @@ use crate::protocol::authorize::authorization_code::{
 };
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
-use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::audience::{granted_scope, narrow, narrow_granted};
@@ -79,14 +78,9 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         }
     }
     let Some((client, said)) = proven else {
-        let snapshot = app.registry.snapshot();
-        let known = snapshot.client_ids.iter().map(ClientId::as_str);
         // What nobody has for a name may be a secret in the wrong field.
         let named = match reason == Reason::UnknownClientAtToken {
-            true => format!(
-                "no such client{}",
-                hint(presented.client_id.as_str(), known)
-            ),
+            true => format!("no such client{}", near(app, &presented.client_id)?),
             false => presented.client_id.to_string(),
         };
         return Ok((refused(reason, Some(&named)).0, registered));
