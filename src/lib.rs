@@ -37,6 +37,7 @@
 //! `protocol/token/token_request/` reads the form, `endpoints/token/grants/authorization_code.rs`
 //! opens the code, `protocol/authorize/authorization_code.rs` judges it, `store/grants.rs` enters
 //! it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
+//! What ends a refresh token is listed in `protocol/token/refresh_token.rs`.
 //!
 //! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next; it
 //! tells its four requests one by one. It begins with `endpoints/visit.rs`, which validates the

@@ -91,7 +91,8 @@ pub fn begin_session(
     Ok(Some(begun(handle, new)))
 }
 
-/// The answer that brings its browser the session that began.
+/// The answer that brings its browser the session that began, and the state of that session:
+/// [`grant`] leaves both to this.
 pub fn carried_by(app: &App, response: Response, session: &PresentSession) -> Response {
     let response = session.carried_by(app, response);
     let response = known_browser::remember(app, response, &session.user.sub);

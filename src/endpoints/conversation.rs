@@ -54,11 +54,11 @@ pub enum Page {
 /// Opens a page, or takes its form.
 pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
     let is_post = request.method == Method::Post;
-    let visit = match open(page, app, request)? {
+    let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
+    let visit = match open(page, app, request, is_question)? {
         Opening::Visit(visit) => visit,
         Opening::Answer(response) => return Ok(response),
     };
-    let is_question = page == Page::UserCode && device::has_request(request)?;
     let page = if is_question { Page::Consent } else { page };
     meet(app, request, &visit, page, |turn| match page {
         Page::Login if is_post => login::take(turn),
@@ -70,9 +70,9 @@ pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Fail
     })
 }
 
-fn open(page: Page, app: &App, request: &Request) -> Result<Opening, Failure> {
+/// `is_question`: the form is the answer to the question whether a device may have what it asks for.
+fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
     let is_post = request.method == Method::Post;
-    let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
     if page == Page::Authorize {
         let visit = Visit::begin(app, request)?;
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
@@ -107,7 +107,7 @@ fn meet(
     take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
 ) -> Result<Response, Failure> {
     let present = PresentSession::find_at(app, request, visit.client_id())
-        .map_err(|failure| visit.silent(failure))?;
+        .map_err(|failure| visit.tell_outage(failure))?;
     let turn = Turn {
         app,
         request,
@@ -189,7 +189,7 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
     };
     answer
         .map(|response| turn.visit.noted(response))
-        .map_err(|failure| turn.visit.silent(failure))
+        .map_err(|failure| turn.visit.tell_outage(failure))
 }
 
 fn sign_in(

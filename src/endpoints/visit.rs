@@ -315,7 +315,7 @@ impl Visit {
 
     /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
     /// the client is told that the database is away.
-    pub fn silent(&self, failure: Failure) -> Failure {
+    pub fn tell_outage(&self, failure: Failure) -> Failure {
         let is_outage = matches!(&failure, Failure::Unavailable(error) if error.is_passing())
             || matches!(failure, Failure::Busy);
         if !self.request.prompt.none || !is_outage {
@@ -434,7 +434,8 @@ pub fn user_code_hashes(app: &App, user_code: &UserCode) -> Vec<[u8; 32]> {
     app.vault.user_codes.tags(&[user_code.letters().as_bytes()])
 }
 
-/// `S` is the session of this browser: `Option<&PresentSession>`, or the session itself where there
+/// One request of a browser within a visit: what was sent, and who this browser's session says is
+/// there. `S` is that session: `Option<&PresentSession>`, or the session itself where there
 /// is one for certain ([`InSession`]).
 #[derive(Clone, Copy)]
 pub struct Turn<'a, S = Option<&'a PresentSession>> {

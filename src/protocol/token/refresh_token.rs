@@ -19,39 +19,43 @@
 //!
 //! # What ends a refresh token
 //!
-//! Every event, by what in the code sees it: in front what a token that is introspected is asked
-//! ([`stands`]) and one that is presented after its grant was read ([`judge`]), behind it what the
-//! statement of the usual way compares (`MOVE_ON`). A test of `what_ends_what` takes them by both
-//! ways, and `refresh_both_ways` compares what they leave. What the registration, a role, the
-//! master secret or another issuer takes away comes back when that is undone; everything else has
-//! ended for good.
+//! Every event, under what in the code sees it: "read" is a function that judges a grant that was
+//! read, "compared" is the part of the statement `MOVE_ON` that sees the same. A test of
+//! `what_ends_what` takes the events by both ways, and `refresh_both_ways` compares what they leave.
+//! What the registration, a role, the master secret or another issuer takes away comes back when
+//! that is undone; everything else has ended for good.
 //!
-//! The generation; in the statement `generation`, and `REFRESH` tells a repeated use by `moved_at`:
+//! A refresh token does not end with its session, nor when the person signs out, nor when their
+//! account elsewhere is unlinked: `offline_access` means just that.
+//!
+//! Read: [`judge`], by the generation; `REFRESH` tells a repeated use by `moved_at`. Compared:
+//! `generation`.
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
 //!   that successor, as long as nobody has used it. After that it is a replay, which revokes the
-//!   grant. Where the client's `refresh_token_usage` is `reuse`, a use ends nothing.
+//!   grant. Where the client's `refresh_token_usage` is `reuse`, a token is not used up: its use
+//!   only ends the window in which its predecessor may be repeated.
 //! - The database was restored to before it was issued; or to before its grant, which is not there.
 //!
-//! `check_token`; in the statement `revoked_at`:
+//! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
 //!   `gatepost grant revoke`, or by a replay.
-//! - The code that it came from was sent again: redeemed a second time, with another
-//!   `code_verifier` or `redirect_uri`, or up to ten minutes after it was issued.
+//! - The code that it came from was sent again, rightly or with another `code_verifier` or
+//!   `redirect_uri`, while it lived or within ten minutes after it was issued.
 //!
-//! [`ends_at`]; in the statement [`Within`]:
+//! Read: [`ends_at`]. Compared: [`Within`].
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
 //! - It was not used for `refresh_token_idle_lifetime`, as that is today.
 //!
-//! [`stands`] at introspection, and the token endpoint before everything else:
+//! Read: [`stands`] at introspection, and the token endpoint before everything else.
 //! - The client lost the grant type `refresh_token`.
 //!
-//! [`check_registration`]; in the statement [`Within`]:
-//! - The client lost a scope that was granted, or it is no longer registered.
+//! Read: [`check_registration`]. Compared: [`Within`].
+//! - A scope that was granted is no longer the client's, or no longer registered.
 //! - The client's `minimum_acr` was raised above the sign-in.
-//! - The client lost the person's tenant, or it is no longer registered; or the client is for one
-//!   tenant now, and the person signed in without one.
+//! - The person's tenant is no longer the client's, or no longer registered; or the client is for
+//!   one tenant now, and the person signed in without one.
 //!
-//! [`liveness::stands`] at introspection; `{stands}` in both statements:
+//! Read: [`liveness::stands`], at introspection. Compared: `{stands}`, in both statements.
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
 //!   removed; another tenant; disabled; `gatepost user revoke`. Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
@@ -59,7 +63,7 @@
 //! - The installation got another epoch: `gatepost revoke --everything`.
 //! - The user has no role that the client asks for: it was taken away, or `allowed_roles` changed.
 //!
-//! [`consent_has_lapsed`] at introspection; `{stands}` in both statements:
+//! Read: [`consent_has_lapsed`], at introspection. Compared: `{stands}`, in both statements.
 //! - A consent lapsed that the client needs.
 //!
 //! The tag of the token, before the grant is read:
