@@ -91,6 +91,10 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     if help {
         return Ok(Wanted::Help(words));
     }
+    // `gatepost user` alone asks which commands there are.
+    if named(&words).is_none() && is_group(&words) {
+        return Ok(Wanted::Help(words));
+    }
     let command = named(&words).ok_or_else(|| no_command(&words))?;
     let invocation = Invocation {
         command,
@@ -122,6 +126,14 @@ impl Command {
     fn group(&self) -> Option<&'static str> {
         self.name.split(' ').next()
     }
+}
+
+/// Whether that is one word, with which commands begin.
+fn is_group(words: &[String]) -> bool {
+    words.len() == 1
+        && COMMANDS
+            .iter()
+            .any(|command| command.group() == words.first().map(String::as_str))
 }
 
 /// The next word, where the command awaits a key's name and this is one: the thumbprint of one key
@@ -288,15 +300,6 @@ fn no_command(words: &[String]) -> Failure {
         ));
     }
     let first = words.first().map(String::as_str);
-    let mut group = Vec::new();
-    for command in COMMANDS.iter() {
-        if command.group() == first {
-            group.push(format!("`gatepost {}`", command.name));
-        }
-    }
-    if words.len() == 1 && !group.is_empty() {
-        return Failure::Usage(format!("there is {}", group.join(", ")));
-    }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
     let groups = COMMANDS.iter().filter_map(Command::group);
     let names = COMMANDS.iter().map(|command| command.name).chain(groups);

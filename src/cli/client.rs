@@ -13,11 +13,13 @@ use super::{idp, input, registry};
 use crate::keys::random;
 use crate::protocol::registration::client_checkup::examine;
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, ObjectKind, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
 use crate::protocol::upstream::outbound_address::may_be_dialled;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{
     Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm,
 };
@@ -26,6 +28,8 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::web_url::WebUrl;
+use crate::registry::read_catalogue;
+use crate::store;
 use crate::store::clients::{self, ClientRow, SecretRow};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys;
@@ -226,6 +230,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
+    findings.extend(released_claims(&client, &catalogue(&operator)?));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
     findings.push(Finding::fine(format!(
         "the issuer to copy into its settings: {}",
@@ -241,6 +246,12 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "try",
         json!(tries),
     )
+}
+
+/// The scopes and resources that are registered, as a server knows them.
+fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
+    let rows = store::catalogue::load(&operator.store)?.value;
+    Ok(read_catalogue(rows)?)
 }
 
 /// The algorithms that there is a signing key for.

@@ -15,7 +15,7 @@ pub(super) fn new_password() -> Result<SecretText, Failure> {
         return Err(Failure::Refused(String::from("the two passwords differ")));
     }
     check_new(password.expose())
-        .map_err(|rule| Failure::Refused(format!("the password {rule}")))?;
+        .map_err(|flaw| Failure::Refused(format!("the password {}", flaw.rule())))?;
     Ok(password)
 }
 

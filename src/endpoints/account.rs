@@ -403,8 +403,8 @@ fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountPro
     }
     let problem = if new == present {
         AccountProblem::NewPasswordIsPresent
-    } else if check_new(new).is_err() {
-        AccountProblem::NewPasswordUnfit
+    } else if let Err(flaw) = check_new(new) {
+        AccountProblem::NewPasswordUnfit(flaw)
     } else if new != again {
         AccountProblem::NewPasswordsDiffer
     } else if let Some(username) = change.turn.present.user.username.as_deref() {

@@ -39,19 +39,30 @@ const PAGE: &str = "/login";
 pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
 /// The field, and the parameter of the address.
 const SOMEONE_ELSE: &str = "someone_else";
+/// The parameter of the address: they come from the link by which they set their password.
+const PASSWORD_SET: &str = "password_set";
 /// How long somebody shall wait whose password nobody had the time to look at.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
 /// Whether the address asks who the person is, even if this browser is signed in.
 pub fn says_someone_else(request: &Request) -> bool {
+    says(request, SOMEONE_ELSE)
+}
+
+fn says(request: &Request, parameter: &str) -> bool {
     let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some())
+    query.single(parameter).is_ok_and(|said| said.is_some())
 }
 
 /// The address of this page that asks who the person is, even if this browser is signed in, here or
 /// upstream.
 pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
+}
+
+/// The address of this page that says first that the password is set.
+pub fn after_password_link(address: String) -> String {
+    format!("{address}&{PASSWORD_SET}=true")
 }
 
 /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
@@ -274,6 +285,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
     let shown = SignInForm {
         someone_else,
+        password_is_set: says(turn.request, PASSWORD_SET),
         username: drawn.username,
         remember: app.config.remember_session_lifetime.map(|_| is_ticked),
         passkey: options.as_deref().map(|options| AskPasskey {

@@ -9,21 +9,21 @@ use maud::{Markup, html};
 use crate::pages::consent::wording;
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with,
-    problem_notice,
+    done, problem_notice,
 };
-use crate::pages::password_link::password_field;
+use crate::pages::moment::at;
+use crate::pages::password_link::PasswordField;
 use crate::pages::second_factor::factors;
-use crate::pages::texts::{Template, Texts};
-use crate::pages::user_agent::browser;
+use crate::pages::sign_ins::SignIns;
+use crate::pages::texts::Texts;
 use crate::protocol::authorize::consent::Allowance;
-use crate::protocol::registration::timestamp;
+use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::upstream::account::readable;
 use crate::protocol::upstream::choices::provider_of;
 use crate::protocol::upstream::claims::known_as;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::{LOCAL, PASSWORD, Session};
+use crate::protocol::words::session::Session;
 use crate::registry::RegisteredClient;
 use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
@@ -81,7 +81,7 @@ pub enum AccountProblem {
         minutes: u32,
     },
     /// The new one is missing, too short, too long or much used.
-    NewPasswordUnfit,
+    NewPasswordUnfit(PasswordFlaw),
     NewPasswordsDiffer,
     NewPasswordIsPresent,
     LastWayIn,
@@ -110,7 +110,7 @@ impl AccountProblem {
             AccountProblem::PresentPasswordWrong => {
                 (Some("present-password"), texts.present_password_wrong)
             }
-            AccountProblem::NewPasswordUnfit => (Some("new-password"), texts.new_password_unfit),
+            AccountProblem::NewPasswordUnfit(flaw) => (Some("new-password"), unfit(texts, flaw)),
             AccountProblem::NewPasswordsDiffer => {
                 (Some("new-password-again"), texts.new_passwords_differ)
             }
@@ -131,6 +131,15 @@ impl AccountProblem {
             AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
         };
         (field, sentence.to_owned())
+    }
+}
+
+/// What is wrong with a new password, and what to do.
+fn unfit(texts: &Texts, flaw: PasswordFlaw) -> &'static str {
+    match flaw {
+        PasswordFlaw::TooShort => texts.new_password_short,
+        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long,
+        PasswordFlaw::TooCommon => texts.new_password_common,
     }
 }
 
@@ -162,6 +171,13 @@ pub fn page(
         .tenant
         .as_ref()
         .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+    let has_identities = !holdings.identities.is_empty() || !holdings.linkable.is_empty();
+    let sign_ins = SignIns {
+        catalogue,
+        has_password,
+        present,
+        sessions: holdings.sessions,
+    };
     let card = html! {
         h1 { (texts.account_title) }
         p .lead { (about_account(texts.signed_in_as, account)) }
@@ -170,13 +186,19 @@ pub fn page(
         }
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
-        (sessions(texts, form, holdings))
-        (applications(chrome, form, holdings))
-        @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) {
-            (identities(texts, form, holdings))
+        div .columns {
+            @if has_password || has_identities {
+                div {
+                    @if has_password { (factors(texts, form, holdings)) }
+                    @if has_password { (password(texts, form, account.username, problem)) }
+                    @if has_identities { (identities(texts, form, holdings)) }
+                }
+            }
+            div {
+                (sign_ins.draw(texts, form))
+                (applications(chrome, form, holdings))
+            }
         }
-        @if has_password { (factors(texts, form, holdings)) }
-        @if has_password { (password(texts, form, account.username, problem)) }
         script src=(asset(chrome, "times.js")) {}
         @if holdings.has_passkeys { script src=(asset(chrome, "passkey.js")) {} }
     };
@@ -184,7 +206,7 @@ pub fn page(
 }
 
 pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
-    let done = |sentence: Markup| html! { div .notice .done role="status" { p { (sentence) } } };
+    let done = |sentence: Markup| done(&sentence);
     match outcome {
         Outcome::SessionEnded => done(html! { (texts.session_ended) }),
         Outcome::OtherSessionsEnded => done(html! { (texts.other_sessions_ended) }),
@@ -212,78 +234,6 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
     }
 }
 
-fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings {
-        catalogue,
-        has_password,
-        present,
-        sessions,
-        ..
-    } = *holdings;
-    html! {
-        section aria-labelledby="sessions" {
-            h2 #sessions { (texts.sessions_heading) }
-            p .hint {
-                @if has_password {
-                    (texts.sessions_hint)
-                } @else {
-                    (texts.sessions_hint_without_password)
-                }
-            }
-            ul .items {
-                @for (index, session) in sessions.iter().enumerate() {
-                    @let id = format!("session-{index}");
-                    @let provider = session.identity_provider();
-                    @let registered = catalogue.identity_providers.get(provider);
-                    @let provider_name = registered.map_or(provider, |one| &one.display_name);
-                    @let without_password = !session.amr.iter().any(|method| method == PASSWORD);
-                    li {
-                        div id=(id) {
-                            p {
-                                bdi { (browser(texts, session.user_agent.as_deref())) }
-                                @if session.sid == present.sid {
-                                    " " span .badge { (texts.this_browser) }
-                                }
-                            }
-                            @if let Some(source) = session.source {
-                                p .hint { (about(texts.address, &source.to_string())) }
-                            }
-                            p .hint { (at(texts.signed_in_on, session.created_at)) }
-                            p .hint { (at(texts.last_used_on, session.used_at)) }
-                            p .hint {
-                                @if provider == LOCAL && without_password {
-                                    (texts.passkey_factor)
-                                } @else if provider == LOCAL {
-                                    (texts.signed_in_with_password)
-                                } @else {
-                                    (about(texts.signed_in_through, provider_name))
-                                }
-                            }
-                            p .hint { (at(texts.signed_in_until, session.expires_at)) }
-                        }
-                        @if session.sid != present.sid {
-                            (form.of(&html! {
-                                input type="hidden" name="session" value=(session.sid);
-                                button .link type="submit" name="decision" value="end_session"
-                                    aria-describedby=(id) {
-                                    (texts.end_session)
-                                }
-                            }))
-                        }
-                    }
-                }
-            }
-            @if sessions.iter().any(|session| session.sid != present.sid) {
-                (form.of(&html! {
-                    button type="submit" name="decision" value="end_others" {
-                        (texts.end_other_sessions)
-                    }
-                }))
-            }
-        }
-    }
-}
-
 /// Without scopes that are no longer registered: an application cannot use them.
 fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let texts = chrome.texts;
@@ -306,7 +256,7 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
                                     li { bdi { (wording(texts, scope).0) } }
                                 }
                             }
-                            p .hint { (at(texts.allowed_since, allowance.since)) }
+                            p .hint { (at(texts, texts.allowed_since, allowance.since)) }
                             (form.of(&html! {
                                 input type="hidden" name="client_id"
                                     value=(client.client.client_id);
@@ -360,7 +310,7 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
                                         bdi { (readable(&identity.upstream_subject)) }
                                     },
                                 }
-                                p .hint { (at(texts.linked_since, identity.linked_at)) }
+                                p .hint { (at(texts, texts.linked_since, identity.linked_at)) }
                             }
                             (form.of(&html! {
                                 input type="hidden" name="identity" value=(form_name);
@@ -397,27 +347,15 @@ fn password(
     problem: Option<AccountProblem>,
 ) -> Markup {
     let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let present = password_field(
-        "present_password",
-        "current-password",
-        texts.present_password,
-        wrong,
-        None,
-    );
-    let new = password_field(
-        "new_password",
-        "new-password",
-        texts.new_password,
-        wrong,
-        Some(texts.new_password_hint),
-    );
-    let again = password_field(
-        "new_password_again",
-        "new-password",
-        texts.new_password_again,
-        wrong,
-        None,
-    );
+    let present = PasswordField {
+        name: "present_password",
+        autocomplete: "current-password",
+        label: texts.present_password,
+        hint: None,
+        has_focus: false,
+    };
+    let new = PasswordField::new_one(texts);
+    let again = PasswordField::new_one_again(texts);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
@@ -426,7 +364,7 @@ fn password(
                 // For password managers: whose password it is.
                 input type="text" name="username" value=(username) autocomplete="username" hidden
                     readonly;
-                (present) (new) (again)
+                (present.draw(wrong)) (new.draw(wrong)) (again.draw(wrong))
                 div .actions {
                     button .primary type="submit" name="decision" value="change_password" {
                         (texts.change_password)
@@ -435,15 +373,6 @@ fn password(
             }))
         }
     }
-}
-
-/// A sentence about a moment, to the minute, in UTC: the one notation that is the same in every
-/// language.
-pub(super) fn at(template: Template, instant: Instant) -> Markup {
-    let (before, after) = template.parts();
-    let whole = timestamp::format(instant);
-    let shown = whole.get(..16).unwrap_or(&whole).replace('T', " ");
-    html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
 }
 
 /// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account

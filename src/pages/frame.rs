@@ -239,6 +239,11 @@ pub(crate) fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
     }
 }
 
+/// What was done.
+pub(crate) fn done(sentence: &Markup) -> Markup {
+    html! { div .notice .done role="status" { p { (sentence) } } }
+}
+
 /// What is wrong with what was sent.
 pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    problem_notice,
+    done, problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::Texts;
@@ -50,6 +50,8 @@ pub enum LoginProblem {
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
+    /// They come from the link by which they set their password.
+    pub password_is_set: bool,
     /// `login_hint`, or what was typed before.
     pub username: &'a str,
     /// Whether the box to stay signed in is ticked; `None` where it is not offered.
@@ -81,6 +83,7 @@ pub fn page(
 ) -> Markup {
     let SignInForm {
         someone_else,
+        password_is_set,
         username,
         remember,
         passkey,
@@ -101,7 +104,11 @@ pub fn page(
         })
     };
     let ways = html! {
-        @if let Some(problem) = problem { (summary(texts, problem)) }
+        @if let Some(problem) = problem {
+            (summary(texts, problem))
+        } @else if password_is_set {
+            (done(&html! { (texts.password_is_set) }))
+        }
         @if choices.password {
             (form(html! {
                 (fields(texts, username, passkey.is_some(), problem))
@@ -115,7 +122,6 @@ pub fn page(
                 div .actions {
                     // First, because Enter in a field presses the first button of a form.
                     button .primary type="submit" { (texts.sign_in) }
-                    @if providers.is_empty() { (cancel(texts)) }
                 }
             }))
         }
@@ -134,6 +140,8 @@ pub fn page(
                     (cancel(texts))
                 }
             }))
+        } @else {
+            (form(html! { div .actions .more { (cancel(texts)) } }))
         }
     };
     card(

@@ -11,8 +11,10 @@ pub mod frame;
 pub mod language;
 pub mod login;
 pub mod logout;
+mod moment;
 pub mod password_link;
 pub mod second_factor;
+mod sign_ins;
 pub mod texts;
 mod user_agent;
 

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use crate::pages::account::{AccountProblem, Outcome, said};
 use crate::pages::frame::{Chrome, PageForm, about, document_with};
 use crate::pages::second_factor::{FactorProblem, NewApp, setup};
+use crate::pages::texts::Texts;
 
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
@@ -18,20 +19,12 @@ pub fn page(
 ) -> Markup {
     let texts = chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let password = password_field(
-        "new_password",
-        "new-password",
-        texts.new_password,
-        wrong,
-        Some(texts.new_password_hint),
-    );
-    let again = password_field(
-        "new_password_again",
-        "new-password",
-        texts.new_password_again,
-        wrong,
-        None,
-    );
+    let password = PasswordField {
+        // Where the code of the app was wrong, the page begins there.
+        has_focus: app_problem.is_none(),
+        ..PasswordField::new_one(texts)
+    };
+    let again = PasswordField::new_one_again(texts);
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
@@ -40,7 +33,7 @@ pub fn page(
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden
                 readonly;
-            (password) (again)
+            (password.draw(wrong)) (again.draw(wrong))
             @if let Some(app) = new {
                 h2 { (texts.add_app_title) } (setup(texts, app, app_problem))
             }
@@ -55,29 +48,57 @@ pub fn page(
     )
 }
 
-pub(super) fn password_field(
-    name: &str,
-    autocomplete: &str,
-    label: &str,
-    wrong: Option<&str>,
-    hint: Option<&str>,
-) -> Markup {
-    let id = name.replace('_', "-");
-    let is_wrong = wrong == Some(&id);
-    let hint_id = format!("{id}-hint");
-    let described_by = [is_wrong.then_some("problem"), hint.and(Some(&hint_id))];
-    let described_by = described_by
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ");
-    html! {
-        div .field {
-            label for=(id) { (label) }
-            input id=(id) type="password" name=(name) required autocomplete=(autocomplete)
-                aria-invalid=[is_wrong.then_some("true")]
-                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
-            @if let Some(hint) = hint { p .hint id=(hint_id) { (hint) } }
+/// A field for a password.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PasswordField<'a> {
+    pub(super) name: &'a str,
+    pub(super) autocomplete: &'a str,
+    pub(super) label: &'a str,
+    pub(super) hint: Option<&'a str>,
+    /// Whether the page begins there.
+    pub(super) has_focus: bool,
+}
+
+impl PasswordField<'_> {
+    pub(super) fn new_one(texts: &Texts) -> PasswordField<'static> {
+        PasswordField {
+            name: "new_password",
+            autocomplete: "new-password",
+            label: texts.new_password,
+            hint: Some(texts.new_password_hint),
+            has_focus: false,
+        }
+    }
+
+    pub(super) fn new_one_again(texts: &Texts) -> PasswordField<'static> {
+        PasswordField {
+            name: "new_password_again",
+            label: texts.new_password_again,
+            hint: None,
+            ..PasswordField::new_one(texts)
+        }
+    }
+
+    /// `wrong` is the id of the field that a problem concerns.
+    pub(super) fn draw(&self, wrong: Option<&str>) -> Markup {
+        let id = self.name.replace('_', "-");
+        let is_wrong = wrong == Some(&id);
+        let hint_id = format!("{id}-hint");
+        let described_by = [is_wrong.then_some("problem"), self.hint.and(Some(&hint_id))];
+        let described_by = described_by
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ");
+        html! {
+            div .field {
+                label for=(id) { (self.label) }
+                input id=(id) type="password" name=(self.name) required
+                    autocomplete=(self.autocomplete) autofocus[self.has_focus]
+                    aria-invalid=[is_wrong.then_some("true")]
+                    aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
+                @if let Some(hint) = self.hint { p .hint id=(hint_id) { (hint) } }
+            }
         }
     }
 }

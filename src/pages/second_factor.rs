@@ -7,9 +7,10 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::pages::account::{Holdings, at};
+use crate::pages::account::Holdings;
 use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice};
 use crate::pages::login::{SignInFor, card};
+use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use crate::protocol::login::second_factor::{FactorKind, to_base32};
 use crate::protocol::words::secret::SecretBytes;
@@ -63,18 +64,18 @@ pub fn page(
     };
     let ways = html! {
         @if let Some(problem) = problem { (problem.notice(texts)) }
-        (form.of(&html! {
-            @if takes_codes {
+        @if takes_codes {
+            (form.of(&html! {
                 (code(texts.second_factor_code, Some(texts.second_factor_hint), problem))
-            }
-            div .actions {
-                @if takes_codes { button .primary type="submit" { (texts.second_factor_confirm) } }
-                button .quiet type="submit" name="decision" value=(decision) formnovalidate {
-                    (declining)
-                }
+                div .actions { button .primary type="submit" { (texts.second_factor_confirm) } }
+            }))
+        }
+        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
+        (form.of(&html! {
+            div .actions .more {
+                button .quiet type="submit" name="decision" value=(decision) { (declining) }
             }
         }))
-        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
     };
     card(
         chrome,
@@ -102,7 +103,7 @@ pub(super) fn passkey_form(
             @for name in ["id", "client_data", "authenticator_data", "signature", "user_handle"] {
                 input type="hidden" name=(name) value="";
             }
-            div .actions {
+            div .actions .more[!is_primary] {
                 button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) }
             }
         }
@@ -315,7 +316,7 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
         .iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
     let kind = |one: &Authenticator| {
-        if one.kind == FactorKind::Totp {
+        if is_app(one) {
             texts.app_factor
         } else {
             texts.passkey_factor
@@ -334,9 +335,9 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                             div id=(id) {
                                 p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
                                 @if one.name.is_some() { p .hint { (kind(one)) } }
-                                p .hint { (at(texts.added_on, one.created_at)) }
+                                p .hint { (at(texts, texts.added_on, one.created_at)) }
                                 @if let Some(used_at) = one.used_at {
-                                    p .hint { (at(texts.last_used_on, used_at)) }
+                                    p .hint { (at(texts, texts.last_used_on, used_at)) }
                                 }
                             }
                             @if !needs_passkey {
@@ -363,7 +364,12 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                         }
                     } @else {
                         button type="submit" name="decision" value="add_app" {
-                            (texts.add_app_title)
+                            // A new app takes the place of the one there is.
+                            @if factors.iter().any(|one| is_app(one)) {
+                                (texts.replace_app)
+                            } @else {
+                                (texts.add_app_title)
+                            }
                         }
                         @if has_passkeys {
                             button type="submit" name="decision" value="add_passkey" hidden
@@ -385,6 +391,10 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
             }
         }
     }
+}
+
+fn is_app(one: &Authenticator) -> bool {
+    one.kind == FactorKind::Totp
 }
 
 /// What a factor is called in its form, and for operators: its kind and its id, in base64url.

@@ -24,6 +24,7 @@ use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_p
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::device::device_code::UserCode;
+use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::upstream::choices::Choices;
@@ -193,7 +194,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             );
         }
         let corp = &catalogue.identity_providers["corp"];
-        let unfit = Some(AccountProblem::NewPasswordUnfit);
+        let unfit = Some(AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon));
         add(
             "password link",
             password_link::page(chrome, FORM, name, unfit, None, None),
@@ -472,13 +473,14 @@ fn login_pages(
         password: false,
         ..several.clone()
     };
-    let login = |purpose, choices: &Choices, remember, problem| {
+    let login = |purpose, choices: &Choices, remember, problem: Option<LoginProblem>| {
         let someone_else = !choices.password;
         let passkey = choices.password.then_some(AskPasskey {
             action: TO_SECOND_FACTOR,
             options: "{}",
         });
         let shown = SignInForm {
+            password_is_set: problem.is_none(),
             someone_else,
             username: name,
             remember,

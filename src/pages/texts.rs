@@ -135,6 +135,9 @@ texts! {
     cancel: Text,
     one_minute: Template, few_minutes: Template, many_minutes: Template,
 
+    moment: Text,
+    months: Text,
+
     // Sign-in
     sign_in_title: Text,
     to_continue_to: Template,
@@ -256,12 +259,15 @@ texts! {
     nothing_there: Text,
     present_password_missing: Text,
     present_password_wrong: Text,
-    new_password_unfit: Text,
+    new_password_short: Text,
+    new_password_long: Text,
+    new_password_common: Text,
     new_passwords_differ: Text,
     new_password_is_present: Text,
     set_password_title: Text,
     set_password_for: Template,
     set_password: Text,
+    password_is_set: Text,
 
     // Accounts elsewhere
     identities_heading: Text,
@@ -311,6 +317,7 @@ texts! {
     factors_heading: Text,
     no_factors: Text,
     app_factor: Text,
+    replace_app: Text,
     passkey_factor: Text,
     added_on: Template,
     remove_factor: Text,

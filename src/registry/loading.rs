@@ -114,7 +114,8 @@ fn open_text(sealed: &SecretBytes, sealer: &Sealer) -> Option<SecretText> {
     String::from_utf8(bytes).ok().map(SecretText::new)
 }
 
-pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
+/// The catalogue with the scopes that exist without being registered.
+pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
     let mut catalogue = Catalogue {
         plain_pkce: rows.plain_pkce,
         idle_identity_providers: rows.idle_identity_providers,

@@ -23,7 +23,7 @@ use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
-pub use crate::registry::loading::{KeyRing, TextSet};
+pub use crate::registry::loading::{KeyRing, TextSet, catalogue as read_catalogue};
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys, users};

@@ -609,9 +609,9 @@ fn a_password_that_will_not_do_changes_nothing() {
             ALICE_PASSWORD,
             "Password",
             "Password",
-            "at least 8 characters",
+            "Many people use this password",
         ),
-        (ALICE_PASSWORD, &long, &long, "at least 8 characters"),
+        (ALICE_PASSWORD, &long, &long, "Choose a shorter one."),
         (
             ALICE_PASSWORD,
             NEW_PASSWORD,

@@ -433,7 +433,7 @@ fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
     }
     for path in [bare("conf1"), bare("strict"), with_nonce("strict")] {
         let answer = browser.get(&path);
-        let description = "The parameter code_challenge is missing.";
+        let description = "The parameter code_challenge or nonce is missing.";
         assert_eq!(
             (
                 &*answer.query()["error"],

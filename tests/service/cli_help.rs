@@ -76,6 +76,23 @@ fn whatever_has_a_row_is_found_by_its_name() {
 }
 
 #[test]
+fn the_first_word_of_commands_alone_prints_them_as_a_table() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
+    let typed = command.arg("user").env_clear().output().unwrap();
+    let text = String::from_utf8(typed.stdout).unwrap();
+    assert!(typed.status.success() && typed.stderr.is_empty(), "{text}");
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  user "))
+        .collect();
+    assert!(rows.len() > 10, "{text}");
+    assert!(
+        rows[0].starts_with("  user add              Adds a user"),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_metrics_of_the_reference_are_those_that_are_served() {
     let address = free_address();
     let _gatepost = Gatepost::start_with(

@@ -291,6 +291,25 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
     ] {
         assert!(tested.contains(&line), "{line}: {tested}");
     }
+    // Who reads the ID token alone is told what to register.
+    let staff = installation.done(&["client", "test", "staff"], "");
+    assert!(
+        staff.contains("\"always_include_user_claims_in_id_token\": true"),
+        "{staff}"
+    );
+    given["clients"][0]["scope"] = json!("openid email");
+    given["clients"][0]["always_include_user_claims_in_id_token"] = json!(true);
+    installation.done(&["apply", "-"], &given.to_string());
+    let tested = installation.done(&["client", "test", "shop"], "");
+    for place in [
+        "in the ID token: sub, email, email_verified\n",
+        "at UserInfo: sub, email, email_verified\n",
+        "in the access token: sub\n",
+    ] {
+        let line = format!("ok    claims of a person {place}");
+        assert!(tested.contains(&line), "{line}: {tested}");
+    }
+    assert!(!tested.contains("always_include"), "{tested}");
     let allowed = installation.done(
         &[
             "client",

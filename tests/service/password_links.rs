@@ -87,6 +87,11 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
         "{}",
         page.text()
     );
+    assert_eq!(
+        page.text().matches(" autofocus").count(),
+        1,
+        "the page begins in its first field"
+    );
     // The address of the form is good in this browser alone.
     is_over(
         &gatepost.browser().get(opened.location()),
@@ -94,7 +99,7 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     );
     for (new, again, told) in [
         ("short", "short", "8 characters"),
-        ("password1", "password1", "8 characters"),
+        ("password1", "password1", "Many people use this password"),
         (NEW, "another one than that", "not the same"),
         (NEW, "", "not the same"),
     ] {
@@ -118,6 +123,21 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
         answer.location().starts_with("/login?r="),
         "{}",
         answer.location()
+    );
+    let told = "Your password is set. Sign in with it.";
+    let sign_in = browser.follow(answer);
+    assert!(sign_in.text().contains(told), "{}", sign_in.text());
+    let token = sign_in.fields().remove("form_token").unwrap();
+    let tried = [
+        ("form_token", &*token),
+        ("username", "carol"),
+        ("password", "wrong"),
+    ];
+    let wrong = browser.post(&sign_in.action(), &tried);
+    assert!(
+        wrong.text().contains("not correct") && !wrong.text().contains(told),
+        "{}",
+        wrong.text()
     );
     assert!(signs_in(&gatepost, "carol", NEW));
     is_over(

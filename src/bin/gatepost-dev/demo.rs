@@ -24,6 +24,7 @@ use visitors::{SignedIn, Visitors};
 use web::{Incoming, Method, Outgoing};
 
 use super::Trouble;
+use super::demo_data::DemoUser;
 
 const STYLESHEET: &str = include_str!("demo/demo.css");
 
@@ -71,19 +72,25 @@ impl Setback {
 #[derive(Debug)]
 struct Demo {
     relying_party: RelyingParty,
+    /// Who can sign in: their names and passwords are public.
+    users: Vec<DemoUser>,
     agent: ureq::Agent,
     visitors: Mutex<Visitors>,
 }
 
 /// In threads that end with the process.
-pub(super) fn start(listener: TcpListener, relying_party: RelyingParty) -> Result<(), Trouble> {
+pub(super) fn start(
+    listener: TcpListener,
+    relying_party: RelyingParty,
+    users: Vec<DemoUser>,
+) -> Result<(), Trouble> {
     let failed = |error: &dyn std::fmt::Display| {
         Trouble::new(format!("the demo application cannot start: {error}"))
     };
     let server =
         tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
     let server = Arc::new(server);
-    let demo = Arc::new(Demo::new(relying_party));
+    let demo = Arc::new(Demo::new(relying_party, users));
     for number in 0..WORKERS {
         let (server, demo) = (Arc::clone(&server), Arc::clone(&demo));
         let worker = thread::Builder::new().name(format!("demo-{number}"));
@@ -95,7 +102,7 @@ pub(super) fn start(listener: TcpListener, relying_party: RelyingParty) -> Resul
 }
 
 impl Demo {
-    fn new(relying_party: RelyingParty) -> Demo {
+    fn new(relying_party: RelyingParty, users: Vec<DemoUser>) -> Demo {
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(PROVIDER_PATIENCE))
             .http_status_as_error(false)
@@ -104,6 +111,7 @@ impl Demo {
             .new_agent();
         Demo {
             relying_party,
+            users,
             agent,
             visitors: Mutex::new(Visitors::default()),
         }
@@ -157,7 +165,7 @@ impl Demo {
             .and_then(|handle| self.visitors().signed_in(handle));
         match signed_in {
             Some(signed_in) => page(200, views::signed_in(&signed_in)),
-            None => page(200, views::welcome(&self.relying_party)),
+            None => page(200, views::welcome(&self.relying_party, &self.users)),
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct DemoData {
 }
 
 /// The password is public, so it is plain text here.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(super) struct DemoUser {
     pub(super) username: String,
     pub(super) password: String,

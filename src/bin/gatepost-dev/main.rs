@@ -15,7 +15,6 @@ mod system_user;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,6 +108,7 @@ fn play(options: &Options) -> Result<(), Trouble> {
     demo::start(
         demo_socket.listener,
         data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?,
+        data.users.clone(),
     )?;
 
     if !interrupted.load(Ordering::Relaxed) {
@@ -117,7 +117,11 @@ fn play(options: &Options) -> Result<(), Trouble> {
             &provider_socket.base_url,
             &demo_socket.base_url,
             &data,
-            &env_file,
+            &format!(
+                "{} user list --env-file {}",
+                provider.typed(),
+                env_file.display()
+            ),
         ));
     }
     watch(&mut serving, database.as_mut(), &interrupted)?;
@@ -166,7 +170,7 @@ fn watch(
     Ok(())
 }
 
-fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> String {
+fn what_to_try(provider: &str, demo: &str, data: &DemoData, other_command: &str) -> String {
     let mut text = format!(
         "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  Provider         {provider}\n  \
          Discovery        {provider}/.well-known/openid-configuration\n"
@@ -180,10 +184,7 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> 
     for client in &data.clients {
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
-    text.push_str(&format!(
-        "  Other commands   gatepost user list --env-file {}\n",
-        env_file.display()
-    ));
+    text.push_str(&format!("  Other commands   {other_command}\n",));
     text.push_str(&format!(
         "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
          curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \

@@ -77,6 +77,14 @@ impl Provider {
         Ok(Provider { binary, settings })
     }
 
+    /// How one types it here.
+    pub(super) fn typed(&self) -> String {
+        let here = std::env::current_dir().and_then(fs::canonicalize).ok();
+        let binary = here.and_then(|here| self.binary.strip_prefix(here).ok());
+        let binary = binary.unwrap_or(&self.binary);
+        binary.display().to_string()
+    }
+
     pub(super) fn migrate(&self) -> Result<(), Trouble> {
         self.complete("migrate", &["migrate"], "")
     }

@@ -10,6 +10,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::after_password_link;
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
 use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
@@ -93,6 +94,15 @@ fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> 
     Ok(over(presentation))
 }
 
+/// What is wrong with the two passwords that they typed.
+fn problem_of(new: &str, again: Option<&str>) -> Option<AccountProblem> {
+    match check_new(new) {
+        Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
+        Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
+        Ok(()) => None,
+    }
+}
+
 /// A link that is good, in the browser that opened it.
 struct OpenLink<'a> {
     app: &'a App,
@@ -166,11 +176,8 @@ impl OpenLink<'_> {
         if !forms::matches(app, Form::Password, sealed, Some(browser), &form) {
             return Ok(self.draw(Some(AccountProblem::SessionChanged), before, None));
         }
-        if check_new(new).is_err() {
-            return Ok(self.draw(Some(AccountProblem::NewPasswordUnfit), before, None));
-        }
-        if again != Some(new) {
-            return Ok(self.draw(Some(AccountProblem::NewPasswordsDiffer), before, None));
+        if let Some(problem) = problem_of(new, again) {
+            return Ok(self.draw(Some(problem), before, None));
         }
         let added = match link
             .enrols
@@ -234,8 +241,9 @@ impl OpenLink<'_> {
             by_password: true,
         };
         let sealed = visit::seal(self.app, purpose).sealed;
+        let address = visit::page_address(self.app, "/login", &sealed);
         self.presentation()
-            .in_its_language(visit::page_address(self.app, "/login", &sealed))
+            .in_its_language(after_password_link(address))
     }
 }
 

@@ -17,22 +17,41 @@ const SHORTEST_PASSWORD: usize = 8;
 /// The most guessed passwords of eight characters and more, in lower case.
 const MOST_GUESSED: &str = include_str!("most_guessed.txt");
 
-/// Checks a new password. The error is the rule that it breaks, without the password.
-pub fn check_new(text: &str) -> Result<(), &'static str> {
+/// Why a text cannot become a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordFlaw {
+    TooShort,
+    TooLong,
+    HasNul,
+    TooCommon,
+}
+
+impl PasswordFlaw {
+    /// The rule that the password breaks, without the password.
+    pub fn rule(self) -> &'static str {
+        match self {
+            PasswordFlaw::TooShort => "must be at least 8 characters",
+            PasswordFlaw::TooLong => "must be at most 1024 bytes",
+            PasswordFlaw::HasNul => "must not hold a NUL character",
+            PasswordFlaw::TooCommon => "must not be one of the most guessed passwords",
+        }
+    }
+}
+
+/// Checks a new password.
+pub fn check_new(text: &str) -> Result<(), PasswordFlaw> {
     if text.chars().count() < SHORTEST_PASSWORD {
-        return Err("must be at least 8 characters");
+        return Err(PasswordFlaw::TooShort);
     }
     if text.len() > LONGEST_PASSWORD {
-        return Err("must be at most 1024 bytes");
+        return Err(PasswordFlaw::TooLong);
     }
     if text.contains('\0') {
-        return Err("must not hold a NUL character");
+        return Err(PasswordFlaw::HasNul);
     }
-    if MOST_GUESSED
-        .lines()
-        .any(|guess| guess == text.to_lowercase())
-    {
-        return Err("must not be one of the most guessed passwords");
+    let lower = text.to_lowercase();
+    if MOST_GUESSED.lines().any(|guess| guess == lower) {
+        return Err(PasswordFlaw::TooCommon);
     }
     Ok(())
 }

@@ -90,6 +90,16 @@ pub fn examine(
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
+    // It can be registered on loopback alone, which no network sees.
+    if client
+        .redirect_uris
+        .iter()
+        .any(|uri| uri.starts_with("http://"))
+    {
+        findings.push(Finding::fine(
+            "a redirect URI on http: for programs on the person's own machine",
+        ));
+    }
     // What makes a stolen code useless.
     findings.extend(uses_code.then(|| match client.code_binding() {
         CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
@@ -211,13 +221,6 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
             "the password grant: it sees passwords (RFC 9700 §2.4)",
         ),
         (client.allow_plain_pkce, "PKCE may be plain"),
-        (
-            client
-                .redirect_uris
-                .iter()
-                .any(|uri| uri.starts_with("http://")),
-            "a redirect URI on http: for this machine, and for trying out",
-        ),
     ];
     told.into_iter()
         .filter(|(is_so, _)| *is_so)

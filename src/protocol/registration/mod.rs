@@ -20,6 +20,7 @@ pub mod plan;
 pub mod problem;
 pub mod provider;
 pub mod references;
+pub mod released_claims;
 pub mod timestamp;
 pub mod user;
 pub mod walker;

@@ -73,7 +73,7 @@ reasons! {
     MissingOpenid "GP1116" "Identity scopes need the scope openid." "Add openid to scope.";
     ScopeKind "GP1117" "A requested scope does not fit the response_type." "id_token takes identity scopes, token takes resource scopes.";
     MissingNonce "GP1118" "The parameter nonce is missing." "Send a fresh nonce with response types that return an ID token from this endpoint.";
-    MissingCodeChallenge "GP1119" "The parameter code_challenge is missing." "Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true.";
+    MissingCodeChallenge "GP1119" "The parameter code_challenge or nonce is missing." "Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true.";
     MalformedCodeChallenge "GP1120" "The code_challenge is not well-formed." "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.";
     UnsupportedCodeChallengeMethod "GP1121" "The code_challenge_method is not supported." "Use S256.";
     PlainPkce "GP1122" "The client may not use the plain code_challenge_method." "Use S256, or register allow_plain_pkce.";

@@ -163,7 +163,7 @@ fn answer_query(issuer: &str, authorization_url: &str) -> String {
 #[test]
 fn a_sign_in_ends_with_claims_and_decoded_tokens_on_the_first_page() {
     let provider = FakeProvider::start("alice-sub");
-    let demo = Demo::new(relying_party(&provider.issuer));
+    let demo = Demo::new(relying_party(&provider.issuer), Vec::new());
     let (authorization_url, cookie) = begin(&demo);
     provider
         .nonce
@@ -216,7 +216,7 @@ fn a_sign_in_ends_with_claims_and_decoded_tokens_on_the_first_page() {
 #[test]
 fn signing_out_forgets_the_visitor() {
     let provider = FakeProvider::start("alice-sub");
-    let demo = Demo::new(relying_party(&provider.issuer));
+    let demo = Demo::new(relying_party(&provider.issuer), Vec::new());
     let (authorization_url, cookie) = begin(&demo);
     provider
         .nonce
@@ -242,7 +242,7 @@ fn signing_out_forgets_the_visitor() {
 #[test]
 fn signing_out_everywhere_leads_to_the_provider_and_back() {
     let provider = FakeProvider::start("alice-sub");
-    let demo = Demo::new(relying_party(&provider.issuer));
+    let demo = Demo::new(relying_party(&provider.issuer), Vec::new());
     let (authorization_url, cookie) = begin(&demo);
     provider
         .nonce
@@ -292,7 +292,7 @@ fn a_wrong_nonce_or_another_subject_signs_nobody_in() {
         ("mallory-sub", "", "do not fit together"),
     ] {
         let provider = FakeProvider::start(userinfo_sub);
-        let demo = Demo::new(relying_party(&provider.issuer));
+        let demo = Demo::new(relying_party(&provider.issuer), Vec::new());
         let (authorization_url, cookie) = begin(&demo);
         let nonce = if nonce.is_empty() {
             parameter(&authorization_url, "nonce")
@@ -310,7 +310,7 @@ fn a_wrong_nonce_or_another_subject_signs_nobody_in() {
 #[test]
 fn an_answer_this_browser_did_not_ask_for_reaches_no_token_endpoint() {
     let provider = FakeProvider::start("alice-sub");
-    let demo = Demo::new(relying_party(&provider.issuer));
+    let demo = Demo::new(relying_party(&provider.issuer), Vec::new());
     let (authorization_url, cookie) = begin(&demo);
     let answer = answer_query(&provider.issuer, &authorization_url);
     assert_eq!(demo.route(&get("/callback", &answer, None)).status, 400);
@@ -334,7 +334,7 @@ fn an_answer_this_browser_did_not_ask_for_reaches_no_token_endpoint() {
 
 #[test]
 fn a_provider_that_is_away_gives_a_readable_page() {
-    let demo = Demo::new(relying_party("http://127.0.0.1:1"));
+    let demo = Demo::new(relying_party("http://127.0.0.1:1"), Vec::new());
     let outgoing = demo.route(&get("/sign-in", "", None));
     assert_eq!(outgoing.status, 502);
     assert!(
@@ -348,7 +348,7 @@ fn a_provider_that_is_away_gives_a_readable_page() {
 fn over_http_pages_carry_their_policy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
-    start(listener, relying_party("http://127.0.0.1:1")).unwrap();
+    start(listener, relying_party("http://127.0.0.1:1"), Vec::new()).unwrap();
     let mut page = ureq::get(&base_url).call().unwrap();
     let policy = page.headers()["content-security-policy"]
         .to_str()

@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
+use super::super::demo_data::DemoUser;
 use super::json_web_token::UnverifiedToken;
 use super::visitors::SignedIn;
 use super::{RelyingParty, Setback};
@@ -21,7 +22,7 @@ const VARIATIONS: [(&str, &str); 5] = [
     ),
 ];
 
-pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
+pub(super) fn welcome(relying_party: &RelyingParty, users: &[DemoUser]) -> Markup {
     frame(
         "Demo application",
         html! {
@@ -31,6 +32,14 @@ pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
                 ". It signs you in with the authorization code flow and PKCE, and shows what it was told."
             }
             p { a class="button" href="/sign-in" { "Sign in" } }
+            p {
+                "As "
+                @for (index, user) in users.iter().enumerate() {
+                    @if index > 0 { ", or as " }
+                    code { (user.username) } " with the password " code { (user.password) }
+                }
+                "."
+            }
             (variations())
         },
     )

@@ -1,0 +1,40 @@
+//! Which claims of a person a client gets, and where: for `gatepost client test`. Software that
+//! reads the ID token alone shows nobody's name unless the client is registered for that.
+
+use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::audience::resources_behind;
+use crate::protocol::token::claims::{ClaimSources, identity_claims, resource_claims};
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::scope::OPENID;
+
+/// A line for each place, if the client asks for the whole scope that it is registered for.
+pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
+    let scope = &client.scope;
+    if !scope.contains(OPENID) {
+        return Vec::new();
+    }
+    let of_identity = identity_claims(scope, &[], scope, catalogue);
+    let resources = resources_behind(scope, catalogue);
+    let audience: Vec<String> = resources.into_iter().map(str::to_owned).collect();
+    let of_resources = resource_claims(scope, &audience, catalogue);
+    let in_id_token = if client.always_include_user_claims_in_id_token {
+        told("in the ID token", &of_identity)
+    } else {
+        Finding::fine(
+            "claims of a person in the ID token: sub. Software that does not ask UserInfo needs \
+             \"always_include_user_claims_in_id_token\": true",
+        )
+    };
+    vec![
+        in_id_token,
+        told("at UserInfo", &of_identity),
+        told("in the access token", &of_resources),
+    ]
+}
+
+fn told(place: &str, claims: &ClaimSources<'_>) -> Finding {
+    let mut names = vec!["sub"];
+    names.extend(claims.keys().copied());
+    Finding::fine(format!("claims of a person {place}: {}", names.join(", ")))
+}
