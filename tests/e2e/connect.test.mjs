@@ -23,7 +23,7 @@ const children = [];
 async function register(page, port = 3000) {
   const text = await readFile(join(root, `docs/connect/${page}.md`), "utf8");
   const [, registration] = text.match(/```json\n(.*?)```/s);
-  const here = registration.replaceAll(/http:\/\/localhost:3000|https:\/\/intranet.example.com/g, `http://localhost:${port}`).replaceAll(/\{"file": "[^"]*"\}/g, `{"value": "${secret}"}`);
+  const here = registration.replaceAll(/http:\/\/localhost:300[02]|https:\/\/intranet.example.com/g, `http://localhost:${port}`).replaceAll(/\{"file": "[^"]*"\}/g, `{"value": "${secret}"}`);
   await registerAndSettle(directory, JSON.parse(here));
   return text;
 }
@@ -58,9 +58,11 @@ async function finished(running, code = 0) {
   return running.output;
 }
 
-async function signIn(home) {
+// `begin` is the button by which a program wants a sign-in to begin.
+async function signIn(home, begin) {
   const { page } = someone;
   await page.goto(`${home}login`);
+  if (begin) await page.getByRole("button", { name: begin }).click();
   await enterPassword(page, alice);
   await page.waitForURL((url) => url.href.startsWith(home));
   await page.getByText("Signed in as Alice Liddell").waitFor();
@@ -70,10 +72,11 @@ async function signIn(home) {
 async function asAWebApplication(page, program, args, settings = {}, options = {}) {
   const [port] = await freePorts(1);
   await register(page, port);
-  const running = start(program, args(port), { PORT: String(port), ...settings }, options);
+  const { begin, ...spawning } = options;
+  const running = start(program, args(port), { PORT: String(port), ...settings }, spawning);
   const home = `http://localhost:${port}/`;
   await answers(running, home);
-  await signIn(home);
+  await signIn(home, begin);
   return home;
 }
 
@@ -158,9 +161,27 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     await signOut(home);
   });
 
+  test("PHP", async () => {
+    const args = (port) => ["-S", `localhost:${port}`, at("php/index.php")];
+    const home = await asAWebApplication("php", "php", args);
+    assert.equal((await fetch(`${home}callback?code=x&state=`)).status, 400);
+    await signOut(home);
+  });
+
+  test("Ruby", async () => {
+    const home = await asAWebApplication("ruby", "ruby", () => [at("ruby/app.rb")], {}, { begin: "Sign in" });
+    assert.notEqual((await fetch(`${home}auth/gatepost/callback?code=x`, { redirect: "manual" })).status, 200);
+    await signOut(home);
+  });
+
   test("Go", async () => {
-    run("go", ["build", "-o", join(directory, "web-go"), "."], { cwd: at("go"), env: { ...environment(), GOTOOLCHAIN: "local", GOFLAGS: "-mod=readonly" } });
-    const home = await asAWebApplication("go", join(directory, "web-go"), () => []);
+    const folder = join(directory, "web-go");
+    await mkdir(folder);
+    await copyFile(at("go/main.go"), join(folder, "main.go"));
+    const page = await readFile(join(root, "docs/connect/go.md"), "utf8");
+    const [commands] = page.match(/^go mod init(.*\n)+?go mod tidy$/m);
+    run("sh", ["-ec", `${commands}\ngo build -o web .`], { cwd: folder, env: { ...environment(), GOTOOLCHAIN: "local" } });
+    const home = await asAWebApplication("go", join(folder, "web"), () => []);
     assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
   });
 
@@ -268,16 +289,18 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
   });
 
   test("an MCP server", async () => {
-    await register("mcp");
     const [port] = await freePorts(1);
-    const running = start(process.execPath, [at("mcp/server.mjs")], { PORT: String(port) });
+    await register("mcp", port);
     const url = `http://localhost:${port}/mcp`;
+    const running = start(process.execPath, [at("mcp/server.mjs")], { RESOURCE: url });
     await answers(running, url);
     const refused = await fetch(url, { method: "POST" });
     assert.equal(refused.status, 401);
     const [, metadataAt] = refused.headers.get("www-authenticate").match(/resource_metadata="([^"]+)"/);
     const { resource, authorization_servers, scopes_supported } = await (await fetch(metadataAt)).json();
     assert.deepEqual([authorization_servers, scopes_supported], [[dev.provider], ["tools.call"]]);
+    // Clients refuse a resource that is not the address they called.
+    assert.equal(resource, url);
     const access_token = await ownToken("assistant", { scope: "tools.call", resource });
     const taken = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${access_token}` } });
     assert.equal(taken.status, 200);

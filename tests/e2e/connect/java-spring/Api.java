@@ -1,7 +1,5 @@
 package shop;
 
-import com.nimbusds.jose.JOSEObjectType;
-import com.nimbusds.jose.proc.DefaultJOSEObjectTypeVerifier;
 import java.util.List;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.context.annotation.Bean;
@@ -12,7 +10,9 @@ import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.oauth2.core.DelegatingOAuth2TokenValidator;
 import org.springframework.security.oauth2.jwt.JwtClaimValidator;
 import org.springframework.security.oauth2.jwt.JwtDecoder;
-import org.springframework.security.oauth2.jwt.JwtValidators;
+import org.springframework.security.oauth2.jwt.JwtIssuerValidator;
+import org.springframework.security.oauth2.jwt.JwtTimestampValidator;
+import org.springframework.security.oauth2.jwt.JwtTypeValidator;
 import org.springframework.security.oauth2.jwt.NimbusJwtDecoder;
 import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
@@ -39,14 +39,11 @@ class Api {
     @Bean
     JwtDecoder accessTokens(@Value("${spring.security.oauth2.client.provider.gatepost.issuer-uri}") String issuer) {
         // Spring expects the `typ` JWT. Access tokens of Gatepost have at+jwt (RFC 9068), and ID tokens do not.
-        var type = new JOSEObjectType("at+jwt");
-        var decoder = NimbusJwtDecoder.withIssuerLocation(issuer)
-            .jwtProcessorCustomizer(it -> it.setJWSTypeVerifier(new DefaultJOSEObjectTypeVerifier<>(type)))
-            .build();
+        var decoder = NimbusJwtDecoder.withIssuerLocation(issuer).validateType(false).build();
         var audience = new JwtClaimValidator<List<String>>("aud",
             names -> names != null && names.contains("https://api.example.com"));
-        var usual = JwtValidators.createDefaultWithIssuer(issuer);
-        decoder.setJwtValidator(new DelegatingOAuth2TokenValidator<>(usual, audience));
+        decoder.setJwtValidator(new DelegatingOAuth2TokenValidator<>(
+            new JwtTypeValidator("at+jwt"), new JwtIssuerValidator(issuer), new JwtTimestampValidator(), audience));
         return decoder;
     }
 }

@@ -2,9 +2,10 @@ import { createServer } from "node:http";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 
 const issuer = process.env.ISSUER ?? "http://localhost:8080";
-const port = process.env.PORT ?? 3002;
-const resource = process.env.RESOURCE ?? "https://mcp.example.com/mcp";
-const metadataAt = `http://localhost:${port}/.well-known/oauth-protected-resource/mcp`;
+const resource = process.env.RESOURCE ?? "http://localhost:3002/mcp"; // where clients find this server
+const { origin, pathname, port } = new URL(resource);
+const metadataPath = `/.well-known/oauth-protected-resource${pathname}`; // RFC 9728 §3.1
+const metadataAt = `${origin}${metadataPath}`;
 const { jwks_uri } = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
 const keys = createRemoteJWKSet(new URL(jwks_uri));
 
@@ -13,7 +14,7 @@ function send(response, status, body, headers = {}) {
 }
 
 createServer(async (request, response) => {
-  if (request.url === "/.well-known/oauth-protected-resource/mcp") {
+  if (request.url === metadataPath) {
     const metadata = { resource, authorization_servers: [issuer], scopes_supported: ["tools.call"] };
     return send(response, 200, metadata); // RFC 9728
   }
@@ -32,4 +33,4 @@ createServer(async (request, response) => {
   }
   // Here your MCP library takes over.
   send(response, 200, { jsonrpc: "2.0", id: 1, result: { tools: [] } });
-}).listen(port, "localhost");
+}).listen(process.env.PORT ?? port, "localhost"); // PORT: behind a proxy

@@ -21,7 +21,11 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let setting = |name: &str, usual: &str| env::var(name).unwrap_or_else(|_| usual.to_owned());
     let home = format!("http://localhost:{}", setting("PORT", "3000"));
     // No redirects: they would lead this program wherever a server says.
-    let http = reqwest::blocking::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+    let mut http = reqwest::blocking::Client::builder().redirect(reqwest::redirect::Policy::none());
+    if let Ok(file) = env::var("CA_FILE") {
+        http = http.add_root_certificate(reqwest::Certificate::from_pem(&std::fs::read(file)?)?);
+    }
+    let http = http.build()?;
     let issuer = IssuerUrl::new(setting("ISSUER", "http://localhost:8080"))?;
     let metadata = CoreProviderMetadata::discover(&issuer, &http)?;
     let secret = ClientSecret::new(env::var("CLIENT_SECRET")?);
