@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { afterEach, describe, test } from "node:test";
 import { alice, decide, enterPassword } from "./browser.mjs";
-import { decideForDevice } from "./foreign_clients.mjs";
+import { authorizeAsAlice, decideForDevice } from "./foreign_clients.mjs";
 import { environment, registerAndSettle, root, run } from "./gatepost.mjs";
 import { freePorts } from "./nginx.mjs";
 import { preparePython, python } from "./python.mjs";
@@ -85,6 +85,12 @@ async function signOut(home) {
   await page.goto(`${home}logout`);
   await page.waitForURL(home);
   await page.getByText("Not signed in").waitFor();
+}
+
+// What a JMESPath says of the claims.
+function evaluated(expression, claims) {
+  const program = "import json, jmespath, sys; print(jmespath.search(sys.argv[1], json.load(sys.stdin)))";
+  return run(python, ["-c", program, expression], { input: JSON.stringify(claims) }).trim();
 }
 
 // A token of a client for itself.
@@ -318,6 +324,28 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     const link = running.output.match(/QR code: (\S+)/)[1];
     assert.match(await decideForDevice(link), /Your device is connected/);
     assert.match(await finished(running), /Hello Alice Liddell/);
+  });
+
+  test("Grafana's registration and expressions", async () => {
+    const page = await register("grafana");
+    const [, settings] = page.match(/```ini\n(.*?)```/s);
+    const setting = (name) => settings.match(new RegExp(`^${name} = (.*)$`, "m"))[1];
+    const [redirectUri] = page.match(/https:\/\/grafana[^"]*generic_oauth/);
+    const [challenge, verifier] = ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"];
+    const asked = { client_id: setting("client_id"), response_type: "code", scope: setting("scopes"), redirect_uri: redirectUri, state: "s" };
+    const query = new URLSearchParams({ ...asked, code_challenge: challenge, code_challenge_method: "S256" });
+    const address = `${setting("auth_url").replace("https://login.example.com", dev.provider)}?${query}`;
+    const back = await authorizeAsAlice(address, redirectUri);
+    const form = { grant_type: "authorization_code", code: back.searchParams.get("code"), redirect_uri: redirectUri, code_verifier: verifier };
+    const authorization = `Basic ${btoa(`${asked.client_id}:${secret}`)}`;
+    const at = (name) => setting(name).replace("https://login.example.com", dev.provider);
+    const tokens = await (await fetch(at("token_url"), { method: "POST", headers: { authorization }, body: new URLSearchParams(form) })).json();
+    assert.ok(tokens.refresh_token, JSON.stringify(tokens));
+    const person = await (await fetch(at("api_url"), { headers: { authorization: `Bearer ${tokens.access_token}` } })).json();
+    const found = (name, claims) => evaluated(setting(name), claims);
+    assert.deepEqual([found("role_attribute_path", person), found("login_attribute_path", person)], ["Admin", "alice"]);
+    assert.deepEqual([found("role_attribute_path", { ...person, role: ["editor"] }), found("role_attribute_path", { sub: "x" })], ["Editor", "Viewer"]);
+    assert.equal(found("login_attribute_path", { sub: "x" }), "x");
   });
 
   test("any software with a form for OAuth", async () => {
