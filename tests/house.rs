@@ -9,6 +9,8 @@
     reason = "a panic is how a test fails"
 )]
 
+#[path = "support/blocks.rs"]
+mod blocks;
 #[path = "house/floors.rs"]
 mod floors;
 #[path = "house/rooms.rs"]
@@ -549,6 +551,234 @@ fn every_link_of_the_documentation_leads_somewhere() {
         }
     }
     assert!(dead.is_empty(), "{}", dead.join("\n"));
+}
+
+/// How many blocks of commands nobody types. It only falls.
+const TYPED_BY_NOBODY: usize = 29;
+
+#[test]
+fn ever_fewer_commands_of_the_documentation_are_typed_by_nobody() {
+    let blocks: BTreeSet<String> = blocks::all().into_iter().map(|block| block.name).collect();
+    let elsewhere = blocks::elsewhere();
+    let gone: Vec<&String> = elsewhere
+        .keys()
+        .filter(|name| !blocks.contains(*name))
+        .collect();
+    assert!(gone.is_empty(), "there are no such blocks: {gone:?}");
+    let mut of_nobody = Vec::new();
+    for (name, reason) in &elsewhere {
+        match reason.strip_prefix("nobody: ") {
+            Some(why) => {
+                assert!(why.len() > 10, "{name} has no reason");
+                of_nobody.push(name);
+            }
+            None => assert!(Path::new(reason).exists(), "{name}: {reason} is no test"),
+        }
+    }
+    assert_eq!(
+        of_nobody.len(),
+        TYPED_BY_NOBODY,
+        "there are, and are meant to be: {of_nobody:#?}"
+    );
+}
+
+/// Where somebody who has not seen the documentation finds an answer: page, heading, and words that
+/// stand below it.
+const QUESTIONS: &[(&str, &str, &str, &str)] = &[
+    (
+        "How do I run it in Kubernetes?",
+        "docs/operate/kubernetes.md",
+        "Kubernetes",
+        "deploy/kubernetes.yaml",
+    ),
+    (
+        "How do people sign in to kubectl?",
+        "docs/connect/kubernetes.md",
+        "Signing in to Kubernetes",
+        "kubelogin",
+    ),
+    (
+        "How does an app on a phone sign in?",
+        "docs/connect/mobile.md",
+        "AppAuth",
+        "PKCE, state and nonce come by themselves",
+    ),
+    (
+        "How long does an app stay signed in?",
+        "docs/connect/mobile.md",
+        "AppAuth",
+        "refresh_token_idle_lifetime",
+    ),
+    (
+        "How do I connect PHP?",
+        "docs/connect/php.md",
+        "PHP",
+        "php -S",
+    ),
+    (
+        "How do I connect Ruby or Rails?",
+        "docs/connect/ruby.md",
+        "Ruby (OmniAuth: Sinatra, Rails)",
+        "omniauth_openid_connect",
+    ),
+    (
+        "How do I register preview deployments?",
+        "docs/connect/previews.md",
+        "A client of their own, registered by CI",
+        "previews.txt",
+    ),
+    (
+        "Why is there no wildcard in redirect URIs?",
+        "docs/connect/previews.md",
+        "Preview deployments and wildcards in redirect URIs",
+        "byte for byte",
+    ),
+    (
+        "How do I go back one version?",
+        "docs/operate/upgrading.md",
+        "Going back one version",
+        "compatible_from",
+    ),
+    (
+        "What is stored of a person?",
+        "docs/operate/personal-data.md",
+        "What is stored of a person",
+        "audit_events",
+    ),
+    (
+        "How do I delete a person?",
+        "docs/operate/personal-data.md",
+        "Delete it",
+        "gatepost user remove",
+    ),
+    (
+        "How do I add many people from a CSV?",
+        "docs/operate/people.md",
+        "Many at once",
+        "people.csv",
+    ),
+    (
+        "What if a user name changes?",
+        "docs/operate/people.md",
+        "A user name that changes",
+        "which stays",
+    ),
+    (
+        "How do I try it on macOS, Windows or Fedora?",
+        "docs/operate/trying-it.md",
+        "Trying it on macOS, Windows and Fedora",
+        "deploy/demo.yaml",
+    ),
+    (
+        "Does it work behind Traefik?",
+        "docs/operate/proxies/traefik.md",
+        "Traefik",
+        "has not been tried",
+    ),
+    (
+        "How does an API ask for a stronger sign-in?",
+        "docs/operate/second-factors.md",
+        "Step-up at your API",
+        "insufficient_user_authentication",
+    ),
+    (
+        "How do I put a sign-in in front of something?",
+        "docs/connect/oauth2-proxy.md",
+        "oauth2-proxy",
+        "backend_logout_url",
+    ),
+    (
+        "How do roles get into Grafana?",
+        "docs/connect/grafana.md",
+        "Grafana",
+        "role_attribute_path",
+    ),
+    (
+        "Why is the session empty?",
+        "docs/connect/generic-oauth.md",
+        "The session is empty",
+        "always_include_user_claims_in_id_token",
+    ),
+    (
+        "What is GP1119, neither PKCE nor a nonce?",
+        "docs/connect/generic-oauth.md",
+        "Neither PKCE nor a nonce",
+        "passport-openidconnect",
+    ),
+    (
+        "What is invalid_scope?",
+        "docs/connect/generic-oauth.md",
+        "When it goes wrong",
+        "invalid_scope",
+    ),
+    (
+        "Does it do SAML, or SCIM?",
+        "README.md",
+        "What it does not do",
+        "SAML",
+    ),
+    (
+        "Does Spring Boot 4 take the access tokens?",
+        "docs/connect/java-spring.md",
+        "Spring Boot",
+        "validateType(false)",
+    ),
+    (
+        "How do I use a private CA in Rust?",
+        "docs/connect/rust.md",
+        "Rust",
+        "CA_FILE",
+    ),
+];
+
+/// The pages that a text links to, from its own page.
+fn links(page: &str, text: &str) -> BTreeSet<String> {
+    let folder = Path::new(page).parent().unwrap();
+    let targets = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
+    let pages = targets.filter_map(|link| fs::canonicalize(folder.join(link)).ok());
+    let here = fs::canonicalize(".").unwrap();
+    pages
+        .filter_map(|page| Some(page.strip_prefix(&here).ok()?.display().to_string()))
+        .filter(|page| page.ends_with(".md"))
+        .collect()
+}
+
+/// What stands below a heading, up to the next one of its rank or above.
+fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
+    let is_it =
+        |line: &&str| line.starts_with('#') && line.trim_start_matches('#').trim() == heading;
+    let line = text.lines().find(is_it)?;
+    let rank = line.len() - line.trim_start_matches('#').len();
+    let (_, below) = text.split_once(&format!("{line}\n"))?;
+    // A page has one heading of the first rank; `# ` in a block of commands is a remark.
+    let ends = (2..=rank)
+        .filter_map(|rank| below.find(&format!("\n{} ", "#".repeat(rank))))
+        .min();
+    Some(&below[..ends.unwrap_or(below.len())])
+}
+
+#[test]
+fn questions_are_answered_two_steps_from_the_readmes_first_screen() {
+    let readme = read("README.md");
+    let (first_screen, _) = readme.split_once("## What it does not do").unwrap();
+    let mut near = links("README.md", first_screen);
+    for page in near.clone() {
+        near.extend(links(&page, &read(&page)));
+    }
+    near.insert(String::from("README.md"));
+    assert!(QUESTIONS.len() >= 20);
+    let mut open = Vec::new();
+    for (question, page, heading, words) in QUESTIONS {
+        let text = read(page);
+        let answered = section(&text, heading).is_some_and(|section| section.contains(words));
+        if !near.contains(*page) || !answered {
+            open.push(format!("{question} {page}, {heading}: {words}"));
+        }
+    }
+    assert!(open.is_empty(), "{}", open.join("\n"));
 }
 
 /// aws-lc-sys is built anew, and all that stands on it, whenever this variable is another than

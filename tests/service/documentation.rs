@@ -7,29 +7,12 @@ use gatepost::protocol::registration::document::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
-
-fn pages(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                pages(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect();
-    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    pages.sort();
-    pages
-}
+use crate::support::blocks::pages_below;
 
 /// The JSON blocks of the pages below a directory that are registrations, each with its page.
 pub(crate) fn registrations(directory: &str) -> Vec<(String, Value)> {
     let mut found = Vec::new();
-    for page in pages(Path::new(directory)) {
+    for page in pages_below(Path::new(directory)) {
         let text = std::fs::read_to_string(&page).unwrap();
         for block in text
             .split("```json\n")
@@ -52,7 +35,12 @@ pub(crate) fn registrations(directory: &str) -> Vec<(String, Value)> {
 /// The commands of `gatepost` in the pages, as they are typed, each with its page.
 fn commands() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for page in [vec![PathBuf::from("README.md")], pages(Path::new("docs"))].concat() {
+    for page in [
+        vec![PathBuf::from("README.md")],
+        pages_below(Path::new("docs")),
+    ]
+    .concat()
+    {
         for line in std::fs::read_to_string(&page).unwrap().lines() {
             let line = line.trim_start().trim_start_matches("sudo ");
             let begins = |word: &str| {
@@ -97,6 +85,18 @@ fn every_command_of_the_documentation_can_be_typed() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
+/// Gives an example the secrets that its page leaves to its reader.
+pub(crate) fn fill_in_secrets(document: &mut Value) {
+    for provider in document["identity_providers"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        provider["client_secret"] = json!("a-secret-of-sixteen");
+    }
+    without_files(document);
+}
+
 /// Secrets in files that no machine of the tests has.
 fn without_files(value: &mut Value) {
     match value {
@@ -120,14 +120,7 @@ fn every_registration_of_the_documentation_can_be_applied() {
         .into_iter()
         .filter(|(page, _)| !page.ends_with("own-grants-sql.md"))
     {
-        for provider in document["identity_providers"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
-            provider["client_secret"] = json!("a-secret-of-sixteen");
-        }
-        without_files(&mut document);
+        fill_in_secrets(&mut document);
         let planned = installation.run_with(&["plan", "-"], &document.to_string());
         if planned.code != 3 {
             refused.push(format!("{page}: {}{document:#}", planned.stderr));

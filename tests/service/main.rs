@@ -48,6 +48,7 @@ mod device_page;
 mod discovery;
 mod document_identities;
 mod documentation;
+mod documentation_commands;
 mod end_session;
 mod errors_that_travel;
 mod external_callback;

@@ -1,5 +1,6 @@
 //! What the black-box tests share.
 
+pub mod blocks;
 pub mod cluster;
 pub mod device;
 pub mod flow;

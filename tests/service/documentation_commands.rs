@@ -1,0 +1,218 @@
+//! The commands of the documentation, typed as they stand there, each block against a server of its
+//! own with people, clients and a sign-in. What cannot be typed here stands with its reason in
+//! `tests/fixtures/commands_elsewhere.txt`.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::documentation::{fill_in_secrets, registrations};
+use crate::support::blocks::{self, Block};
+use crate::support::flow::{access_token, signed_in};
+use crate::support::gatepost::{Gatepost, document};
+
+/// What the script of docs/move/identityserver.md makes of a database with one client.
+const DUMP: &str = r#"{
+    "Clients": [{"Id": 1, "ClientId": "mvc", "Enabled": true, "RequireClientSecret": false}],
+    "ClientGrantTypes": [{"ClientId": 1, "GrantType": "authorization_code"}],
+    "ClientRedirectUris": [{"ClientId": 1, "RedirectUri": "https://shop.example/cb"}],
+    "ClientScopes": [{"ClientId": 1, "Scope": "openid"}],
+    "IdentityResources": [{"Id": 1, "Name": "openid", "Enabled": true}]
+}"#;
+
+/// A machine on which somebody types.
+struct Machine {
+    gatepost: Gatepost,
+    folder: PathBuf,
+    /// An access token of alice's.
+    token: String,
+}
+
+impl Machine {
+    fn start(block: &Block) -> Machine {
+        let gatepost = Gatepost::start_with(&installed(), &[]);
+        for registration in registrations_of(block) {
+            // An example that contradicts what is installed is refused as a whole.
+            gatepost.run(&["apply", "-"], &registration.to_string());
+        }
+        let mut browser = signed_in(&gatepost);
+        let token = access_token(&gatepost, &mut browser, "openid");
+        let name: String = block.name.replace(['/', ' '], "-");
+        let folder = std::env::temp_dir().join(format!("gatepost-{}-{name}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let machine = Machine {
+            gatepost,
+            folder,
+            token,
+        };
+        machine.lay_out();
+        machine
+    }
+
+    /// The files that pages speak of, and the commands of a machine that is not this one.
+    fn lay_out(&self) {
+        let page = fs::read_to_string("docs/operate/people.md").unwrap();
+        let (_, csv) = page.split_once("```text\n").unwrap();
+        self.file("people.csv", csv.split_once("```").unwrap().0);
+        let one = json!({"clients": [{"client_id": "new", "redirect_uris": ["https://new.example/cb"],
+            "scope": "openid", "token_endpoint_auth_method": "client_secret_basic"}]});
+        self.file("registration.json", &one.to_string());
+        self.file("previews.txt", "one\ntwo\n");
+        self.file("gatepost.log", &self.gatepost.log());
+        self.file("dump.json", DUMP);
+        self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
+        // `--follow` stays until it is interrupted.
+        self.program(
+            "sudo",
+            "case \"$*\" in *--follow*) timeout --signal INT 2 \"$@\" || true; exit 0;; esac; exec \"$@\"",
+        );
+        let curl = "exec /usr/bin/curl --silent --show-error \"${@//https:\\/\\/login.example.com/$ISSUER}\"";
+        self.program("curl", curl);
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.folder.join("bin")).unwrap();
+        let path = self.file(&format!("bin/{name}"), &format!("#!/bin/bash\n{text}\n"));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Types a block, without a terminal. Each command that fails is written down.
+    fn type_in(&self, block: &Block) -> Output {
+        let text = block.text.replace("/var/log/gatepost.log", "gatepost.log");
+        let script =
+            format!("set -uo pipefail\ntrap 'echo \"failed with $?: $BASH_COMMAND\"' ERR\n{text}");
+        let ours = Path::new(env!("CARGO_BIN_EXE_gatepost")).parent().unwrap();
+        let path = format!(
+            "{}/bin:{}:/usr/bin:/bin",
+            self.folder.display(),
+            ours.display()
+        );
+        let mut bash = Command::new("setsid");
+        bash.args(["--wait", "bash", "-c", &script])
+            .current_dir(&self.folder)
+            .env_clear();
+        for (name, value) in self.gatepost.command().get_envs() {
+            bash.env(name, value.unwrap_or_default());
+        }
+        bash.env("PATH", path)
+            .env("HOME", &self.folder)
+            .env("LANG", "C.UTF-8")
+            .env("ISSUER", &self.gatepost.base_url);
+        let mut child = bash
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let asked = self.what_is_asked(&block.text);
+        // A command that does not read its input closes it.
+        let _ = child.stdin.take().unwrap().write_all(asked.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    /// What somebody types when a command asks.
+    fn what_is_asked(&self, commands: &str) -> String {
+        if !commands.contains("explain -") {
+            return String::from("a passphrase of their own\n");
+        }
+        self.token.clone()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// What the pages take for given: alice, carol without a password, and the client web.
+fn installed() -> Value {
+    let mut document = document();
+    document["users"] = json!([document["users"][0], {"username": "carol"}]);
+    document["clients"].as_array_mut().unwrap().push(json!({
+        "client_id": "web", "redirect_uris": ["https://shop.example.com/callback"],
+        "scope": "openid profile", "secrets": [{"value": "a-secret-of-sixteen"}]
+    }));
+    document
+}
+
+/// What the page of a block registers.
+fn registrations_of(block: &Block) -> Vec<Value> {
+    let (page, _) = block.name.split_once(' ').unwrap();
+    let folder = Path::new(page).parent().unwrap().to_str().unwrap();
+    if folder.is_empty() {
+        return Vec::new();
+    }
+    let of_folder = registrations(folder).into_iter();
+    let mut found: Vec<Value> = of_folder
+        .filter(|(found, _)| found == page)
+        .map(|(_, document)| document)
+        .collect();
+    found.iter_mut().for_each(fill_in_secrets);
+    found
+}
+
+/// What went wrong, by what was printed: commands that failed, and requests that are none.
+fn complaints(output: &Output) -> Vec<String> {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    // That something would change is what `plan` is asked for.
+    let plans = "failed with 3: sudo gatepost plan ";
+    let is_wrong = |line: &&str| {
+        let failed = line.starts_with("failed with ") && !line.starts_with(plans);
+        failed || line.contains("invalid_request") || line.contains("unsupported_grant_type")
+    };
+    let wrong: Vec<String> = printed
+        .lines()
+        .filter(is_wrong)
+        .map(str::to_owned)
+        .collect();
+    if wrong.is_empty() {
+        return wrong;
+    }
+    [wrong, vec![said.into_owned()]].concat()
+}
+
+#[test]
+fn every_block_of_commands_can_be_typed_as_it_stands() {
+    let elsewhere = blocks::elsewhere();
+    let here: Vec<Block> = blocks::all()
+        .into_iter()
+        .filter(|block| !elsewhere.contains_key(&block.name))
+        .collect();
+    assert!(here.len() > 15, "{}", here.len());
+    let mut wrong = Vec::new();
+    for block in here {
+        let output = Machine::start(&block).type_in(&block);
+        let complaints = complaints(&output);
+        if !complaints.is_empty() {
+            wrong.push(format!("{}: {}", block.name, complaints.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_command_that_fails_is_noticed() {
+    for text in [
+        "sudo gatepost user show nobody\n",
+        "curl https://login.example.com/connect/token -d client_id=pub1 -d grant_type=code\n",
+    ] {
+        let block = Block {
+            name: format!("README.md {}", text.len()),
+            text: String::from(text),
+        };
+        let output = Machine::start(&block).type_in(&block);
+        assert!(!complaints(&output).is_empty(), "{text}{output:?}");
+    }
+}
