@@ -36,7 +36,6 @@ impl SignIns<'_> {
                     @for (index, session) in self.sessions.iter().enumerate() {
                         @let id = format!("session-{index}");
                         li {
-                            (self.one(texts, session, &id))
                             @if session.sid != self.present.sid {
                                 (form.of(&html! {
                                     input type="hidden" name="session" value=(session.sid);
@@ -46,6 +45,7 @@ impl SignIns<'_> {
                                     }
                                 }))
                             }
+                            (self.one(texts, session, &id))
                         }
                     }
                 }

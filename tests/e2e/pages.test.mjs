@@ -103,6 +103,27 @@ describe("every page", { timeout: 400_000 }, () => {
     await context.close();
   });
 
+  test("stands in two columns where there is room, security first, and two lines for a sign-in", async () => {
+    const { page, context } = await visitor(browser, { javaScriptEnabled: false });
+    await page.goto(`${dev.provider}/account`);
+    await enterPassword(page, bob);
+    const heading = (name) => page.getByRole("heading", { name }).boundingBox();
+    for (const [width, beside] of [[1280, true], [900, false], [360, false]]) {
+      await page.setViewportSize({ width, height: 900 });
+      const [security, signIns] = [await heading("Second factors"), await heading("Where you are signed in")];
+      assert.equal(signIns.x > security.x + 300, beside, `${width}`);
+      assert.ok(signIns.y >= security.y, `${width}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const signIn = page.locator(".sign-ins li").first();
+    assert.ok((await signIn.locator("summary").boundingBox()).height < 60);
+    await signIn.getByText("With a password").waitFor({ state: "hidden" });
+    await signIn.locator("summary").click();
+    await signIn.getByText("With a password").waitFor();
+    assert.match(await page.locator("time").first().textContent(), /^\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC$/);
+    await context.close();
+  });
+
   test("shows the times of the account page as the reader's own clock does", async () => {
     const { page, context, complaints } = await visitor(browser, { locale: "de-DE", timezoneId: "Asia/Tokyo" });
     await page.goto(`${dev.provider}/account`);

@@ -103,6 +103,9 @@ describe("second factors", { timeout: 300_000 }, () => {
     const codes = await keepCodes(page);
     await page.getByText("App that shows codes").first().waitFor();
     await looked(page, "account-with-an-app");
+    // Who has an app is not offered to add one: a new one replaces it, as on a new phone.
+    assert.equal(await page.getByRole("button", { name: "Add an app that shows codes" }).count(), 0);
+    await page.getByRole("button", { name: "Replace the app that shows codes" }).waitFor();
 
     const other = await visitor(browser);
     await withPassword(other.page);
@@ -326,6 +329,7 @@ describe("second factors", { timeout: 300_000 }, () => {
     const other = await visitor(browser);
     await other.page.goto(link);
     await looked(other.page, "link-with-an-app");
+    assert.equal(await other.page.evaluate(() => document.activeElement.id), "new-password");
     const code = await phone(other.page);
     const password = "through another looking-glass";
     await other.page.getByLabel("New password", { exact: true }).fill(password);
@@ -334,6 +338,9 @@ describe("second factors", { timeout: 300_000 }, () => {
     await other.page.getByRole("button", { name: "Set password" }).click();
     assert.equal((await other.page.locator("ul.codes code").allInnerTexts()).length, 10);
     await other.page.getByRole("link", { name: "I have kept them" }).click();
+    await other.page.getByText("Your password is set. Sign in with it.").waitFor();
+    const ways = await other.page.getByRole("button").allInnerTexts();
+    assert.deepEqual(ways, ["Sign in", "Use a passkey", "Cancel"]);
     await enterPassword(other.page, { ...alice, password });
     await typeCode(other.page, code());
     await other.page.getByRole("heading", { name: "Your account" }).waitFor();

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A fenced block of commands on a page.
+#[derive(Debug)]
 pub struct Block {
     /// The page and the number of the block on it, as `docs/operate/people.md 2`.
     pub name: String,
@@ -70,7 +71,7 @@ pub fn elsewhere() -> BTreeMap<String, String> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
     entries
         .map(|line| {
-            let (name, reason) = line.split_once(" = ").unwrap_or_else(|| panic!("{line}"));
+            let (name, reason) = line.split_once(" = ").unwrap();
             (name.to_owned(), reason.to_owned())
         })
         .collect()
