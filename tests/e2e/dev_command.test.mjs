@@ -54,13 +54,25 @@ describe("gatepost-dev", { timeout: 300_000 }, () => {
     assert.equal((await fetch(`${dev.provider}/.well-known/openid-configuration`)).status, 200);
   });
 
-  test("leaves settings with which the other commands work on its database", async () => {
+  test("prints a command that works as it stands, and leaves the settings for it", async () => {
     dev = await startDev(directory);
-    const [, file] = dev.output.match(/gatepost user list --env-file (\S+)/);
-    const list = spawnSync(binary, ["user", "list", "--env-file", file], { cwd: directory, encoding: "utf8" });
+    const [, command, file] = dev.output.match(/Other commands +(\S+gatepost user list --env-file (\S+))\n/);
+    const list = spawnSync("sh", ["-c", command], { cwd: directory, encoding: "utf8" });
     assert.equal(list.status, 0, list.stderr);
     assert.match(list.stdout, /^alice /m);
     assert.equal((await stat(join(directory, file))).mode & 0o777, 0o600);
+  });
+
+  test("names its users where one signs in, and no client of it is weak", async () => {
+    dev = await startDev(directory);
+    const page = await (await fetch(dev.demo)).text();
+    assert.ok(["alice", "looking-glass", "bob", "caterpillar"].every((word) => page.includes(`<code>${word}</code>`)), page);
+    assert.doesNotMatch(dev.output, /weak/);
+    for (const client of ["demo", "demo-service", "demo-audit", "demo-device"]) {
+      const { status, stdout } = spawnSync(binary, ["client", "test", client, "--env-file", ".gatepost/env"], { cwd: directory, encoding: "utf8" });
+      assert.equal(status, 0, stdout);
+      assert.doesNotMatch(stdout, /^(weak|fails)/m);
+    }
   });
 
   test("a second one in the same directory is refused", async () => {
