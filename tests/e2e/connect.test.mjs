@@ -4,13 +4,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { join } from "node:path";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, describe, test } from "node:test";
 import { alice, decide, enterPassword } from "./browser.mjs";
 import { authorizeAsAlice, decideForDevice } from "./foreign_clients.mjs";
-import { environment, registerAndSettle, root, run } from "./gatepost.mjs";
+import { binary, environment, registerAndSettle, root, run } from "./gatepost.mjs";
 import { freePorts } from "./nginx.mjs";
 import { preparePython, python } from "./python.mjs";
 import { dev, directory, letSomebodyIn, setScene, someone } from "./scene.mjs";
@@ -33,15 +33,15 @@ function start(program, args, settings, options = {}) {
   const child = spawn(program, args, { env, stdio: ["pipe", "pipe", "pipe"], ...options });
   const running = { child, output: "" };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (part) => (running.output += part));
-  children.push(child);
+  children.push({ child, isGroup: options.detached });
   return running;
 }
 
 // Node 18, Debian 12's, has it, but not as a global.
 const webCrypto = globalThis.crypto ? "" : "--experimental-global-webcrypto";
 
-async function until(running, holds, what) {
-  for (let tries = 0; tries < 600; tries += 1) {
+async function until(running, holds, what, most = 600) {
+  for (let tries = 0; tries < most; tries += 1) {
     if (await holds()) return;
     assert.equal(running.child.exitCode, null, running.output);
     await new Promise((done) => setTimeout(done, 100));
@@ -49,7 +49,7 @@ async function until(running, holds, what) {
   assert.fail(`${what} does not come: ${running.output}`);
 }
 
-const answers = (running, url) => until(running, () => fetch(url, { redirect: "manual" }).then(() => true, () => false), url);
+const answers = (running, url, most) => until(running, () => fetch(url, { redirect: "manual" }).then(() => true, () => false), url, most);
 
 // What it printed when it ended by itself.
 async function finished(running, code = 0) {
@@ -68,16 +68,35 @@ async function signIn(home, begin) {
   await page.getByText("Signed in as Alice Liddell").waitFor();
 }
 
-// Signs in, and out again where the program can.
-async function asAWebApplication(page, program, args, settings = {}, options = {}) {
+// Types the commands of a page as they stand, where the page's files are, and signs in at what they start. Only what differs
+// between machines is another: the port, and where the secret lies. `files` are those of tests/e2e/connect, each with its place.
+async function typed(page, files, { settings = {}, begin, home = (port) => `http://localhost:${port}/` } = {}) {
   const [port] = await freePorts(1);
-  await register(page, port);
-  const { begin, ...spawning } = options;
-  const running = start(program, args(port), { PORT: String(port), ...settings }, spawning);
-  const home = `http://localhost:${port}/`;
-  await answers(running, home);
-  await signIn(home, begin);
-  return home;
+  const folder = join(directory, `typed-${page}`);
+  await mkdir(join(folder, "bin"), { recursive: true });
+  for (const [from, to] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, to)), { recursive: true });
+    const text = await readFile(at(from), "utf8");
+    await writeFile(join(folder, to), text.replace("http://localhost:8080", dev.provider));
+  }
+  const here = (text) => text.replaceAll("3000", String(port)).replaceAll("/etc/shop/secret", join(folder, "secret"));
+  await writeFile(join(folder, "secret"), secret, { mode: 0o600 });
+  const text = await readFile(join(root, `docs/connect/${page}.md`), "utf8");
+  const [, registration] = text.match(/```json\n(.*?)```/s);
+  await writeFile(join(folder, "registration.json"), here(registration));
+  const commands = { sudo: 'exec "$@"', gatepost: `exec ${binary} "$@" --env-file ${join(directory, ".gatepost/env")}` };
+  for (const [name, command] of Object.entries(commands)) {
+    await writeFile(join(folder, "bin", name), `#!/bin/sh\n${command}\n`, { mode: 0o755 });
+  }
+  const [, block] = text.match(/```sh\n(.*?)```/s);
+  const path = [join(folder, "bin"), dirname(python), process.env.PATH].join(":");
+  const running = start("bash", ["-ec", here(block)], { PATH: path, PORT: String(port), ...settings }, { cwd: folder, detached: true });
+  // What has to be built first may take minutes.
+  await answers(running, home(port), 3_000);
+  // What was registered is in force a second later.
+  await pause(2_000);
+  if (begin !== null) await signIn(home(port), begin);
+  return home(port);
 }
 
 async function signOut(home) {
@@ -110,49 +129,30 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
   letSomebodyIn();
 
   afterEach(() => {
-    for (const child of children.splice(0)) child.kill("SIGKILL");
-  });
-
-  test("a single-page app", async () => {
-    const [port] = await freePorts(1);
-    await register("single-page-app", port);
-    const files = {
-      "/": ["text/html", at("single-page-app/index.html")],
-      "/app.js": ["text/javascript", at("single-page-app/app.js")],
-      "/node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js": [
-        "text/javascript",
-        join(root, "tests/e2e/node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js"),
-      ],
-    };
-    const server = createServer(async (request, response) => {
-      const [type, file] = files[new URL(request.url, "http://localhost").pathname] ?? [];
-      if (!file) return response.writeHead(404).end();
-      const text = await readFile(file, "utf8");
-      response.setHeader("Content-Type", type).end(text.replace("http://localhost:8080", dev.provider));
-    });
-    await once(server.listen(port, "localhost"), "listening");
-    try {
-      const { page } = someone;
-      const home = `http://localhost:${port}/`;
-      await page.goto(home);
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await enterPassword(page, alice);
-      await decide(page, "allow");
-      await page.waitForURL(home); // the code is out of the address
-      await page.getByText("Signed in as Alice Liddell").waitFor();
-      await page.reload();
-      await page.getByText("Signed in as Alice Liddell").waitFor();
-      await page.getByRole("button", { name: "Sign out" }).click();
-      await page.getByText("Not signed in").waitFor();
-      assert.equal(page.url(), home);
-    } finally {
-      server.closeAllConnections();
-      server.close();
+    for (const { child, isGroup } of children.splice(0)) {
+      if (child.exitCode === null) process.kill(isGroup ? -child.pid : child.pid, "SIGKILL");
     }
   });
 
+  test("a single-page app", async () => {
+    const files = { "single-page-app/index.html": "index.html", "single-page-app/app.js": "app.js" };
+    const home = await typed("single-page-app", files, { begin: null });
+    const { page } = someone;
+    await page.goto(home);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await enterPassword(page, alice);
+    await decide(page, "allow");
+    await page.waitForURL(home); // the code is out of the address
+    await page.getByText("Signed in as Alice Liddell").waitFor();
+    await page.reload();
+    await page.getByText("Signed in as Alice Liddell").waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("Not signed in").waitFor();
+    assert.equal(page.url(), home);
+  });
+
   test("Node", async () => {
-    const home = await asAWebApplication("node", process.execPath, () => [at("node/server.mjs")]);
+    const home = await typed("node", { "node/server.mjs": "server.mjs" });
     // Nobody can bring a session of their own choice, and no state counts twice.
     const [theirs] = (await fetch(`${home}login`, { headers: { Cookie: "session=chosen" }, redirect: "manual" })).headers.get("set-cookie").split(";");
     assert.notEqual(theirs, "session=chosen");
@@ -162,54 +162,46 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
   });
 
   test("Python", async () => {
-    const args = (port) => ["-m", "flask", "--app", "app", "run", "--host", "localhost", "--port", String(port)];
-    const home = await asAWebApplication("python", python, args, {}, { cwd: at("python") });
-    await signOut(home);
+    await signOut(await typed("python", { "python/app.py": "app.py" }));
   });
 
   test("PHP", async () => {
-    const args = (port) => ["-S", `localhost:${port}`, at("php/index.php")];
-    const home = await asAWebApplication("php", "php", args);
+    const home = await typed("php", { "php/index.php": "index.php" });
     assert.equal((await fetch(`${home}callback?code=x&state=`)).status, 400);
     await signOut(home);
   });
 
   test("Ruby", async () => {
-    const home = await asAWebApplication("ruby", "ruby", () => [at("ruby/app.rb")], {}, { begin: "Sign in" });
+    const [port] = await freePorts(1);
+    await register("ruby", port);
+    const home = `http://localhost:${port}/`;
+    await answers(start("ruby", [at("ruby/app.rb")], { PORT: String(port) }), home);
+    await signIn(home, "Sign in");
     assert.notEqual((await fetch(`${home}auth/gatepost/callback?code=x`, { redirect: "manual" })).status, 200);
     await signOut(home);
   });
 
   test("Go", async () => {
-    const folder = join(directory, "web-go");
-    await mkdir(folder);
-    await copyFile(at("go/main.go"), join(folder, "main.go"));
-    const page = await readFile(join(root, "docs/connect/go.md"), "utf8");
-    const [commands] = page.match(/^go mod init(.*\n)+?go mod tidy$/m);
-    run("sh", ["-ec", `${commands}\ngo build -o web .`], { cwd: folder, env: { ...environment(), GOTOOLCHAIN: "local" } });
-    const home = await asAWebApplication("go", join(folder, "web"), () => []);
+    const home = await typed("go", { "go/main.go": "main.go" }, { settings: { GOTOOLCHAIN: "local" } });
     assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
   });
 
   test("Rust", async () => {
-    const target = join(root, "target/connect-rust");
-    run("cargo", ["build", "--locked", "--quiet", "--target-dir", target], { cwd: at("rust") });
-    const home = await asAWebApplication("rust", join(target, "debug/web-rust"), () => []);
+    const files = { "rust/Cargo.toml": "Cargo.toml", "rust/Cargo.lock": "Cargo.lock", "rust/main.rs": "main.rs" };
+    const settings = { CARGO_TARGET_DIR: join(root, "target/connect-rust") };
+    const home = await typed("rust", files, { settings });
     assert.equal((await fetch(`${home}callback?code=x`)).status, 400);
   });
 
   test("Spring Boot", async () => {
-    const project = join(directory, "spring");
-    for (const [name, folder] of [["pom.xml", ""], ["application.yaml", "src/main/resources"], ["Shop.java", "src/main/java/shop"], ["Api.java", "src/main/java/shop"]]) {
-      await mkdir(join(project, folder), { recursive: true });
-      await copyFile(at(`java-spring/${name}`), join(project, folder, name));
-    }
-    run("mvn", ["-q", "-B", "package"], { cwd: project, stdio: "pipe" });
-    const [port] = await freePorts(1);
-    await register("java-spring", port);
-    const running = start("java", ["-jar", join(project, "target/shop-1.jar")], { PORT: String(port) });
-    const home = `http://localhost:${port}/`;
-    await answers(running, `${home}signed-out`);
+    const files = {
+      "java-spring/pom.xml": "pom.xml",
+      "java-spring/application.yaml": "src/main/resources/application.yaml",
+      "java-spring/Shop.java": "src/main/java/shop/Shop.java",
+      "java-spring/Api.java": "src/main/java/shop/Api.java",
+    };
+    const away = await typed("java-spring", files, { begin: null, home: (port) => `http://localhost:${port}/signed-out` });
+    const home = away.replace("signed-out", "");
     const { page } = someone;
     await page.goto(home);
     await enterPassword(page, alice);

@@ -24,6 +24,12 @@ const DUMP: &str = r#"{
     "IdentityResources": [{"Id": 1, "Name": "openid", "Enabled": true}]
 }"#;
 
+/// As of a release, of which only one file was downloaded: `previews.txt`.
+const SUMS: &str = "\
+c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8  previews.txt
+0000000000000000000000000000000000000000000000000000000000000000  another
+";
+
 /// A machine on which somebody types.
 struct Machine {
     gatepost: Gatepost,
@@ -62,6 +68,7 @@ impl Machine {
             "scope": "openid", "token_endpoint_auth_method": "client_secret_basic"}]});
         self.file("registration.json", &one.to_string());
         self.file("previews.txt", "one\ntwo\n");
+        self.file("SHA256SUMS", SUMS);
         self.file("gatepost.log", &self.gatepost.log());
         self.file("dump.json", DUMP);
         self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
