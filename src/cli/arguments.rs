@@ -409,10 +409,6 @@ mod tests {
                 "\"user lock\" is not a command; the nearest is \"user disable\"",
             ),
             (&["migrate", "--lisen", "x"], "the nearest is --listen"),
-            (
-                &["client"],
-                "there is `gatepost client list`, `gatepost client show`",
-            ),
             (&["apply"], "needs FILE"),
             (&["apply", "a", "b"], "does not take \"b\""),
             (&["secret", "--json"], "has no option --json"),
@@ -429,6 +425,18 @@ mod tests {
                 usage_error(words)
             );
         }
+    }
+
+    #[test]
+    fn the_first_word_of_commands_alone_asks_for_help_on_them() {
+        for word in ["client", "user", "key"] {
+            let Ok(Wanted::Help(words)) = wanted(&[word]) else {
+                panic!("{word} is refused")
+            };
+            assert_eq!(words, [word]);
+        }
+        // It is a command itself.
+        assert!(matches!(wanted(&["secret"]), Ok(Wanted::Command(_))));
     }
 
     #[test]

@@ -285,7 +285,8 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
     let shown = SignInForm {
         someone_else,
-        password_is_set: says(turn.request, PASSWORD_SET),
+        // The link leads to the account page. No application's sign-in can be made to say it.
+        password_is_set: visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
         username: drawn.username,
         remember: app.config.remember_session_lifetime.map(|_| is_ticked),
         passkey: options.as_deref().map(|options| AskPasskey {

@@ -103,7 +103,7 @@ describe("openid-client", { timeout: 300_000 }, () => {
   }
 
   test("redeems a code with a nonce in place of PKCE", async () => {
-    const configuration = await discover(demo);
+    const configuration = await discover(everyType);
     const { checks, answer } = request(configuration);
     const tokens = await library.authorizationCodeGrant(configuration, await answer(), { ...checks, idTokenExpected: true });
     assert.equal(tokens.claims().nonce, checks.expectedNonce);

@@ -127,6 +127,9 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     let told = "Your password is set. Sign in with it.";
     let sign_in = browser.follow(answer);
     assert!(sign_in.text().contains(told), "{}", sign_in.text());
+    let of_application = browser.get(&authorize_path("conf1", RP1, &[]));
+    let address = format!("{}&password_set=true", of_application.location());
+    assert!(!browser.get(&address).text().contains(told), "{address}");
     let token = sign_in.fields().remove("form_token").unwrap();
     let tried = [
         ("form_token", &*token),
