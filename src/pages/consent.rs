@@ -13,6 +13,7 @@ use crate::protocol::authorize::interaction::is_required;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::Client;
+use crate::protocol::words::scope::ScopeKind;
 
 /// What is asked of the person: the request, who made it, and the scopes that there are.
 #[derive(Clone, Copy, Debug)]
@@ -140,10 +141,11 @@ fn scope_choice(texts: &Texts, scope: &RegisteredScope, required: bool, index: u
 }
 
 /// Name and description to show: the registered ones; the language's own words where there are
-/// none, and for the built-in scopes.
+/// none, and for the built-in scopes. These words are about users, not about an API of that name.
 pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a str, &'a str) {
     let own = texts
         .standard_scope(&scope.name)
+        .filter(|_| scope.kind == ScopeKind::Identity)
         .map_or((scope.name.as_str(), ""), |text| {
             (text.name, text.description)
         });

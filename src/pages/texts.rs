@@ -180,7 +180,7 @@ texts! {
     deny: Text,
     session_changed: Text,
 
-    @scopes "openid" "profile" "email" "address" "phone" "offline_access"
+    @scopes "openid" "profile" "email" "address" "phone" "offline_access" "roles" "groups"
     // Standard claims (OpenID Connect Core §5.1), in words.
     @claims "name" "given_name" "family_name" "middle_name" "nickname" "preferred_username"
         "profile" "picture" "website" "email" "email_verified" "gender" "birthdate" "zoneinfo"

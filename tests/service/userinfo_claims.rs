@@ -5,10 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, code, decode_jwt, issued, redeem_with, signed_in, tokens,
-    userinfo,
+    access_token, authorize_path, code, decode_jwt, issued, redeem_with, sign_in, signed_in,
+    tokens, userinfo,
 };
-use crate::support::gatepost::{Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, RPS, document};
 
 #[test]
 fn changed_claims_show_at_once() {
@@ -213,4 +213,39 @@ fn a_claim_asked_for_by_name_is_told_only_as_long_as_the_client_may_have_it() {
         (told().get("email"), &told()["role"]),
         (None, &json!(["admin"]))
     );
+}
+
+#[test]
+fn roles_and_groups_are_scopes_until_others_are_registered_under_these_names() {
+    let mut document = document();
+    document
+        .as_object_mut()
+        .unwrap()
+        .remove("identity_scopes")
+        .unwrap();
+    document["clients"][0]["scope"] = json!("openid roles groups orders.read");
+    document["users"][0]["claims"] = json!({"role": "admin", "groups": "staff", "name": "Alice"});
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[("scope", "openid")]));
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let mut told = |scope: &str| {
+        let mut told = userinfo(&gatepost, &access_token(&gatepost, &mut browser, scope)).json();
+        told.as_object_mut().unwrap().remove("sub");
+        told
+    };
+    assert_eq!(told("openid"), json!({}));
+    assert_eq!(told("openid groups"), json!({"groups": ["staff"]}));
+    let both = json!({"role": ["admin"], "groups": ["staff"]});
+    assert_eq!(told("openid roles"), both);
+    // Only to a client that has it in its scope.
+    let path = authorize_path("pub1", RPS, &[("scope", "openid roles")]);
+    let answer = gatepost.browser().get(&path);
+    assert_eq!(answer.query()["error"], "invalid_scope");
+    // Either may become a scope of an API.
+    gatepost.apply(&json!({"resource_scopes": [{"name": "roles", "claims": ["name"]}]}));
+    let issued = tokens(&gatepost, &mut browser, "conf1", "openid roles");
+    let token = issued["access_token"].as_str().unwrap();
+    assert_eq!(decode_jwt(token).1["name"], "Alice");
+    assert_eq!(userinfo(&gatepost, token).json().get("role"), None);
 }

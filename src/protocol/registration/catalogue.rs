@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::registration::client_rules::jwks;
 use crate::protocol::registration::names::{
-    BUILT_IN_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
+    STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
 };
 use crate::protocol::registration::provider::{issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, expected};
@@ -47,7 +47,7 @@ pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
 
 pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     let scope = identity_scope(walker);
-    if BUILT_IN_SCOPES.contains(&scope.name.as_str()) {
+    if STANDARD_SCOPES.contains(&scope.name.as_str()) {
         walker.problem("name", "is the name of a built-in identity scope");
     }
     let resources = walker.strings("resources", token_name).unwrap_or_default();

@@ -3,8 +3,9 @@
 use crate::protocol::registration::problem::shown;
 use crate::protocol::token::claims::is_reserved;
 
-/// Scopes that are there without being registered (OpenID Connect Core §5.4, §11).
-pub const BUILT_IN_SCOPES: [&str; 6] = [
+/// Scopes that are there without being registered (OpenID Connect Core §5.4, §11). They are about
+/// users: no resource scope may have such a name.
+pub const STANDARD_SCOPES: [&str; 6] = [
     "openid",
     "profile",
     "email",
@@ -12,6 +13,9 @@ pub const BUILT_IN_SCOPES: [&str; 6] = [
     "phone",
     "offline_access",
 ];
+
+/// Scopes that are there, too, until one of that name is registered.
+pub const MEMBERSHIP_SCOPES: [&str; 2] = ["roles", "groups"];
 
 /// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most
 /// 200.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::protocol::registration::client::CONFIDENTIAL;
 use crate::protocol::registration::document::{Document, ObjectKind};
-use crate::protocol::registration::names::{BUILT_IN_SCOPES, not_registered};
+use crate::protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
 use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::client::GrantType;
@@ -99,7 +99,7 @@ fn note_rivals(
     let name = item.get(kind.name_key()).and_then(Value::as_str);
     let name = name.unwrap_or_default();
     let is_built_in =
-        kind.called() == ObjectKind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
+        kind.called() == ObjectKind::IdentityScope.called() && STANDARD_SCOPES.contains(&name);
     if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
         let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
         if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
@@ -247,7 +247,8 @@ fn known<'v>(
     let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
     let names = stored_names
         .chain(named.filter(|(_, name)| !name.is_empty()))
-        .chain(BUILT_IN_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
+        .chain(STANDARD_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
+        .chain(MEMBERSHIP_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
         .chain(grant_types.map(|name| (ObjectKind::ExtensionGrant.called(), name)))
         .chain([(ObjectKind::IdentityProvider.called(), LOCAL)]);
     let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

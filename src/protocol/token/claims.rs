@@ -73,7 +73,7 @@ type BuiltIn = (
 );
 
 /// OpenID Connect Core §5.4 and §11.
-const BUILT_IN: [BuiltIn; 6] = [
+const STANDARD: [BuiltIn; 6] = [
     (
         OPENID,
         "Your identity",
@@ -112,10 +112,31 @@ const BUILT_IN: [BuiltIn; 6] = [
     ),
 ];
 
+/// What many applications look for although no standard has it. A scope of either kind may be
+/// registered under these names.
+const MEMBERSHIPS: [BuiltIn; 2] = [
+    (
+        "roles",
+        "Your roles and groups",
+        "What you may do, and the groups that you belong to.",
+        &["role", "groups"],
+    ),
+    (
+        "groups",
+        "Your groups",
+        "The groups that you belong to.",
+        &["groups"],
+    ),
+];
+
 /// The scopes that exist without being registered. A registered scope of the same name replaces
 /// one.
 pub fn built_in_scopes() -> Vec<RegisteredScope> {
-    BUILT_IN.iter().map(built_in_scope).collect()
+    STANDARD
+        .iter()
+        .chain(&MEMBERSHIPS)
+        .map(built_in_scope)
+        .collect()
 }
 
 fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> RegisteredScope {
@@ -135,7 +156,7 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
 
 /// Whether a claim belongs to `profile`, `email`, `address` or `phone` (OpenID Connect Core §5.4).
 pub fn is_personal(name: &str) -> bool {
-    BUILT_IN
+    STANDARD
         .iter()
         .any(|(_, _, _, claims)| claims.contains(&name))
 }

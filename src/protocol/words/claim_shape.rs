@@ -34,6 +34,7 @@ const ADDRESS: [&str; 6] = [
 pub fn shaped(name: &str, value: &Value) -> Option<Value> {
     match name {
         "role" => roles(value),
+        "groups" => groups(value),
         "email_verified" | "phone_number_verified" => boolean(value),
         "updated_at" => number(value),
         "address" => address(value),
@@ -73,6 +74,17 @@ fn roles(value: &Value) -> Option<Value> {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
     (!roles.is_empty()).then_some(Value::Array(roles))
+}
+
+/// One group is an array, too, so that clients read one type. What stands in the array is the
+/// registration's own.
+fn groups(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(_) => text(value).map(|group| Value::Array(vec![group])),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            present(value)
+        }
+    }
 }
 
 fn boolean(value: &Value) -> Option<Value> {
@@ -138,6 +150,8 @@ mod tests {
         for (name, value, expected) in [
             ("role", json!("admin"), json!(["admin"])),
             ("role", json!(["a", "", null, 7, "b"]), json!(["a", "b"])),
+            ("groups", json!("staff"), json!(["staff"])),
+            ("groups", json!(["/staff", 7]), json!(["/staff", 7])),
             ("email_verified", json!(false), json!(false)),
             ("email_verified", json!("true"), json!(true)),
             ("phone_number_verified", json!("false"), json!(false)),
@@ -181,7 +195,7 @@ mod tests {
             ("updated_at", json!("yesterday")), ("updated_at", json!("")), ("updated_at", json!(true)),
             ("address", json!("")), ("address", json!({})), ("address", json!({ "locality": null })),
             ("address", json!(["Town"])), ("name", json!("")), ("name", json!(" ")), ("name", json!(7)),
-            ("email", json!(["a@b.example"])), ("picture", json!("javascript:alert(1)")),
+            ("email", json!(["a@b.example"])), ("groups", json!(" ")), ("picture", json!("javascript:alert(1)")),
             ("picture", json!("javascript://x.example/%0aalert(1)")), ("picture", json!("data:text/html,x")),
             ("website", json!(" https://alice.example")), ("website", json!("java\nscript:alert(1)//https://x")),
             ("website", json!("https://a.example/\nb")), ("website", json!("alice.example")),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Import, ImportedObject, Row, table};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::registration::client::LONGEST_LIFETIME;
-use crate::protocol::registration::names::BUILT_IN_SCOPES;
+use crate::protocol::registration::names::STANDARD_SCOPES;
 use crate::protocol::registration::timestamp;
 use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::words::instant::Instant;
@@ -52,7 +52,7 @@ pub fn read(
     }
     let mut to = Import {
         issuers,
-        scopes: BUILT_IN_SCOPES.map(str::to_owned).into(),
+        scopes: STANDARD_SCOPES.map(str::to_owned).into(),
         ..Import::default()
     };
     for row in dump.rows("IdentityProviders")? {
@@ -153,7 +153,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                 .map(|claim| claim_name(claim))
                 .collect();
             // Ours are told in ten languages.
-            let is_built_in = list == "identity_scopes" && BUILT_IN_SCOPES.contains(&name.as_str());
+            let is_built_in = list == "identity_scopes" && STANDARD_SCOPES.contains(&name.as_str());
             let is_gone = !row.flag("Enabled", true)?;
             let built_in =
                 format!("is built in, with the claims of the standard; there: {claims:?}");

@@ -8,7 +8,7 @@ use super::{DEVICE, Import, ImportedObject, Row, is_clear, table};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::client_secret::check_own;
-use crate::protocol::registration::names::BUILT_IN_SCOPES;
+use crate::protocol::registration::names::STANDARD_SCOPES;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::secret::SecretBytes;
 
@@ -35,7 +35,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     let realm = Row::of(String::from("realm"), realm)?;
     realm.required("realm")?;
     let mut to = Import {
-        scopes: BUILT_IN_SCOPES.map(str::to_owned).into(),
+        scopes: STANDARD_SCOPES.map(str::to_owned).into(),
         ..Import::default()
     };
     for row in realm.rows("identityProviders")? {
