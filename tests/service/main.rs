@@ -44,6 +44,7 @@ mod client_logos;
 mod code_flow;
 mod consent;
 mod conversation;
+mod default_scope;
 mod device_page;
 mod discovery;
 mod document_identities;
