@@ -75,6 +75,7 @@ mod login_providers;
 mod logout;
 mod metrics;
 mod moving_in;
+mod moving_in_compared;
 mod own_sessions;
 mod pages;
 mod passkey_sign_in;

@@ -9,8 +9,8 @@ use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 /// Reads `scope`. A request that sends `resource` and no `scope` gets all scopes of the client that
-/// lead to these resources (RFC 6749 §3.3). Any other gets the client's `default_scope` with what it
-/// names. `offline_access` is dropped where no code is asked for.
+/// lead to these resources (RFC 6749 §3.3). Any other gets the client's `default_scope` with what
+/// it names. `offline_access` is dropped where no code is asked for.
 pub(crate) fn read(
     text: Option<&str>,
     resources: &[&str],
