@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::token::audience::{narrow, requested_scope};
+use crate::protocol::token::audience::{narrow, requested_scope, with_default_scope};
 use crate::protocol::token::token_request::{resources, scope};
 use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::ScopeSet;
 
 /// Secret scanners find device codes by it.
@@ -143,7 +144,9 @@ impl DeviceAuthorizationRequest {
         let acr_values = parameters
             .bounded("acr_values", parameters::OTHER)
             .map_err(invalid_request)?;
-        let scope = requested_scope(scope(parameters)?.as_ref(), client, catalogue)?;
+        let scope = scope(parameters)?
+            .map(|named| with_default_scope(&named, ResponseType::CODE, client, catalogue));
+        let scope = requested_scope(scope.as_ref(), client, catalogue)?;
         let resources = resources(parameters)?;
         AcrValues::parse(acr_values, client, catalogue).map_err(invalid_request)?;
         narrow(&scope, &resources, &[], catalogue, issuer)?;

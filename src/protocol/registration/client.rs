@@ -103,7 +103,8 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or_default(),
         response_types,
         grant_types,
-        scope: scope(walker).unwrap_or_default(),
+        scope: scope(walker, "scope"),
+        default_scope: scope(walker, "default_scope"),
         application_type: walker
             .one_of("application_type", &ApplicationType::NAMED)
             .unwrap_or(ApplicationType::Web),
@@ -220,8 +221,12 @@ fn tenants(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<TenantName>> {
     Some(names.into_iter().map(TenantName::new).collect())
 }
 
-fn scope(walker: &mut Walker<'_, '_>) -> Option<ScopeSet> {
-    ScopeSet::parse(&walker.checked("scope", scope_names)?)
+fn scope(walker: &mut Walker<'_, '_>, key: &'static str) -> ScopeSet {
+    let names = walker.checked(key, scope_names);
+    names
+        .as_deref()
+        .and_then(ScopeSet::parse)
+        .unwrap_or_default()
 }
 
 fn minimum_acr(walker: &mut Walker<'_, '_>) -> Strength {

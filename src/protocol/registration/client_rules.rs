@@ -12,7 +12,7 @@ use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::protocol::words::session::LOCAL;
 use crate::protocol::words::strength::Strength;
 
@@ -65,10 +65,11 @@ fn of_flows(client: &Client) -> [Contradiction; 6] {
 
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
-fn of_grants(client: &Client) -> [Contradiction; 8] {
+fn of_grants(client: &Client) -> [Contradiction; 10] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let confidential = client.is_confidential();
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
+    let is_for_requests_alone = |name: &str| [OPENID, OFFLINE_ACCESS].contains(&name);
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
@@ -84,6 +85,10 @@ fn of_grants(client: &Client) -> [Contradiction; 8] {
             "scope", "must contain offline_access: grant_types has refresh_token, and no refresh token is issued without it"),
         (allows(GrantType::RefreshToken) && !client.grant_types.iter().any(brings_a_refresh_token),
             "grant_types", "has refresh_token beside grants that never give one: there is nothing to refresh"),
+        (!client.default_scope.is_within(&client.scope),
+            "default_scope", "must be a part of scope"),
+        (client.default_scope.iter().any(is_for_requests_alone),
+            "default_scope", "must not have openid or offline_access: a request asks for these itself"),
         (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
             "refresh_token_usage", "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
     ]

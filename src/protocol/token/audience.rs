@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeKind, ScopeSet};
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
@@ -208,6 +209,24 @@ pub fn requested_scope(
             }
         }
     }
+}
+
+/// What a request names, and with it the client's `default_scope` as far as that fits: a user's
+/// claims need `openid`, and some response types take one kind of scope alone.
+pub fn with_default_scope(
+    named: &ScopeSet,
+    response_type: ResponseType,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> ScopeSet {
+    let fits = |name: &&str| {
+        catalogue.kind(name).is_some_and(|kind| {
+            let is_told = kind == ScopeKind::Resource || named.contains(OPENID);
+            is_told && response_type.takes(kind)
+        })
+    };
+    let added = client.default_scope.iter().filter(fits);
+    named.iter().chain(added).collect()
 }
 
 #[cfg(test)]

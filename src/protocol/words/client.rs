@@ -28,6 +28,8 @@ pub struct Client {
     pub grant_types: BTreeSet<GrantType>,
     /// The most this client may ask for.
     pub scope: ScopeSet,
+    /// What it gets of that without asking. See `audience::with_default_scope`.
+    pub default_scope: ScopeSet,
     pub application_type: ApplicationType,
     pub authentication: ClientAuthenticationMethod,
     pub token_endpoint_auth_signing_alg: Option<SigningAlgorithm>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::words::named::named;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ResponseType {
@@ -81,6 +82,16 @@ impl ResponseType {
     /// token has the claims (OpenID Connect Core §5.4).
     pub fn is_id_token_alone(self) -> bool {
         self.id_token && !self.code && !self.token
+    }
+
+    /// Whether a scope of that kind can be asked for: an ID token alone says nothing to an API, and
+    /// an access token alone nothing about the user to the client.
+    pub fn takes(self, kind: ScopeKind) -> bool {
+        let is_token_alone = self.token && !self.code && !self.id_token;
+        match kind {
+            ScopeKind::Identity => !is_token_alone,
+            ScopeKind::Resource => !self.is_id_token_alone(),
+        }
     }
 
     pub fn returns_tokens(self) -> bool {

@@ -133,6 +133,7 @@ pub(crate) fn client() -> Client {
         allow_remember_consent: None,
         consent_lifetime: None,
         require_pkce: None,
+        default_scope: ScopeSet::default(),
         allow_plain_pkce: false,
         allow_access_tokens_via_browser: false,
         iss_on_error: true,

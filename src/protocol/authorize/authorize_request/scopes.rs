@@ -2,13 +2,15 @@
 //! the response type takes.
 
 use super::{AuthorizeRefusal, Registered};
+use crate::protocol::token::audience::with_default_scope;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 /// Reads `scope`. A request that sends `resource` and no `scope` gets all scopes of the client that
-/// lead to these resources (RFC 6749 §3.3). `offline_access` is dropped where no code is asked for.
+/// lead to these resources (RFC 6749 §3.3). Any other gets the client's `default_scope` with what
+/// it names. `offline_access` is dropped where no code is asked for.
 pub(crate) fn read(
     text: Option<&str>,
     resources: &[&str],
@@ -17,8 +19,12 @@ pub(crate) fn read(
 ) -> Result<ScopeSet, AuthorizeRefusal> {
     let sent = match text {
         None if !resources.is_empty() => behind(resources, registered)?,
-        _ => ScopeSet::parse(text.unwrap_or_default())
-            .ok_or_else(|| invalid_scope(Reason::UnknownScope))?,
+        _ => {
+            let named = ScopeSet::parse(text.unwrap_or_default())
+                .ok_or_else(|| invalid_scope(Reason::UnknownScope))?;
+            let Registered { client, catalogue } = registered;
+            with_default_scope(&named, response_type, client, catalogue)
+        }
     };
     let allowed = |name: &&str| {
         registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name)
@@ -79,15 +85,8 @@ fn check_kinds(
     };
     let identity = has(ScopeKind::Identity);
     let resource = has(ScopeKind::Resource);
-    let fits = match (
-        response_type.code,
-        response_type.id_token,
-        response_type.token,
-    ) {
-        (false, true, false) => !resource,
-        (false, false, true) => !identity,
-        _ => true,
-    };
+    let fits = (!identity || response_type.takes(ScopeKind::Identity))
+        && (!resource || response_type.takes(ScopeKind::Resource));
     let needs_openid = identity || is_mixed(response_type);
     match (fits, needs_openid && !scope.contains(OPENID)) {
         (false, _) => Err(Reason::ScopeKind),

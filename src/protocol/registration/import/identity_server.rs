@@ -1,18 +1,19 @@
 //! IdentityServer4, Duende IdentityServer and ASP.NET Core Identity: rows of their tables as Entity
 //! Framework names them, or the section of an `appsettings.json`.
 
+pub(super) mod people;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
-use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
+use super::known::note_unread;
 use super::{Import, ImportedObject, Row, table};
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::names::STANDARD_SCOPES;
 use crate::protocol::registration::timestamp;
-use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
@@ -20,13 +21,15 @@ use crate::protocol::words::session::LOCAL;
 /// A table, the columns that name its rows from other tables, and those tables. Some had other
 /// names before 4.0, when a scope belonged to one resource.
 #[rustfmt::skip]
-const CHILDREN: [(&str, &str, &str); 5] = [
+const CHILDREN: [(&str, &str, &str); 6] = [
     ("Clients", "ClientId", "ClientGrantTypes ClientRedirectUris ClientPostLogoutRedirectUris ClientScopes ClientSecrets ClientClaims \
-                             ClientCorsOrigins ClientIdPRestrictions"),
-    ("ApiScopes", "ScopeId ApiScopeId", "ApiScopeClaims"),
-    ("ApiResources", "ApiResourceId", "ApiResourceScopes ApiResourceClaims ApiClaims ApiResourceSecrets ApiSecrets ApiScopes"),
-    ("IdentityResources", "IdentityResourceId", "IdentityResourceClaims IdentityClaims"),
-    ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins"),
+                             ClientCorsOrigins ClientIdPRestrictions ClientProperties"),
+    ("ApiScopes", "ScopeId ApiScopeId", "ApiScopeClaims ApiScopeProperties"),
+    ("ApiResources", "ApiResourceId", "ApiResourceScopes ApiResourceClaims ApiClaims ApiResourceSecrets ApiSecrets ApiScopes \
+                     ApiResourceProperties ApiProperties"),
+    ("IdentityResources", "IdentityResourceId", "IdentityResourceClaims IdentityClaims IdentityResourceProperties IdentityProperties"),
+    ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins AspNetUserTokens"),
+    ("AspNetRoles", "RoleId", "AspNetRoleClaims"),
 ];
 
 /// Reads a dump. `issuers` are the issuers of login schemes. `now` decides which lockouts have
@@ -72,14 +75,14 @@ pub fn read(
     dump.rows("Clients")?
         .iter()
         .try_for_each(|row| client(row, is_old, &mut to))?;
-    let roles = dump
-        .rows("AspNetRoles")?
-        .into_iter()
-        .map(|role| Ok((role.required("Id")?, role.required("Name")?)));
-    let roles: BTreeMap<String, String> = roles.collect::<Result<_, String>>()?;
+    let mut roles = BTreeMap::new();
+    for row in dump.rows("AspNetRoles")? {
+        roles.insert(row.required("Id")?, people::Role::of(&row)?);
+    }
     dump.rows("AspNetUsers")?
         .iter()
-        .try_for_each(|row| user(row, &roles, now, &mut to))?;
+        .try_for_each(|row| people::user(row, &roles, now, &mut to))?;
+    note_unread(&dump, "dump of IdentityServer keys", &|_, _| false, &mut to)?;
     Ok(to)
 }
 
@@ -362,133 +365,6 @@ fn refresh_lifetimes(
     ours.set("refresh_token_lifetime", offline.then_some(whole));
     ours.set("refresh_token_idle_lifetime", offline.then_some(idle));
     Ok(())
-}
-
-fn user(
-    row: &Row<'_>,
-    roles: &BTreeMap<String, String>,
-    now: Instant,
-    to: &mut Import,
-) -> Result<(), String> {
-    let sub = row.required("Id")?;
-    let username = row.text("UserName")?;
-    let of = format!("user {}", username.as_ref().unwrap_or(&sub));
-    let claims = user_claims(row, username.as_deref(), roles)?;
-    let stored = row.text("PasswordHash")?;
-    let password_hash = stored.as_deref().and_then(phc);
-    let password_hash = password_hash.filter(|_| username.is_some());
-    let end = row.text("LockoutEnd")?;
-    let end = end.filter(|end| instant(end).is_none_or(|end| end > now));
-    let is_locked = end.is_some() && row.flag("LockoutEnabled", true)?;
-    let notes = [
-        (
-            stored.is_some() && password_hash.is_none(),
-            "the password is left out: it is no hash of ASP.NET Core Identity",
-        ),
-        (
-            row.flag("TwoFactorEnabled", false)?,
-            "the second factor is left out: the password alone is enough",
-        ),
-        (
-            is_locked,
-            "disabled, as locked out there: `gatepost user enable`",
-        ),
-    ];
-    to.note_each(&of, &notes);
-    let mut user = ImportedObject::default();
-    user.0.insert(String::from("username"), json!(username));
-    user.set("sub", sub);
-    user.set("enabled", !is_locked);
-    user.set("claims", claims.into_claims(&of, to));
-    user.set("password_hash", password_hash);
-    user.set("identities", identities(row, &of, to)?);
-    to.push("users", user);
-    Ok(())
-}
-
-fn user_claims(
-    row: &Row<'_>,
-    username: Option<&str>,
-    roles: &BTreeMap<String, String>,
-) -> Result<ImportedObject, String> {
-    let mut claims = ImportedObject::default();
-    for claim in row.rows("AspNetUserClaims")? {
-        let name = claim_name(&claim.required("ClaimType")?);
-        let text = claim.text("ClaimValue")?.unwrap_or_default();
-        claims.add_claim(&name, claim_value(&name, text));
-    }
-    // Their profile service uses the user name for these where no claim has them.
-    for name in ["name", "preferred_username"] {
-        claims.0.entry(name).or_insert(json!(username));
-    }
-    row.copy("claims of AspNetUsers", &mut claims)?;
-    for id in row.texts("AspNetUserRoles", "RoleId")? {
-        let role = roles
-            .get(&id)
-            .ok_or_else(|| format!("{}: has a role that is not among AspNetRoles", row.place))?;
-        claims.add_claim("role", role.as_str());
-    }
-    Ok(claims)
-}
-
-/// The value of a claim, which is a text there even where it must not be one here. .NET writes
-/// `True`.
-fn claim_value(name: &str, text: String) -> Value {
-    let typed = [&text, &text.to_lowercase()]
-        .into_iter()
-        .find_map(|text| serde_json::from_str(text).ok());
-    let text = json!(text);
-    match typed {
-        Some(typed) if !is_possible_claim(name, &text) => typed,
-        Some(_) | None => text,
-    }
-}
-
-/// Accounts elsewhere.
-fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
-    let mut identities = Vec::new();
-    for login in row.rows("AspNetUserLogins")? {
-        let scheme = login.required("LoginProvider")?;
-        let google = (scheme == "Google").then_some("https://accounts.google.com");
-        match to.issuers.get(&scheme).map(String::as_str).or(google) {
-            Some(issuer) => identities
-                .push(json!({"issuer": issuer, "subject": login.required("ProviderKey")?})),
-            None => to.note(
-                of,
-                format!("sign-ins by {scheme} are left out: say --issuer {scheme}=ISSUER"),
-            ),
-        }
-    }
-    Ok(identities)
-}
-
-/// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of
-/// the salt, each four bytes; salt, key) in PHC form.
-pub(super) fn phc(hash: &str) -> Option<String> {
-    let bytes = BASE64_STANDARD.decode(hash).ok()?;
-    let (prf, rounds, (salt, key)) = match bytes.split_first()? {
-        (0, rest) => (
-            0,
-            1_000,
-            rest.split_at_checked(16)
-                .filter(|(_, key)| key.len() == 32)?,
-        ),
-        (1, rest) => {
-            let (head, rest) = rest.split_first_chunk::<12>()?;
-            let number = |at: usize| {
-                head.iter()
-                    .skip(at)
-                    .take(4)
-                    .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
-            };
-            (number(0), number(4), rest.split_at_checked(number(8))?)
-        }
-        _ => return None,
-    };
-    let name = ["pbkdf2", "pbkdf2-sha256", "pbkdf2-sha512"].get(prf)?;
-    let [salt, encoded] = [salt, key].map(|part| BASE64_STANDARD_NO_PAD.encode(part));
-    let text = format!("${name}$i={rounds},l={}${salt}${encoded}", key.len());
-    Pbkdf2Hash::parse(&text).is_some().then_some(text)
 }
 
 /// What OpenID Connect calls a claim that WS-Federation calls by a URI.

@@ -1,22 +1,36 @@
-//! Keycloak: the export of a realm, with its users (`kc.sh export --users realm_file`).
+//! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
 
-use std::collections::BTreeSet;
+mod mappers;
+pub(super) mod people;
+mod roles;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{DEVICE, Import, ImportedObject, Row, is_clear, table};
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
+use super::known::note_unread;
+use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client_secret::check_own;
 use crate::protocol::registration::names::STANDARD_SCOPES;
-use crate::protocol::words::scope::OFFLINE_ACCESS;
-use crate::protocol::words::secret::SecretBytes;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 
 /// In every realm.
 const ITS_CLIENTS: &str =
     "account account-console admin-cli broker realm-management security-admin-console";
-const ITS_SCOPES: &str = "acr basic microprofile-jwt organization role_list roles saml_organization service_account web-origins";
-const ITS_ROLES: &str = "offline_access uma_authorization";
+const ITS_SCOPES: &str = "AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization service_account web-origins";
+/// Of these, what a client may ask for, and what they gave.
+const WITHOUT_CLAIMS: [(&str, &str); 5] = [
+    ("acr", "acr, which is in every ID token here"),
+    (
+        "basic",
+        "sub and auth_time, which are in every ID token here",
+    ),
+    ("microprofile-jwt", "upn and groups, the roles"),
+    ("organization", "organization"),
+    ("web-origins", "allowed-origins in access tokens"),
+];
+const ROLES: &str = "roles";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
 
@@ -35,7 +49,11 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     let realm = Row::of(String::from("realm"), realm)?;
     realm.required("realm")?;
     let mut to = Import {
-        scopes: STANDARD_SCOPES.map(str::to_owned).into(),
+        scopes: STANDARD_SCOPES
+            .into_iter()
+            .chain([ROLES])
+            .map(str::to_owned)
+            .collect(),
         ..Import::default()
     };
     for row in realm.rows("identityProviders")? {
@@ -58,11 +76,24 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         to.provider(ours);
     }
     client_scopes(&realm, &mut to)?;
+    let mut roles = roles::Roles::read(&realm)?;
+    let users = realm.rows("users")?;
+    let (accounts, people): (Vec<_>, Vec<_>) = users
+        .iter()
+        .partition(|row| row.value("serviceAccountClientId").is_some());
+    let mut own_roles = BTreeMap::new();
+    for account in accounts {
+        let client = account.required("serviceAccountClientId")?;
+        own_roles.insert(client, roles.of_service_account(account)?);
+    }
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {}
-            (false, true) => client(&realm, &row, &mut to)?,
+            (false, true) => {
+                let own_roles = own_roles.remove(&client_id).unwrap_or_default();
+                client(&realm, &row, own_roles, &mut to)?;
+            }
             (true, _) => to.note(
                 &format!("client {client_id}"),
                 "left out: it is an API, so register a resource",
@@ -70,68 +101,152 @@ pub fn read(realm: &Value) -> Result<Import, String> {
             (_, false) => to.note(&format!("client {client_id}"), "left out: it speaks SAML"),
         }
     }
-    // A service account is left out: here a client gets its own tokens without a user.
-    for row in realm
-        .rows("users")?
-        .iter()
-        .filter(|row| row.value("serviceAccountClientId").is_none())
-    {
-        user(row, &mut to)?;
+    let mut of_people = people::Realm {
+        roles: &mut roles,
+        confirms_addresses: realm.flag("verifyEmail", false)?,
+    };
+    for row in people {
+        people::user(row, &mut of_people, &mut to)?;
     }
+    roles.note_given(&mut to);
+    note_unread(&realm, "realm of Keycloak keys", &is_left_out, &mut to)?;
     Ok(to)
+}
+
+/// Whether there is a line for the whole object, or nothing to say of it.
+fn is_left_out(title: &str, row: &Row<'_>) -> bool {
+    let text = |key: &str| row.text(key).ok().flatten().unwrap_or_default();
+    let is_saml = text("protocol") == "saml";
+    match title {
+        "client of Keycloak keys" => {
+            is_saml
+                || is_among(ITS_CLIENTS, &text("clientId"))
+                || row.flag("bearerOnly", false) == Ok(true)
+        }
+        "scope of Keycloak keys" => is_saml || is_among(ITS_SCOPES, &text("name")),
+        "user of Keycloak keys" => row.value("serviceAccountClientId").is_some(),
+        _ => false,
+    }
 }
 
 /// Client scopes: those about users become identity scopes; those that name an API as an audience,
 /// or say nothing, become resource scopes. The APIs become resources.
 fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let mut resources = BTreeSet::new();
     for row in realm.rows("clientScopes")? {
         let name = row.required("name")?;
         if !is_openid(&row)? || is_among(ITS_SCOPES, &name) || !to.scopes.insert(name.clone()) {
             continue;
         }
-        let mut claims = ImportedObject::default();
-        let mut audiences = BTreeSet::new();
-        for mapper in row.rows("protocolMappers")? {
-            let Some(config) = mapper.nested("config")? else {
-                continue;
-            };
-            audiences.extend(config.text("included.custom.audience")?);
-            if let Some(attribute) = config.text("user.attribute")? {
-                claims.set(&attribute, config.text("claim.name")?);
+        let of = format!("scope {name}");
+        let mapped = mappers::read(&row, &of, to)?;
+        let mut ours = ImportedObject::from([("name", json!(name))]);
+        ours.set("description", row.text("description")?);
+        if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
+            if !mapped.access.0.is_empty() {
+                to.note(&of, NOT_IN_ACCESS_TOKENS);
             }
-            // Clients and resources share one name space.
-            if let Some(client) = config.text("included.client.audience")? {
-                to.note(
-                    &format!("scope {name}"),
-                    format!("its audience {client} is a client: call the API otherwise"),
-                );
-            }
+            ours.set("claims", mapped.identity.0);
+            to.push("identity_scopes", ours);
+            continue;
         }
-        let list = if audiences.is_empty() && !claims.0.is_empty() {
-            "identity_scopes"
-        } else {
-            "resource_scopes"
-        };
-        to.push(
-            list,
-            [
-                ("name", json!(name)),
-                ("claims", json!(claims.0)),
-                ("resources", json!(audiences)),
-            ]
-            .into(),
-        );
-        resources.extend(audiences);
+        if !mapped.identity.0.is_empty() {
+            to.note(&of, NOT_IN_USERINFO);
+        }
+        ours.set("claims", mapped.access.0);
+        api_scope(ours, mapped.audiences, to);
     }
-    resources
-        .into_iter()
-        .for_each(|name| to.push("resources", [("name", json!(name))].into()));
     Ok(())
 }
 
-fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let of = format!("client {}", row.required("clientId")?);
+const NOT_IN_ACCESS_TOKENS: &str = "its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads them needs a resource scope with these claims";
+const NOT_IN_USERINFO: &str =
+    "its claims are in access tokens alone here, as it is a scope of an API";
+
+/// Adds a resource scope, and its resources.
+fn api_scope(mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
+    ours.set("resources", json!(audiences));
+    to.push("resource_scopes", ours);
+    for name in audiences {
+        if to.resources.insert(name.clone()) {
+            to.push("resources", [("name", json!(name))].into());
+        }
+    }
+}
+
+/// The scopes of a client, and those among them that it gets without asking. What its own mappers
+/// give becomes scopes that nobody else has.
+fn scopes_of_client(
+    row: &Row<'_>,
+    client_id: &str,
+    mapped: mappers::Mapped,
+    to: &mut Import,
+) -> Result<ClientScopes, String> {
+    let mut without_asking: BTreeSet<String> =
+        row.texts("defaultClientScopes", "")?.into_iter().collect();
+    let mut all = without_asking.clone();
+    all.extend(row.texts("optionalClientScopes", "")?);
+    for (name, gave) in WITHOUT_CLAIMS {
+        if all.contains(name) && to.scopes.insert(name.to_owned()) {
+            to.note(
+                &format!("scope {name}"),
+                format!("has no claims here. There it gave {gave}"),
+            );
+            let ours = [("name", json!(name)), ("show_in_discovery", json!(false))];
+            to.push("identity_scopes", ours.into());
+        }
+    }
+    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
+    for name in all.iter().filter(|name| *name != OFFLINE_ACCESS) {
+        if STANDARD_SCOPES.contains(&name.as_str()) {
+            to.note(&format!("scope {name}"), NOT_IN_ACCESS_TOKENS);
+        }
+    }
+    let hidden = |name: &str| {
+        ImportedObject::from([
+            ("name", json!(name)),
+            ("display_name", json!(format!("Data for {client_id}"))),
+            ("show_in_discovery", json!(false)),
+        ])
+    };
+    let own = format!("{client_id}-claims");
+    if !mapped.identity.0.is_empty() && to.scopes.insert(own.clone()) {
+        let mut ours = hidden(&own);
+        ours.set("claims", mapped.identity.0);
+        to.push("identity_scopes", ours);
+        without_asking.insert(own);
+    }
+    let own = format!("{client_id}-api");
+    let has_api = !mapped.audiences.is_empty() || !mapped.access.0.is_empty();
+    if has_api && to.scopes.insert(own.clone()) {
+        let mut ours = hidden(&own);
+        ours.set("claims", mapped.access.0);
+        api_scope(ours, mapped.audiences, to);
+        without_asking.insert(own);
+    }
+    all.extend(without_asking.iter().cloned());
+    all.retain(|name| to.scopes.contains(name));
+    all.insert(OPENID.to_owned());
+    let is_added = |name: &String| all.contains(name) && name != OPENID && name != OFFLINE_ACCESS;
+    without_asking.retain(is_added);
+    Ok(ClientScopes {
+        all,
+        without_asking,
+    })
+}
+
+struct ClientScopes {
+    all: BTreeSet<String>,
+    without_asking: BTreeSet<String>,
+}
+
+fn client(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    own_roles: Vec<String>,
+    to: &mut Import,
+) -> Result<(), String> {
+    let client_id = row.required("clientId")?;
+    let of = format!("client {client_id}");
     let mut members = row.members.clone();
     if let Some(attributes) = row.nested("attributes")? {
         members.extend(attributes.members.clone());
@@ -146,24 +261,25 @@ fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String>
         realm.seconds("accessTokenLifespan")?,
     );
     row.copy("client of Keycloak", &mut ours)?;
-    addresses(&row, &mut ours)?;
-    ours.set("grant_types", grant_types(&row)?);
+    addresses(&row, &of, &mut ours, to)?;
+    let grants = grant_types(&row)?;
+    let is_for_people = grants.iter().any(|name| *name != "client_credentials");
+    ours.set("grant_types", grants);
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
-    let scope = ours.take("scope").into_iter();
-    let mut scope: BTreeSet<String> = scope.filter(|name| to.scopes.contains(name)).collect();
-    scope.insert(String::from("openid"));
-    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
-    let notes = [
-        (!is_typed, "set, as there: access_token_typ JWT"),
-        (
-            scope.contains(OFFLINE_ACCESS),
-            "refresh tokens are for requests whose scope has offline_access",
-        ),
-    ];
-    to.note_each(&of, &notes);
-    ours.set("scope", json!(scope));
-    ours.set("access_token_typ", (!is_typed).then_some("JWT"));
+    let mut mapped = mappers::read(&row, &of, to)?;
+    own_claims(&of, own_roles, is_for_people, &mut mapped.fixed, to);
+    ours.set("claims", std::mem::take(&mut mapped.fixed.0));
+    let scopes = scopes_of_client(&row, &client_id, mapped, to)?;
+    if is_for_people {
+        let without_asking = Vec::from_iter(scopes.without_asking);
+        let without_asking = (!without_asking.is_empty()).then(|| without_asking.join(" "));
+        ours.set("default_scope", without_asking);
+        ours.set("always_include_user_claims_in_id_token", true);
+        note_roles(&of, &scopes.all, to);
+    }
+    tokens(realm, &row, &of, &scopes.all, &mut ours, to)?;
+    ours.set("scope", json!(scopes.all));
     let public = row.flag("publicClient", false)?;
     ours.set("token_endpoint_auth_method", public.then_some("none"));
     let has_pkce = row.value("pkce.code.challenge.method").is_some();
@@ -180,8 +296,91 @@ fn client(realm: &Row<'_>, row: &Row<'_>, to: &mut Import) -> Result<(), String>
     Ok(())
 }
 
+/// What tokens say there of roles, and here.
+fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
+    let has_roles = scope.contains(ROLES);
+    to.note_each(
+        of,
+        &[
+            (true, "set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)"),
+            (has_roles, "roles are the claim role (in UserInfo and ID tokens, with groups), and not realm_access and resource_access of access tokens: an API that reads roles needs a resource scope with the claim role"),
+        ],
+    );
+}
+
+/// Roles of its service account. Every access token of a client has its fixed claims. So a client
+/// that also signs people in does not get the roles: its users would have them.
+fn own_claims(
+    of: &str,
+    own_roles: Vec<String>,
+    is_for_people: bool,
+    fixed: &mut ImportedObject,
+    to: &mut Import,
+) {
+    if own_roles.is_empty() {
+        return;
+    }
+    if is_for_people {
+        let roles = own_roles.join(", ");
+        to.note(of, format!("its service account had these roles, which are left out, as the tokens of its users would have them, too: {roles}. Register a client of its own for the service, with the claim role"));
+    } else {
+        fixed.set(ROLE, own_roles);
+        to.note(
+            of,
+            "set: the roles of its service account are the claim role of its tokens",
+        );
+    }
+}
+
+/// How its tokens are made.
+fn tokens(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    scope: &BTreeSet<String>,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
+    let notes = [
+        (!is_typed, "set, as there: access_token_typ JWT"),
+        (
+            scope.contains(OFFLINE_ACCESS),
+            "refresh tokens are for requests whose scope has offline_access",
+        ),
+    ];
+    to.note_each(of, &notes);
+    ours.set("access_token_typ", (!is_typed).then_some("JWT"));
+    let of_realm = realm.text("defaultSignatureAlgorithm")?;
+    for (member, theirs) in [
+        (
+            "id_token_signed_response_alg",
+            "id.token.signed.response.alg",
+        ),
+        (
+            "access_token_signed_response_alg",
+            "access.token.signed.response.alg",
+        ),
+    ] {
+        let Some(name) = row.text(theirs)?.or_else(|| of_realm.clone()) else {
+            continue;
+        };
+        match SigningAlgorithm::from_others(&name) {
+            Some(SigningAlgorithm::Rs256) => {}
+            Some(algorithm) => ours.set(member, algorithm.as_str()),
+            None => to.note(of, format!("{theirs}: {name} is not there, so RS256 signs")),
+        }
+    }
+    Ok(())
+}
+
 /// Redirect URIs and origins. Relative ones lie below the root.
-fn addresses(row: &Row<'_>, ours: &mut ImportedObject) -> Result<(), String> {
+fn addresses(
+    row: &Row<'_>,
+    of: &str,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
     let root = row.text("rootUrl")?.unwrap_or_default();
     let whole = |uri: &str| match uri.starts_with('/') {
         true => format!("{}{uri}", root.trim_end_matches('/')),
@@ -202,7 +401,10 @@ fn addresses(row: &Row<'_>, ours: &mut ImportedObject) -> Result<(), String> {
     ours.set("redirect_uris", uris);
     ours.set("post_logout_redirect_uris", after);
     let mut origins = ours.take("allowed_cors_origins");
-    origins.retain(|origin| origin != "+");
+    if origins.iter().any(|origin| origin == "*") {
+        to.note(of, "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. Those of its redirect URIs are allowed without that");
+    }
+    origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
     ours.set("allowed_cors_origins", origins);
     Ok(())
 }
@@ -224,187 +426,4 @@ fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {
     ];
     let enabled = grants.iter().filter(|(_, enabled)| *enabled);
     Ok(enabled.map(|(name, _)| *name).collect())
-}
-
-fn user(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    row.required("id")?;
-    let of = format!("user {}", row.required("username")?);
-    let mut claims = attributes(row, &of, to)?;
-    let names = [row.text("firstName")?, row.text("lastName")?];
-    let names: Vec<String> = names.into_iter().flatten().collect();
-    claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
-    row.copy("claims of Keycloak", &mut claims)?;
-    add_roles(row, &mut claims)?;
-    let mut user = ImportedObject::default();
-    row.copy("user of Keycloak", &mut user)?;
-    user.set("claims", claims.into_claims(&of, to));
-    for credential in row.rows("credentials")? {
-        add_credential(&credential, &of, &mut user, to)?;
-    }
-    user.set("identities", identities(row, &of, to)?);
-    for action in row.texts("requiredActions", "")? {
-        to.note(
-            &of,
-            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
-        );
-    }
-    to.push("users", user);
-    Ok(())
-}
-
-/// Attributes become claims. Some realms let people write them themselves: they must not say what
-/// Keycloak would.
-fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject, String> {
-    let mut claims = ImportedObject::default();
-    let Some(attributes) = row.nested("attributes")? else {
-        return Ok(claims);
-    };
-    let vouched: Vec<&str> = table("claims of Keycloak")
-        .map(|[ours, ..]| ours)
-        .chain(["name", ROLE, GROUPS])
-        .collect();
-    for name in attributes.members.keys() {
-        if vouched.contains(&name.as_str()) {
-            to.note(
-                of,
-                format!("attribute {name} is left out: the claim of that name has another source"),
-            );
-            continue;
-        }
-        for value in attributes.texts(name, "")? {
-            claims.add_claim(name, value);
-        }
-    }
-    Ok(claims)
-}
-
-/// Roles and groups. A role of one client is not that of another.
-fn add_roles(row: &Row<'_>, claims: &mut ImportedObject) -> Result<(), String> {
-    for role in row.texts("realmRoles", "")? {
-        if !is_among(ITS_ROLES, &role) && !role.starts_with("default-roles-") {
-            claims.add_claim(ROLE, role);
-        }
-    }
-    if let Some(roles) = row.nested("clientRoles")? {
-        let clients = roles.members.keys();
-        for client in clients.filter(|client| !is_among(ITS_CLIENTS, client)) {
-            for role in roles.texts(client, "")? {
-                claims.add_claim(ROLE, format!("{client}/{role}"));
-            }
-        }
-    }
-    for group in row.texts("groups", "")? {
-        claims.add_claim(GROUPS, group);
-    }
-    Ok(())
-}
-
-/// A password or a second factor.
-fn add_credential(
-    credential: &Row<'_>,
-    of: &str,
-    user: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let kind = credential.required("type")?;
-    if kind != "password" {
-        let is_first = kind == "otp" && !user.0.contains_key("totp");
-        match totp(credential).filter(|_| is_first) {
-            Some(secret) => user.set("totp", secret),
-            None => to.note(
-                of,
-                format!("a second factor is left out, set up a new one: {kind}"),
-            ),
-        }
-        return Ok(());
-    }
-    if credential.flag("temporary", false)? {
-        to.note(
-            of,
-            "the password is left out: it was to be changed first. Run `gatepost user invite`",
-        );
-        return Ok(());
-    }
-    match phc(credential) {
-        Some(hash) => user.set("password_hash", hash),
-        None => to.note(
-            of,
-            "the password is left out: its hash has a form that is not known here",
-        ),
-    }
-    Ok(())
-}
-
-/// Accounts elsewhere.
-fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
-    let mut identities = Vec::new();
-    for link in row.rows("federatedIdentities")? {
-        let name = link.required("identityProvider")?;
-        match to.issuers.get(&name) {
-            Some(issuer) => {
-                identities.push(json!({"issuer": issuer, "subject": link.required("userId")?}))
-            }
-            None => to.note(
-                of,
-                format!("sign-ins by {name} are left out: it has no issuer"),
-            ),
-        }
-    }
-    Ok(identities)
-}
-
-/// A part of a credential: JSON in a text.
-fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
-    serde_json::from_str(&credential.text(key).ok()??).ok()
-}
-
-/// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
-/// is there as the bytes of a text, or in base32.
-pub(super) fn totp(credential: &Row<'_>) -> Option<String> {
-    let secret = part(credential, "secretData")?;
-    let how = part(credential, "credentialData")?;
-    let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
-    let ours = is("subType", json!("totp")) && is("digits", json!(6)) && is("period", json!(STEP));
-    let value = secret
-        .get("value")?
-        .as_str()
-        .filter(|_| ours && is("algorithm", json!("HmacSHA1")))?;
-    let is_base32 = is("secretEncoding", json!("BASE32"));
-    let text = if is_base32 {
-        value.to_owned()
-    } else {
-        to_base32(&SecretBytes::new(value))
-    };
-    from_base32(&text).map(|_| text)
-}
-
-/// A password in PHC form.
-pub(super) fn phc(credential: &Row<'_>) -> Option<String> {
-    let secret = part(credential, "secretData")?;
-    let how = part(credential, "credentialData")?;
-    let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
-    let salt = encoded("salt")?;
-    let key = encoded("value")?;
-    let rounds = how.get("hashIterations")?.as_u64()?;
-    let algorithm = how.get("algorithm")?.as_str()?;
-    if algorithm == "argon2" {
-        let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
-        let version = if parameter("version")? == "1.0" {
-            16
-        } else {
-            19
-        };
-        let kind = parameter("type")?;
-        let memory = parameter("memory")?;
-        let lanes = parameter("parallelism")?;
-        return Some(format!(
-            "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"
-        ));
-    }
-    // Four characters are three bytes.
-    let text = format!(
-        "${algorithm}$i={rounds},l={}${salt}${key}",
-        key.len() * 3 / 4
-    );
-    Pbkdf2Hash::parse(&text).is_some().then_some(text)
 }

@@ -4,6 +4,8 @@
 
 pub mod identity_server;
 pub mod keycloak;
+mod known;
+mod row;
 
 #[cfg(test)]
 mod tests;
@@ -12,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::client::{LONGEST_LIFETIME, of_confidential_client, of_public_client};
+use self::row::{Row, is_clear, plain, table};
+use super::client::{of_confidential_client, of_public_client};
 use super::user::is_possible_claim;
-use super::walker::expected;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 
 /// What has been read so far.
@@ -23,18 +25,30 @@ pub struct Import {
     lists: Map<String, Value>,
     /// The notes, each with those that it is about.
     notes: BTreeMap<String, Vec<String>>,
+    /// Keys that are not read, each with the objects that have it.
+    unread: BTreeMap<String, Vec<String>>,
     /// What a client may ask for.
     scopes: BTreeSet<String>,
+    resources: BTreeSet<String>,
+    /// Whether a client reads names of groups, without their paths.
+    names_groups: bool,
     /// The issuer of each identity provider or login scheme.
     issuers: BTreeMap<String, String>,
 }
 
 impl Import {
     fn note(&mut self, of: &str, text: impl Into<String>) {
-        self.notes
-            .entry(text.into())
-            .or_default()
-            .push(of.to_owned());
+        let all = self.notes.entry(text.into()).or_default();
+        if !all.iter().any(|other| other == of) {
+            all.push(of.to_owned());
+        }
+    }
+
+    fn note_unread(&mut self, of: &str, text: &str) {
+        let all = self.unread.entry(text.to_owned()).or_default();
+        if all.last().is_none_or(|last| last != of) {
+            all.push(of.to_owned());
+        }
     }
 
     /// Those that hold.
@@ -52,19 +66,33 @@ impl Import {
             .for_each(|list| list.push(json!(ours.0)));
     }
 
-    /// The document, and one line for each note: what was left out or set, and what to do. A line
-    /// names ten, and counts the others.
+    /// The document, and what there is to say: how people sign in; a line for each note, of what
+    /// was left out or set, and what to do; a line for each key that was not read.
     pub fn finish(self) -> (Value, Vec<String>) {
-        let line = |(text, all): (String, Vec<String>)| match all.split_at_checked(10) {
-            Some((named, more)) if !more.is_empty() => {
-                format!("{} and {} more: {text}", named.join(", "), more.len())
-            }
-            Some(_) | None => format!("{}: {text}", all.join(", ")),
+        let mut lines = Vec::from_iter(self.user_names());
+        for (text, all) in self.notes {
+            lines.push(line(&text, &all, 10));
+        }
+        for (text, all) in self.unread {
+            lines.push(line(&text, &all, 3));
+        }
+        (Value::Object(self.lists), lines)
+    }
+
+    /// How many people will type a name that is not their e-mail address.
+    fn user_names(&self) -> Option<String> {
+        let users = self.lists.get("users").and_then(Value::as_array)?;
+        let has_another = |user: &&Value| {
+            let address = user.pointer("/claims/email").and_then(Value::as_str);
+            let name = user.get("username").and_then(Value::as_str);
+            name.zip(address)
+                .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
         };
-        (
-            Value::Object(self.lists),
-            self.notes.into_iter().map(line).collect(),
-        )
+        let others = users.iter().filter(has_another).count();
+        Some(format!(
+            "people sign in by user name here, not by e-mail address: {others} of {} have a user name that is not their address",
+            users.len()
+        ))
     }
 
     /// Adds an identity provider, if it has an issuer.
@@ -112,6 +140,7 @@ impl Import {
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
         let lacks_credentials = !public && !settle_credentials(&mut ours);
+        let has_credentials = ours.0.contains_key("secrets") || ours.0.contains_key("jwks");
         if public {
             ours.0.remove("secrets");
             ours.0.remove("jwks");
@@ -121,6 +150,10 @@ impl Import {
         let must_pkce = uses_code && !without_pkce && !public;
         ours.set("require_pkce", must_pkce.then_some(true));
         let notes = [
+            (
+                public && has_credentials,
+                "is a public client, so its secrets are left out: let it send none, or register a token_endpoint_auth_method",
+            ),
             (
                 lacks_credentials,
                 "has no secret that can move: make one by `gatepost client secret`",
@@ -222,6 +255,16 @@ impl Import {
     }
 }
 
+/// A line about things: it names some of them, and says how many there are.
+fn line(text: &str, all: &[String], most: usize) -> String {
+    match all.split_at_checked(most) {
+        Some((named, more)) if !more.is_empty() => {
+            format!("{} and {} more: {text}", named.join(", "), more.len())
+        }
+        Some(_) | None => format!("{}: {text}", all.join(", ")),
+    }
+}
+
 /// Keeps the secrets of a confidential client, or else its keys. Returns whether it has any.
 fn settle_credentials(ours: &mut ImportedObject) -> bool {
     let has_secret = ours.0.contains_key("secrets");
@@ -287,6 +330,18 @@ impl ImportedObject {
         }
     }
 
+    /// An address that was not verified there is not verified here: tokens said so.
+    fn doubt_addresses(&mut self) {
+        for (address, verified) in [
+            ("email", "email_verified"),
+            ("phone_number", "phone_number_verified"),
+        ] {
+            if self.0.contains_key(address) {
+                self.0.entry(verified).or_insert(json!(false));
+            }
+        }
+    }
+
     /// The claims that a user can have.
     fn into_claims(self, of: &str, to: &mut Import) -> Value {
         let (kept, lost): (Map<_, _>, Map<_, _>) = self
@@ -299,167 +354,6 @@ impl ImportedObject {
         lost.keys().for_each(|name| to.note(of, note(name)));
         Value::Object(kept)
     }
-}
-
-/// How each member of theirs is copied, in tables of three columns: our name, their name, and the
-/// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:
-/// seconds, at most as long as ours may be, and absent for 0. `texts=Column`: an array of texts, or
-/// of rows with a text in that column. `secret`: a text that is absent where it is masked.
-const MEMBERS: &str = include_str!("members.txt");
-
-fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
-    let found = MEMBERS
-        .split("\n\n")
-        .filter_map(|table| table.split_once('\n'))
-        .find(|(title, _)| *title == name);
-    let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>().try_into().ok();
-    found
-        .map_or("", |(_, lines)| lines)
-        .lines()
-        .filter_map(words)
-}
-
-/// An object of their document. Their tools write a number as a text and a truth as 0 or 1, so both
-/// are read.
-struct Row<'v> {
-    place: String,
-    members: &'v Map<String, Value>,
-}
-
-impl<'v> Row<'v> {
-    fn of(place: String, value: &'v Value) -> Result<Row<'v>, String> {
-        let members = value
-            .as_object()
-            .ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
-        Ok(Row { place, members })
-    }
-
-    fn value(&self, key: &str) -> Option<&'v Value> {
-        self.members.get(key).filter(|value| !value.is_null())
-    }
-
-    /// Absent where it is empty.
-    fn text(&self, key: &str) -> Result<Option<String>, String> {
-        let text = self
-            .value(key)
-            .map(|value| plain(&format!("{}.{key}", self.place), value))
-            .transpose()?;
-        Ok(text.filter(|text| !text.is_empty()))
-    }
-
-    fn required(&self, key: &str) -> Result<String, String> {
-        self.text(key)?
-            .ok_or_else(|| format!("{}: has no {key}", self.place))
-    }
-
-    /// Whether the member is the second of two names. The names may be written as 0 and 1.
-    fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Result<bool, String> {
-        let Some(text) = self.text(key)? else {
-            return Ok(unsaid);
-        };
-        let found = names
-            .into_iter()
-            .zip(["0", "1"])
-            .position(|one| text.eq_ignore_ascii_case(one.0) || text == one.1);
-        let rule = || {
-            format!(
-                "{}.{key}: is neither {} nor {}",
-                self.place, names[0], names[1]
-            )
-        };
-        found.map(|found| found == 1).ok_or_else(rule)
-    }
-
-    fn flag(&self, key: &str, unsaid: bool) -> Result<bool, String> {
-        self.second(key, ["false", "true"], unsaid)
-    }
-
-    fn seconds(&self, key: &str) -> Result<Option<u64>, String> {
-        let number = |text: String| {
-            text.parse()
-                .map_err(|_| format!("{}.{key}: is no number of seconds", self.place))
-        };
-        let seconds: Option<u64> = self.text(key)?.map(number).transpose()?;
-        Ok(seconds
-            .filter(|seconds| *seconds > 0)
-            .map(|seconds| seconds.min(LONGEST_LIFETIME)))
-    }
-
-    /// The items of the lists of these names, each with its place.
-    fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
-        let mut all = Vec::new();
-        for (key, value) in keys
-            .split(',')
-            .filter_map(|key| Some((key, self.value(key)?)))
-        {
-            let place = format!("{}.{key}", self.place);
-            let items = value
-                .as_array()
-                .ok_or_else(|| format!("{place}: {}", expected("an array", value)))?;
-            all.extend(
-                items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| (format!("{place}[{index}]"), item)),
-            );
-        }
-        Ok(all)
-    }
-
-    fn texts(&self, keys: &str, column: &str) -> Result<Vec<String>, String> {
-        let text = |(place, value): (String, &Value)| match value.as_object() {
-            Some(members) => Row { place, members }.required(column),
-            None => plain(&place, value),
-        };
-        self.list(keys)?.into_iter().map(text).collect()
-    }
-
-    fn rows(&self, keys: &str) -> Result<Vec<Row<'v>>, String> {
-        self.list(keys)?
-            .into_iter()
-            .map(|(place, value)| Row::of(place, value))
-            .collect()
-    }
-
-    fn nested(&self, key: &str) -> Result<Option<Row<'v>>, String> {
-        self.value(key)
-            .map(|value| Row::of(format!("{}.{key}", self.place), value))
-            .transpose()
-    }
-
-    fn copy(&self, members: &str, into: &mut ImportedObject) -> Result<(), String> {
-        for [ours, theirs, how] in table(members) {
-            let value = match how.split_once('=') {
-                Some(("texts", column)) => Value::from(self.texts(theirs, column)?),
-                Some((_, unsaid)) => {
-                    let unsaid = unsaid == "true";
-                    Value::from(Some(self.flag(theirs, unsaid)?).filter(|flag| *flag != unsaid))
-                }
-                None if how == "lifetime" => Value::from(self.seconds(theirs)?),
-                None => Value::from(
-                    self.text(theirs)?
-                        .filter(|text| how != "secret" || is_clear(text)),
-                ),
-            };
-            into.set(ours, value);
-        }
-        Ok(())
-    }
-}
-
-fn plain(place: &str, value: &Value) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => {
-            Err(format!("{place}: {}", expected("a text", value)))
-        }
-    }
-}
-
-/// Whether a secret is there: not masked as `**********`, and not a reference such as `${vault.x}`.
-fn is_clear(secret: &str) -> bool {
-    !secret.starts_with("${") && !secret.bytes().all(|byte| byte == b'*')
 }
 
 const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";

@@ -1,9 +1,11 @@
 //! Tables of what they have and what it becomes here.
 
 mod realm;
+mod unread;
 
 use serde_json::json;
 
+use super::row::MEMBERS;
 use super::*;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::document::Document;
@@ -235,10 +237,11 @@ fn what_stays_behind_is_said() {
         .map(|id| json!({"Id": id, "UserName": format!("u{id}"), "TwoFactorEnabled": 1}))
         .collect();
     let (_, notes) = read(json!({"AspNetUsers": users}));
-    assert_eq!(notes.len(), 1);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("people sign in by user name"));
     assert!(
-        notes[0].starts_with("user u0, user u1")
-            && notes[0].contains("user u9 and 2 more: the second"),
+        notes[1].starts_with("user u0, user u1")
+            && notes[1].contains("user u9 and 2 more: the second"),
         "{notes:?}"
     );
 }
@@ -330,7 +333,7 @@ fn hashes_of_aspnetcores_own_tests_are_taken_or_refused() {
             "",
         ),
     ] {
-        let phc = identity_server::phc(hash).unwrap_or_default();
+        let phc = identity_server::people::phc(hash).unwrap_or_default();
         assert!(
             phc.starts_with(beginning) && phc.is_empty() == beginning.is_empty(),
             "{hash}: {phc}"
@@ -396,7 +399,9 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
         }
         let reader = [
             include_str!("identity_server.rs"),
+            include_str!("identity_server/people.rs"),
             include_str!("keycloak.rs"),
+            include_str!("keycloak/people.rs"),
         ]
         .concat();
         assert!(

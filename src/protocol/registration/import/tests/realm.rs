@@ -38,7 +38,8 @@ fn credentials_of_keycloak_are_taken_or_refused() {
         (argon2.replace("1.3", "1.3\\u0000"), String::from("{}"), ""),
     ] {
         let credential = json!({"secretData": secret, "credentialData": data});
-        let phc = keycloak::phc(&Row::of(String::new(), &credential).unwrap()).unwrap_or_default();
+        let phc = keycloak::people::phc(&Row::of(String::new(), &credential).unwrap())
+            .unwrap_or_default();
         assert!(
             phc.starts_with(beginning) && phc.is_empty() == beginning.is_empty(),
             "{data}: {phc}"
@@ -55,7 +56,7 @@ fn a_second_factor_of_keycloak_moves_where_its_codes_are_ours() {
             .unwrap()
             .extend(change.as_object().unwrap().clone());
         let credential = json!({"credentialData": how.to_string(), "secretData": json!({"value": value}).to_string()});
-        keycloak::totp(&Row::of(String::new(), &credential).unwrap())
+        keycloak::people::totp(&Row::of(String::new(), &credential).unwrap())
     };
     let text = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
     assert_eq!(
@@ -134,10 +135,10 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         json!([
             {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
              "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
-             "scope": "offline_access openid orders profile", "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+             "scope": "basic offline_access openid orders profile", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
              "access_token_lifetime": 60},
             {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
-             "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "grant_types": ["authorization_code", "implicit"],
+             "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit"],
              "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "access_token_typ": "JWT"},
             {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
@@ -145,7 +146,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     );
     assert_eq!(
         document["identity_scopes"],
-        json!([{"name": "department", "claims": {"unit": "department"}}])
+        json!([{"name": "department", "claims": {"unit": "department"}}, {"name": "basic", "show_in_discovery": false}])
     );
     assert_eq!(
         document["resource_scopes"],
@@ -156,7 +157,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         document["identity_providers"],
         json!([{"name": "g", "enabled": false, "issuer": "https://accounts.google.com", "client_id": "x"}])
     );
-    let claims = json!({"name": "Ada", "given_name": "Ada", "preferred_username": "ada", "email_verified": true, "unit": "sales", "groups": "/staff",
+    let claims = json!({"name": "Ada", "given_name": "Ada", "preferred_username": "ada", "email_verified": true, "unit": "sales", "groups": ["/staff"],
                         "role": ["admin", "web/buyer"]});
     assert_eq!(
         document["users"],

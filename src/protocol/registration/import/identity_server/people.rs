@@ -1,0 +1,242 @@
+//! ASP.NET Core Identity: users, their claims, passwords, second factors and links.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
+use serde_json::{Value, json};
+
+use super::{claim_name, instant};
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
+use crate::protocol::login::second_factor::from_base32;
+use crate::protocol::registration::import::{Import, ImportedObject, Row};
+use crate::protocol::registration::user::is_possible_claim;
+use crate::protocol::words::instant::Instant;
+
+/// A lockout that ends within this was not meant for good.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A role, and the claims of all who have it.
+pub(super) struct Role {
+    name: String,
+    claims: Vec<AddedClaim>,
+}
+
+struct AddedClaim {
+    name: String,
+    value: Value,
+}
+
+impl Role {
+    pub(super) fn of(row: &Row<'_>) -> Result<Role, String> {
+        let claims = row.rows("AspNetRoleClaims")?;
+        Ok(Role {
+            name: row.required("Name")?,
+            claims: claims.iter().map(added_claim).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn added_claim(row: &Row<'_>) -> Result<AddedClaim, String> {
+    let name = claim_name(&row.required("ClaimType")?);
+    let text = row.text("ClaimValue")?.unwrap_or_default();
+    let value = claim_value(&name, text);
+    Ok(AddedClaim { name, value })
+}
+
+pub(super) fn user(
+    row: &Row<'_>,
+    roles: &BTreeMap<String, Role>,
+    now: Instant,
+    to: &mut Import,
+) -> Result<(), String> {
+    let sub = row.required("Id")?;
+    let username = row.text("UserName")?;
+    let of = format!("user {}", username.as_ref().unwrap_or(&sub));
+    let claims = user_claims(row, username.as_deref(), roles)?;
+    let stored = row.text("PasswordHash")?;
+    let password_hash = stored.as_deref().and_then(phc);
+    let password_hash = password_hash.filter(|_| username.is_some());
+    let lockout = Lockout::of(row, now)?;
+    let mut user = ImportedObject::default();
+    second_factor(row, &of, &mut user, to)?;
+    let is_unconfirmed = row.value("Email").is_some() && !row.flag("EmailConfirmed", true)?;
+    let notes = [
+        (
+            stored.is_some() && password_hash.is_none(),
+            "the password is left out: it is no hash of ASP.NET Core Identity",
+        ),
+        (
+            lockout == Lockout::Lasting,
+            "disabled, as locked out there: `gatepost user enable`",
+        ),
+        (
+            lockout == Lockout::Passing,
+            "is locked out there for a while, and not here",
+        ),
+        (
+            is_unconfirmed,
+            "has an e-mail address that is not confirmed. Where that kept people out there, it does not here",
+        ),
+    ];
+    to.note_each(&of, &notes);
+    user.0.insert(String::from("username"), json!(username));
+    user.set("sub", sub);
+    user.set("enabled", lockout != Lockout::Lasting);
+    user.set("claims", claims.into_claims(&of, to));
+    user.set("password_hash", password_hash);
+    user.set("identities", identities(row, &of, to)?);
+    to.push("users", user);
+    Ok(())
+}
+
+/// Whether wrong passwords, or somebody, locked the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lockout {
+    None,
+    /// Over within a day: wrong passwords lock for minutes.
+    Passing,
+    Lasting,
+}
+
+impl Lockout {
+    fn of(row: &Row<'_>, now: Instant) -> Result<Lockout, String> {
+        let Some(end) = row.text("LockoutEnd")? else {
+            return Ok(Lockout::None);
+        };
+        if !row.flag("LockoutEnabled", true)? {
+            return Ok(Lockout::None);
+        }
+        Ok(match instant(&end) {
+            Some(end) if end <= now => Lockout::None,
+            Some(end) if end <= now.plus(DAY) => Lockout::Passing,
+            Some(_) | None => Lockout::Lasting,
+        })
+    }
+}
+
+/// The key of an app moves. Other factors do not, and a key that was never confirmed is none.
+fn second_factor(
+    row: &Row<'_>,
+    of: &str,
+    user: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    if !row.flag("TwoFactorEnabled", false)? {
+        return Ok(());
+    }
+    let mut has_codes = false;
+    for token in row.rows("AspNetUserTokens")? {
+        if token.required("LoginProvider")? != "[AspNetUserStore]" {
+            continue;
+        }
+        let value = token.text("Value")?.unwrap_or_default();
+        match token.required("Name")?.as_str() {
+            "AuthenticatorKey" if from_base32(&value).is_some() => user.set("totp", value),
+            "RecoveryCodes" => has_codes = true,
+            _ => {}
+        }
+    }
+    let has_app = user.0.contains_key("totp");
+    let notes = [
+        (
+            !has_app,
+            "the second factor is left out, as it is no app that shows codes: the password alone is enough. `gatepost user reset --enrol` makes a link to set up another",
+        ),
+        (
+            has_codes,
+            "recovery codes are left out: people make new ones on the account page",
+        ),
+    ];
+    to.note_each(of, &notes);
+    Ok(())
+}
+
+fn user_claims(
+    row: &Row<'_>,
+    username: Option<&str>,
+    roles: &BTreeMap<String, Role>,
+) -> Result<ImportedObject, String> {
+    let mut claims = ImportedObject::default();
+    for claim in row.rows("AspNetUserClaims")? {
+        let AddedClaim { name, value } = added_claim(&claim)?;
+        claims.add_claim(&name, value);
+    }
+    // Their profile service uses the user name for these where no claim has them.
+    for name in ["name", "preferred_username"] {
+        claims.0.entry(name).or_insert(json!(username));
+    }
+    row.copy("claims of AspNetUsers", &mut claims)?;
+    claims.doubt_addresses();
+    for id in row.texts("AspNetUserRoles", "RoleId")? {
+        let role = roles
+            .get(&id)
+            .ok_or_else(|| format!("{}: has a role that is not among AspNetRoles", row.place))?;
+        claims.add_claim("role", role.name.as_str());
+        for claim in &role.claims {
+            claims.add_claim(&claim.name, claim.value.clone());
+        }
+    }
+    Ok(claims)
+}
+
+/// The value of a claim, which is a text there even where it must not be one here. .NET writes
+/// `True`.
+fn claim_value(name: &str, text: String) -> Value {
+    let typed = [&text, &text.to_lowercase()]
+        .into_iter()
+        .find_map(|text| serde_json::from_str(text).ok());
+    let text = json!(text);
+    match typed {
+        Some(typed) if !is_possible_claim(name, &text) => typed,
+        Some(_) | None => text,
+    }
+}
+
+/// Accounts elsewhere.
+fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
+    let mut identities = Vec::new();
+    for login in row.rows("AspNetUserLogins")? {
+        let scheme = login.required("LoginProvider")?;
+        let google = (scheme == "Google").then_some("https://accounts.google.com");
+        match to.issuers.get(&scheme).map(String::as_str).or(google) {
+            Some(issuer) => identities
+                .push(json!({"issuer": issuer, "subject": login.required("ProviderKey")?})),
+            None => to.note(
+                of,
+                format!("sign-ins by {scheme} are left out: say --issuer {scheme}=ISSUER"),
+            ),
+        }
+    }
+    Ok(identities)
+}
+
+/// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of
+/// the salt, each four bytes; salt, key) in PHC form.
+pub(in crate::protocol::registration::import) fn phc(hash: &str) -> Option<String> {
+    let bytes = BASE64_STANDARD.decode(hash).ok()?;
+    let (prf, rounds, (salt, key)) = match bytes.split_first()? {
+        (0, rest) => (
+            0,
+            1_000,
+            rest.split_at_checked(16)
+                .filter(|(_, key)| key.len() == 32)?,
+        ),
+        (1, rest) => {
+            let (head, rest) = rest.split_first_chunk::<12>()?;
+            let number = |at: usize| {
+                head.iter()
+                    .skip(at)
+                    .take(4)
+                    .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+            };
+            (number(0), number(4), rest.split_at_checked(number(8))?)
+        }
+        _ => return None,
+    };
+    let name = ["pbkdf2", "pbkdf2-sha256", "pbkdf2-sha512"].get(prf)?;
+    let [salt, encoded] = [salt, key].map(|part| BASE64_STANDARD_NO_PAD.encode(part));
+    let text = format!("${name}$i={rounds},l={}${salt}${encoded}", key.len());
+    Pbkdf2Hash::parse(&text).is_some().then_some(text)
+}

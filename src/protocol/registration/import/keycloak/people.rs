@@ -1,0 +1,201 @@
+//! Keycloak's users: their claims, passwords, second factors and links.
+
+use serde_json::{Value, json};
+
+use super::mappers::GROUP_NAMES;
+use super::roles::Roles;
+use super::{GROUPS, ROLE};
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
+use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
+use crate::protocol::registration::import::{Import, ImportedObject, Row, table};
+use crate::protocol::words::secret::SecretBytes;
+
+/// What of the realm a user needs.
+pub(super) struct Realm<'r> {
+    pub(super) roles: &'r mut Roles,
+    /// Whether addresses had to be confirmed before a sign-in.
+    pub(super) confirms_addresses: bool,
+}
+
+pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Result<(), String> {
+    row.required("id")?;
+    let of = format!("user {}", row.required("username")?);
+    let mut claims = attributes(row, &of, to)?;
+    let names = [row.text("firstName")?, row.text("lastName")?];
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
+    row.copy("claims of Keycloak", &mut claims)?;
+    claims.doubt_addresses();
+    add_groups(row, &mut claims, to)?;
+    claims.set(ROLE, realm.roles.of_user(row)?);
+    let mut user = ImportedObject::default();
+    row.copy("user of Keycloak", &mut user)?;
+    user.set("claims", claims.into_claims(&of, to));
+    for credential in row.rows("credentials")? {
+        add_credential(&credential, &of, &mut user, to)?;
+    }
+    user.set("identities", identities(row, &of, to)?);
+    for action in row.texts("requiredActions", "")? {
+        to.note(
+            &of,
+            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
+        );
+    }
+    let has_address = row.value("email").is_some();
+    if realm.confirms_addresses && has_address && !row.flag("emailVerified", false)? {
+        to.note(
+            &of,
+            "was to confirm the e-mail address first, and is not asked to here",
+        );
+    }
+    to.push("users", user);
+    Ok(())
+}
+
+/// Attributes become claims. Some realms let people write them themselves: they must not say what
+/// Keycloak would.
+fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject, String> {
+    let mut claims = ImportedObject::default();
+    let Some(attributes) = row.nested("attributes")? else {
+        return Ok(claims);
+    };
+    let vouched: Vec<&str> = table("claims of Keycloak")
+        .map(|[ours, ..]| ours)
+        .chain(["name", ROLE, GROUPS, GROUP_NAMES])
+        .collect();
+    for name in attributes.members.keys() {
+        if vouched.contains(&name.as_str()) {
+            to.note(
+                of,
+                format!("attribute {name} is left out: the claim of that name has another source"),
+            );
+            continue;
+        }
+        for value in attributes.texts(name, "")? {
+            claims.add_claim(name, value);
+        }
+    }
+    Ok(claims)
+}
+
+/// Groups, by their paths.
+fn add_groups(row: &Row<'_>, claims: &mut ImportedObject, to: &Import) -> Result<(), String> {
+    let groups = row.texts("groups", "")?;
+    if to.names_groups {
+        let name = |path: &String| path.rsplit('/').next().map(str::to_owned);
+        let names: Vec<String> = groups.iter().filter_map(name).collect();
+        claims.set(GROUP_NAMES, names);
+    }
+    claims.set(GROUPS, groups);
+    Ok(())
+}
+
+/// A password or a second factor.
+fn add_credential(
+    credential: &Row<'_>,
+    of: &str,
+    user: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let kind = credential.required("type")?;
+    if kind != "password" {
+        let is_first = kind == "otp" && !user.0.contains_key("totp");
+        match totp(credential).filter(|_| is_first) {
+            Some(secret) => user.set("totp", secret),
+            None => to.note(
+                of,
+                format!("a second factor is left out, set up a new one: {kind}"),
+            ),
+        }
+        return Ok(());
+    }
+    if credential.flag("temporary", false)? {
+        to.note(
+            of,
+            "the password is left out: it was to be changed first. Run `gatepost user invite`",
+        );
+        return Ok(());
+    }
+    match phc(credential) {
+        Some(hash) => user.set("password_hash", hash),
+        None => to.note(
+            of,
+            "the password is left out: its hash has a form that is not known here",
+        ),
+    }
+    Ok(())
+}
+
+/// Accounts elsewhere.
+fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
+    let mut identities = Vec::new();
+    for link in row.rows("federatedIdentities")? {
+        let name = link.required("identityProvider")?;
+        match to.issuers.get(&name) {
+            Some(issuer) => {
+                identities.push(json!({"issuer": issuer, "subject": link.required("userId")?}))
+            }
+            None => to.note(
+                of,
+                format!("sign-ins by {name} are left out: it has no issuer"),
+            ),
+        }
+    }
+    Ok(identities)
+}
+
+/// A part of a credential: JSON in a text.
+fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
+    serde_json::from_str(&credential.text(key).ok()??).ok()
+}
+
+/// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
+/// is there as the bytes of a text, or in base32.
+pub(in crate::protocol::registration::import) fn totp(credential: &Row<'_>) -> Option<String> {
+    let secret = part(credential, "secretData")?;
+    let how = part(credential, "credentialData")?;
+    let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
+    let ours = is("subType", json!("totp")) && is("digits", json!(6)) && is("period", json!(STEP));
+    let value = secret
+        .get("value")?
+        .as_str()
+        .filter(|_| ours && is("algorithm", json!("HmacSHA1")))?;
+    let is_base32 = is("secretEncoding", json!("BASE32"));
+    let text = if is_base32 {
+        value.to_owned()
+    } else {
+        to_base32(&SecretBytes::new(value))
+    };
+    from_base32(&text).map(|_| text)
+}
+
+/// A password in PHC form.
+pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Option<String> {
+    let secret = part(credential, "secretData")?;
+    let how = part(credential, "credentialData")?;
+    let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
+    let salt = encoded("salt")?;
+    let key = encoded("value")?;
+    let rounds = how.get("hashIterations")?.as_u64()?;
+    let algorithm = how.get("algorithm")?.as_str()?;
+    if algorithm == "argon2" {
+        let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
+        let version = if parameter("version")? == "1.0" {
+            16
+        } else {
+            19
+        };
+        let kind = parameter("type")?;
+        let memory = parameter("memory")?;
+        let lanes = parameter("parallelism")?;
+        return Some(format!(
+            "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"
+        ));
+    }
+    // Four characters are three bytes.
+    let text = format!(
+        "${algorithm}$i={rounds},l={}${salt}${key}",
+        key.len() * 3 / 4
+    );
+    Pbkdf2Hash::parse(&text).is_some().then_some(text)
+}

@@ -1,0 +1,262 @@
+//! What Keycloak's tokens said before the move, ours say after it, or a line of the import says
+//! what became of it. The realm and the tokens were recorded from Keycloak itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::moving_in::{fixture, gatepost, import, moves_in_for_good};
+use crate::support::flow::{
+    VERIFIER, authorize_path, basic, decide, decode_jwt, issued, sign_in, userinfo,
+};
+use crate::support::gatepost::Gatepost;
+use crate::support::http::{Answer, Browser};
+use crate::support::phone::{Phone, send};
+
+const ALICE_KEY: &str = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+
+/// The secrets and redirect URIs of the clients that people sign in to.
+const CLIENTS: [(&str, &str, &str); 5] = [
+    (
+        "orders-web",
+        "orders-web-secret-0123456789abcdef",
+        "https://orders.example/callback",
+    ),
+    ("orders-spa", "", "https://spa.example/callback"),
+    (
+        "reports",
+        "reports-secret-0123456789abcdefghi",
+        "https://reports.example/cb",
+    ),
+    ("legacy", "", "https://legacy.example/cb"),
+    (
+        "narrow",
+        "narrow-secret-0123456789abcdefghij",
+        "https://narrow.example/cb",
+    ),
+];
+
+/// What a line of the import tells about.
+struct Told {
+    claim: &'static str,
+    /// `""` is every client.
+    client: &'static str,
+    line: &'static str,
+}
+
+const fn told(client: &'static str, claim: &'static str, line: &'static str) -> Told {
+    Told {
+        claim,
+        client,
+        line,
+    }
+}
+
+/// Claims that UserInfo or ID tokens do not have as they had.
+const IN_USERINFO: [Told; 3] = [
+    told("", "acr", "scope acr: has no claims here"),
+    told("reports", "tier", "tier is in access tokens alone here"),
+    told(
+        "",
+        "region",
+        "scope orders: its claims are in access tokens alone",
+    ),
+];
+
+const ROLES: &str = "roles are the claim role";
+const NOT_IN_ACCESS_TOKENS: &str = "and not in access tokens as there";
+
+/// The same of access tokens.
+const IN_ACCESS_TOKENS: [Told; 12] = [
+    told("", "acr", "scope acr: has no claims here"),
+    told(
+        "",
+        "allowed-origins",
+        "There it gave allowed-origins in access tokens",
+    ),
+    told("", "realm_access", ROLES),
+    told("", "resource_access", ROLES),
+    told("", "name", NOT_IN_ACCESS_TOKENS),
+    told("", "given_name", NOT_IN_ACCESS_TOKENS),
+    told("", "family_name", NOT_IN_ACCESS_TOKENS),
+    told("", "preferred_username", NOT_IN_ACCESS_TOKENS),
+    told("", "email", NOT_IN_ACCESS_TOKENS),
+    told("", "email_verified", NOT_IN_ACCESS_TOKENS),
+    told("", "groups", "scope memberships"),
+    told("", "department", "scope department"),
+];
+
+struct Moved {
+    gatepost: Gatepost,
+    notes: String,
+}
+
+impl Moved {
+    /// Each claim of theirs is ours, or told of.
+    fn compare(&self, record: &Value, kind: &str, ours: &Value, lines: &[Told]) {
+        let client = record["client"].as_str().unwrap();
+        for (name, theirs) in record[kind].as_object().unwrap() {
+            // These are compared by themselves, or have another form in every token of ours.
+            if ["azp", "aud", "scope"].contains(&name.as_str()) || ours.get(name) == Some(theirs) {
+                continue;
+            }
+            let about = |told: &&Told| {
+                told.claim == name && (told.client.is_empty() || told.client == client)
+            };
+            let line = lines.iter().find(about).map(|told| told.line);
+            assert!(
+                line.is_some_and(|line| self.notes.contains(line)),
+                "{kind} {name}: {theirs} became {:?} without a line: {record}",
+                ours.get(name)
+            );
+        }
+    }
+}
+
+fn words(text: &Value) -> BTreeSet<String> {
+    let text = text.as_str().unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A claim with one text or several.
+fn texts(value: &Value) -> BTreeSet<String> {
+    let items = value.as_array().cloned();
+    let items = items.unwrap_or_else(|| vec![value.clone()]);
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The roles of their access token, as one list.
+fn roles(access_token: &Value) -> BTreeSet<String> {
+    let own = ["offline_access", "uma_authorization", "default-roles-shop"];
+    let mut all = texts(&access_token["realm_access"]["roles"]);
+    all.retain(|role| !own.contains(&role.as_str()));
+    let of_clients = access_token["resource_access"].as_object();
+    for (client, roles) in of_clients.into_iter().flatten() {
+        if client != "account" {
+            let roles = texts(&roles["roles"]);
+            all.extend(roles.iter().map(|role| format!("{client}/{role}")));
+        }
+    }
+    all
+}
+
+/// Their audiences without clients, which are audiences of no API here.
+fn audiences(access_token: &Value) -> BTreeSet<String> {
+    let mut all = texts(&access_token["aud"]);
+    all.retain(|audience| audience.contains("://"));
+    all
+}
+
+fn signed_in(gatepost: &Gatepost, username: &str) -> Browser {
+    let password = match username {
+        "alice" => "correct horse battery staple",
+        "bob" => "bob's own long password",
+        _ => "a password of the fixture",
+    };
+    let mut browser = gatepost.browser();
+    let (client, _, uri) = CLIENTS[1];
+    let page = browser.visit(&authorize_path(client, uri, &[("scope", "openid")]));
+    let answer = sign_in(&mut browser, &page, username, password);
+    let answer = match username {
+        "alice" => {
+            let phone = Phone::with_key(String::from(ALICE_KEY), 0);
+            send(&mut browser, &answer, &[("code", &phone.code(0))])
+        }
+        _ => answer,
+    };
+    assert_eq!(answer.status, 303, "{username}: {}", answer.text());
+    browser
+}
+
+fn tokens_of(gatepost: &Gatepost, browser: &mut Browser, client: &str, scope: &str) -> Value {
+    let (_, secret, uri) = CLIENTS.iter().find(|(name, ..)| *name == client).unwrap();
+    let mut answer: Answer = browser.visit(&authorize_path(client, uri, &[("scope", scope)]));
+    if answer.status == 200 {
+        let scopes: Vec<&str> = vec!["profile", "email", "roles"];
+        answer = decide(browser, &answer, "allow", &scopes, false);
+    }
+    let code = answer.query()["code"].clone();
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", *uri),
+        ("code_verifier", VERIFIER),
+        ("client_id", client),
+    ];
+    let authorization = basic(client, secret);
+    let header = [("Authorization", authorization.as_str())];
+    let header: &[(&str, &str)] = if secret.is_empty() { &[] } else { &header };
+    issued(&gatepost.post("/connect/token", header, &form))
+}
+
+#[test]
+fn what_tokens_of_keycloak_said_ours_say_or_a_line_tells() {
+    let mut gatepost = gatepost(&[]);
+    let (document, notes) = import(
+        &gatepost,
+        &["keycloak", "-"],
+        &fixture("keycloak-realm.json"),
+    );
+    moves_in_for_good(&gatepost, &document);
+    gatepost.serve();
+    let moved = Moved { gatepost, notes };
+    let records: Vec<Value> = serde_json::from_str(&fixture("keycloak-tokens.json")).unwrap();
+    let mut browsers: BTreeMap<String, Browser> = BTreeMap::new();
+    let mut clients = BTreeSet::new();
+    for record in &records {
+        let client = record["client"].as_str().unwrap();
+        clients.insert(client);
+        let Some(username) = record["user"].as_str() else {
+            of_the_client(&moved, record, client);
+            continue;
+        };
+        let browser = browsers
+            .entry(username.to_owned())
+            .or_insert_with(|| signed_in(&moved.gatepost, username));
+        let asked = record["asked"].as_str().unwrap();
+        let issued = tokens_of(&moved.gatepost, browser, client, asked);
+        let access_token = issued["access_token"].as_str().unwrap();
+        let told = userinfo(&moved.gatepost, access_token).json();
+        let id_token = decode_jwt(issued["id_token"].as_str().unwrap()).1;
+        let access_token = decode_jwt(access_token).1;
+        moved.compare(record, "userinfo", &told, &IN_USERINFO);
+        moved.compare(record, "id_token", &id_token, &IN_USERINFO);
+        moved.compare(record, "access_token", &access_token, &IN_ACCESS_TOKENS);
+        let theirs = &record["access_token"];
+        assert_eq!(id_token["aud"], client);
+        assert!(words(&issued["scope"]).is_superset(&words(&record["scope"])));
+        let mut audiences_here = texts(&access_token["aud"]);
+        audiences_here.retain(|audience| !audience.ends_with("/resources"));
+        assert_eq!(audiences_here, audiences(theirs), "{record}");
+        // `narrow` is the one whose tokens had some of the roles: it has its line.
+        if client != "narrow" {
+            assert_eq!(texts(&told["role"]), roles(theirs), "{record}");
+        }
+    }
+    assert_eq!((browsers.len(), clients.len()), (10, 6));
+    assert!(moved.notes.contains("client narrow: fullScopeAllowed"));
+}
+
+/// The token of a client for itself.
+fn of_the_client(moved: &Moved, record: &Value, client: &str) {
+    let secret = format!("{client}-secret-0123456789abcdefghijklmn");
+    let length = "orders-web-secret-0123456789abcdef".len();
+    let authorization = basic(client, &secret[..length]);
+    let form = [("grant_type", "client_credentials")];
+    let header = [("Authorization", authorization.as_str())];
+    let answer = issued(&moved.gatepost.post("/connect/token", &header, &form));
+    let claims = decode_jwt(answer["access_token"].as_str().unwrap()).1;
+    let theirs = &record["access_token"];
+    if client == "jobs" {
+        assert_eq!(texts(&claims["role"]), roles(theirs));
+        assert_eq!(texts(&claims["aud"]), audiences(theirs));
+        assert_eq!(claims["sub"], json!("jobs"));
+    } else {
+        assert_eq!(claims.get("role"), None);
+        assert!(moved.notes.contains("its service account had these roles"));
+    }
+}
