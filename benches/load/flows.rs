@@ -58,11 +58,16 @@ pub const FLOWS: [(Flow, &str); 15] = [
     ),
     (Flow::Code("code"), "code flow and userinfo, id_token RS256"),
     (
+        Flow::Code("code_es256"),
+        "code flow and userinfo, id_token ES256",
+    ),
+    (
         Flow::Code("code_jwt"),
         "code flow and userinfo, both tokens RS256",
     ),
     (Flow::UserInfo, "userinfo"),
     (Flow::Refresh("refresh"), "refresh, id_token RS256"),
+    (Flow::Refresh("refresh_es256"), "refresh, id_token ES256"),
     (Flow::Refresh("refresh_oauth"), "refresh, no id_token"),
     (Flow::Introspection, "introspection"),
     (Flow::Revocation, "token, revocation, introspection"),
@@ -367,7 +372,12 @@ impl<'a> Walker<'a> {
         ];
         let tokens = self.post(&path, client, &fields)?.expect(200)?.json()?;
         if client.scope.split(' ').any(|scope| scope == "openid") {
-            self.held.subject = subject(&tokens, client, &state)?;
+            let alg = if part.ends_with("_es256") {
+                "ES256"
+            } else {
+                "RS256"
+            };
+            self.held.subject = subject(&tokens, client, &state, alg)?;
         }
         Ok(tokens)
     }
@@ -466,8 +476,13 @@ impl<'a> Walker<'a> {
 }
 
 /// `sub` of the id_token, which must be for this client and this request.
-fn subject(tokens: &Value, client: &ClientSettings, nonce: &str) -> Result<String, String> {
-    let claims = jwt::claims(tokens["id_token"].as_str().unwrap_or_default(), "RS256")?;
+fn subject(
+    tokens: &Value,
+    client: &ClientSettings,
+    nonce: &str,
+    alg: &str,
+) -> Result<String, String> {
+    let claims = jwt::claims(tokens["id_token"].as_str().unwrap_or_default(), alg)?;
     if claims["nonce"] != nonce || claims["aud"] != client.client_id.as_str() {
         return Err(format!("another's id_token: {claims}"));
     }

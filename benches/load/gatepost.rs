@@ -246,14 +246,28 @@ fn clients() -> Vec<(&'static str, &'static str, Value)> {
         client["grant_types"] = json!(["authorization_code", "refresh_token"]);
         client
     };
+    let es256 = |mut client: Value| {
+        client["id_token_signed_response_alg"] = json!("ES256");
+        client
+    };
     vec![
         ("reference", "orders.read", service("reference", "RS256")),
         ("rs256", "orders.read", service("jwt", "RS256")),
         ("es256", "orders.read", service("jwt", "ES256")),
         ("eddsa", "orders.read", service("jwt", "EdDSA")),
         ("code", "openid profile email", web("reference")),
+        (
+            "code_es256",
+            "openid profile email",
+            es256(web("reference")),
+        ),
         ("code_jwt", "openid profile email", web("jwt")),
         ("refresh", "openid profile offline_access", offline()),
+        (
+            "refresh_es256",
+            "openid profile offline_access",
+            es256(offline()),
+        ),
         ("refresh_oauth", "orders.read offline_access", offline()),
     ]
 }

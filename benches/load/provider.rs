@@ -23,8 +23,8 @@ pub struct Settings {
     pub username: String,
     pub password: String,
     /// By the part they play: `reference`, `rs256`, `es256`, `eddsa` (client_credentials with an
-    /// access token of that kind), `code`, `code_jwt`, `refresh`, `refresh_oauth` (without
-    /// `openid`) (code flow). A flow whose client is missing is left out.
+    /// access token of that kind), `code`, `code_es256` (ID token), `code_jwt`, `refresh`,
+    /// `refresh_es256`, `refresh_oauth` (without `openid`) (code flow). A flow whose client is missing is left out.
     pub clients: BTreeMap<String, ClientSettings>,
     /// The process whose CPU and memory count, with all below it.
     pub pid: Option<u32>,
