@@ -37,7 +37,7 @@ pub enum Flow {
 }
 
 /// The flows of the table, in its order.
-pub const FLOWS: [(Flow, &str); 15] = [
+pub const FLOWS: [(Flow, &str); 17] = [
     (Flow::Discovery, "discovery"),
     (Flow::Jwks, "JWKS"),
     (
