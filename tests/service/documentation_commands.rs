@@ -71,6 +71,8 @@ impl Machine {
         self.file("SHA256SUMS", SUMS);
         self.file("gatepost.log", &self.gatepost.log());
         self.file("dump.json", DUMP);
+        let realm = include_str!("../fixtures/keycloak-realm.json");
+        self.file("realm.json", realm);
         self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
         // `--follow` stays until it is interrupted.
         self.program(
