@@ -36,6 +36,59 @@ pub enum Flow {
     BadSignIn,
 }
 
+/// What a flow cannot do without. A signature by ES256 or EdDSA is not counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    pub requests: u8,
+    pub rsa_signatures: u8,
+    pub commits: u8,
+    pub look_ups: u8,
+}
+
+impl Flow {
+    /// `None` where the time goes into hashing passwords.
+    pub fn work(self) -> Option<Work> {
+        let one_request = Work {
+            requests: 1,
+            ..Work::default()
+        };
+        Some(match self {
+            Flow::Discovery | Flow::Jwks | Flow::ClientCredentialsOfMany(_) => one_request,
+            Flow::ClientCredentials(_, alg) => Work {
+                rsa_signatures: u8::from(alg == Some("RS256")),
+                ..one_request
+            },
+            // The session with the consent; the redemption; what the access token stands on.
+            Flow::Code(part) => Work {
+                requests: 3,
+                rsa_signatures: match part {
+                    "code_jwt" => 2,
+                    "code_es256" => 0,
+                    _ => 1,
+                },
+                commits: 1,
+                look_ups: 2,
+            },
+            Flow::UserInfo | Flow::Introspection => Work {
+                look_ups: 1,
+                ..one_request
+            },
+            Flow::Refresh(part) => Work {
+                rsa_signatures: u8::from(part == "refresh"),
+                commits: 1,
+                ..one_request
+            },
+            Flow::Revocation => Work {
+                requests: 3,
+                commits: 1,
+                look_ups: 1,
+                ..Work::default()
+            },
+            Flow::SignIn | Flow::BadSignIn => return None,
+        })
+    }
+}
+
 /// The flows of the table, in its order.
 pub const FLOWS: [(Flow, &str); 17] = [
     (Flow::Discovery, "discovery"),

@@ -1,5 +1,5 @@
-//! What this machine can do at most, measured in the same run: signatures, commits, and answers of
-//! tiny_http alone.
+//! What this machine can do at most, measured in the same run: signatures, commits, look-ups, and
+//! answers of tiny_http alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -44,15 +44,24 @@ pub fn rsa_signatures(cores: usize) -> Result<f64, String> {
         .ok_or_else(|| format!("openssl speed says {line}"))
 }
 
-/// Commits a second of one inserted row each, by as many connections.
-pub fn commits(database_url: &str, connections: usize, seconds: u64) -> Result<f64, String> {
-    let mut client = postgres::Client::connect(database_url, postgres::NoTls)
-        .map_err(|error| error.to_string())?;
-    let table = "DROP TABLE IF EXISTS pgbench_rows; CREATE TABLE pgbench_rows (id uuid PRIMARY KEY, at timestamptz)";
-    client
-        .batch_execute(table)
-        .map_err(|error| error.to_string())?;
-    let script = "INSERT INTO pgbench_rows VALUES (gen_random_uuid(), now());\n";
+/// What the limits of the database are measured with.
+pub const TABLE: &str = "
+DROP TABLE IF EXISTS pgbench_rows; CREATE TABLE pgbench_rows (id uuid PRIMARY KEY, at timestamptz);
+DROP TABLE IF EXISTS pgbench_known; CREATE TABLE pgbench_known (id int PRIMARY KEY, at timestamptz);
+INSERT INTO pgbench_known SELECT id, now() FROM generate_series(1, 10000) AS id";
+/// One row, and one commit.
+pub const COMMIT: &str = "INSERT INTO pgbench_rows VALUES (gen_random_uuid(), now());\n";
+/// One row by its key.
+pub const LOOK_UP: &str =
+    "\\set id random(1, 10000)\nSELECT id, at FROM pgbench_known WHERE id = :id;\n";
+
+/// How often a second as many connections run that script.
+pub fn pgbench(
+    database_url: &str,
+    script: &str,
+    connections: usize,
+    seconds: u64,
+) -> Result<f64, String> {
     let mut pgbench = Command::new("pgbench")
         .args(["-n", "-M", "prepared", "-j", "2", "-f", "/dev/stdin"])
         .args(["-c", &connections.to_string(), "-T", &seconds.to_string()])

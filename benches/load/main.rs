@@ -281,6 +281,7 @@ fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
         if options.wants(name) {
             rows.push(Row {
                 name: name.to_owned(),
+                work: flow.work(),
                 figures: measure(targets, flow, name, options)?,
             });
         }
@@ -295,6 +296,7 @@ fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
             rows.push(Row {
                 figures: in_storm(targets, flow, &name, options)?,
                 name,
+                work: None,
             });
         }
     }
@@ -427,13 +429,15 @@ fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
         provider: Provider::discover(settings)?,
         watched,
     }];
+    postgres::Client::connect(cluster, postgres::NoTls)
+        .and_then(|mut client| client.batch_execute(limits::TABLE))
+        .map_err(|error| error.to_string())?;
+    let seconds = load.duration.as_secs();
+    let pgbench = |script| limits::pgbench(cluster, script, options.connections, seconds);
     Ok(Limits {
         signatures: Some(limits::rsa_signatures(cores)?),
-        commits: Some(limits::commits(
-            cluster,
-            options.connections,
-            load.duration.as_secs(),
-        )?),
+        commits: Some(pgbench(limits::COMMIT)?),
+        look_ups: Some(pgbench(limits::LOOK_UP)?),
         bare_http: measure(
             &bare_tiny_http,
             Flow::Discovery,

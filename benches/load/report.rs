@@ -7,6 +7,7 @@ use std::time::Duration;
 use postgres::{Client, NoTls};
 
 use crate::drive::Outcome;
+use crate::flows::Work;
 use crate::usage::{Memory, Usage};
 
 /// What one flow cost one provider.
@@ -26,6 +27,8 @@ pub struct Figures {
 /// A flow and its figures, by provider; none where a provider does not have it.
 pub struct Row {
     pub name: String,
+    /// What it cannot do without; none where that is not counted.
+    pub work: Option<Work>,
     pub figures: Vec<Option<Figures>>,
 }
 
@@ -34,6 +37,7 @@ pub struct Row {
 pub struct Limits {
     pub signatures: Option<f64>,
     pub commits: Option<f64>,
+    pub look_ups: Option<f64>,
     pub bare_http: Option<Figures>,
 }
 
@@ -148,6 +152,7 @@ impl Report {
         let Limits {
             signatures,
             commits,
+            look_ups,
             bare_http,
         } = &self.limits;
         let mut text = String::new();
@@ -163,6 +168,9 @@ impl Report {
         if let Some(commits) = commits {
             let _ = write!(text, "commits of one row (pgbench) {commits:.0}/s; ");
         }
+        if let Some(look_ups) = look_ups {
+            let _ = write!(text, "look-ups of one row (pgbench) {look_ups:.0}/s; ");
+        }
         if let Some(bare) = bare_http {
             let (new, _) = bare.new_connections.unwrap_or_default();
             let _ = write!(
@@ -170,6 +178,45 @@ impl Report {
                 "tiny_http alone with a fixed answer {:.0}/s kept alive (p99 {:.2} ms, CPU {:.3} ms), {new:.0}/s with new \
                  connections.",
                 bare.rate, bare.percentiles[2], bare.server
+            );
+        }
+        text + "\n\n" + &self.parts()
+    }
+
+    /// How much of what the machine could do each flow does, were there nothing but its requests,
+    /// signatures, commits and look-ups.
+    fn parts(&self) -> String {
+        let Limits {
+            signatures: Some(signatures),
+            commits: Some(commits),
+            look_ups: Some(look_ups),
+            bare_http: Some(bare),
+        } = &self.limits
+        else {
+            return String::new();
+        };
+        let mut text = String::from(
+            "| flow | requests | RSA signatures | commits | look-ups | limit of the machine, flows/s | our part of it |\n\
+             |---|--:|--:|--:|--:|--:|--:|\n",
+        );
+        for row in &self.rows {
+            let (Some(work), Some(Some(own))) = (row.work, row.figures.first()) else {
+                continue;
+            };
+            let seconds = f64::from(work.requests) / bare.rate
+                + f64::from(work.rsa_signatures) / signatures
+                + f64::from(work.commits) / commits
+                + f64::from(work.look_ups) / look_ups;
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {:.0} | {:.2} |",
+                row.name,
+                work.requests,
+                work.rsa_signatures,
+                work.commits,
+                work.look_ups,
+                1.0 / seconds,
+                own.rate * seconds
             );
         }
         text
