@@ -236,11 +236,11 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     for (text, problems) in [
         (
             r#"{"clients": [{"client_id": "a", "redirect_uri": []}]}"#,
-            &["clients[0]: unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"\n"][..],
+            &["clients[0] (a): unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"\n"][..],
         ),
         (
             r#"{"clients": [{"client_id": "a", "wombat": 1}]}"#,
-            &["clients[0]: unknown key \"wombat\"\n"],
+            &["clients[0] (a): unknown key \"wombat\"\n"],
         ),
         (
             r#"{"client": []}"#,
@@ -256,21 +256,21 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
         ),
         (
             r#"{"users": [{"username": "u", "enabled": "yes"}]}"#,
-            &["users[0].enabled: expected true or false, found a string"],
+            &["users[0] (u).enabled: expected true or false, found a string"],
         ),
         (
             r#"{"users": [{"username": "u"}, {"username": "U"}]}"#,
-            &["users[1].username: is the same as that of users[0]"],
+            &["users[1] (U).username: is the same as that of users[0]"],
         ),
         (
             r#"{"tenants": [{"name": "a"}, {"name": "a"}]}"#,
-            &["tenants[1].name: is the same as that of tenants[0]"],
+            &["tenants[1] (a).name: is the same as that of tenants[0]"],
         ),
         (
             r#"{"clients": [{"client_id": "a", "scope": "profil zebra", "redirect_uris": ["https://a.example/cb"]}]}"#,
             &[
-                "clients[0].scope: names \"profil\", which is not a registered scope; the nearest is \"profile\"\n",
-                "clients[0].scope: names \"zebra\", which is not a registered scope\n",
+                "clients[0] (a).scope: names \"profil\", which is not a registered scope; the nearest is \"profile\"\n",
+                "clients[0] (a).scope: names \"zebra\", which is not a registered scope\n",
             ],
         ),
         (
@@ -338,7 +338,7 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
         ),
         (
             long.as_bytes(),
-            "clients[0].client_id: must be 1 to 200 printable ASCII characters",
+            ").client_id: must be 1 to 200 printable ASCII characters",
         ),
     ] {
         std::fs::write(&file, bytes).unwrap();

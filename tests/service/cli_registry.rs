@@ -199,8 +199,8 @@ fn a_mistake_in_the_last_object_leaves_nothing_behind() {
     let answer = installation.apply(&broken);
     assert_eq!((answer.code, answer.stdout.as_str()), (1, ""));
     let places = [
-        "clients[1]: unknown key \"scop\"; the nearest is \"scope\"",
-        "users[1].sub: must be 1 to 255",
+        "clients[1] (spa): unknown key \"scop\"; the nearest is \"scope\"",
+        "users[1] (bob).sub: must be 1 to 255",
         "nothing was applied",
     ];
     assert!(
@@ -244,19 +244,19 @@ fn names_in_the_database_count_as_there() {
     for (document, place) in [
         (
             json!({"resources": [{"name": "web"}]}),
-            "resources[0].name: is the client_id of a client",
+            "resources[0] (web).name: is the client_id of a client",
         ),
         (
             json!({"clients": [{"client_id": "orders", "grant_types": []}]}),
-            "clients[0].client_id: is the name of a resource",
+            "clients[0] (orders).client_id: is the name of a resource",
         ),
         (
             json!({"identity_scopes": [{"name": "orders.read"}]}),
-            "identity_scopes[0].name: is the name of a scope of the other kind",
+            "identity_scopes[0] (orders.read).name: is the name of a scope of the other kind",
         ),
         (
             json!({"clients": [{"client_id": "m2m", "grant_types": []}]}),
-            "clients[0].token_endpoint_auth_method: is required",
+            "clients[0] (m2m).token_endpoint_auth_method: is required",
         ),
     ] {
         let answer = installation.apply(&document);
@@ -285,11 +285,11 @@ fn secrets_come_from_variables_and_files_and_a_missing_one_is_named() {
     for (secret, problem) in [
         (
             json!({"env": "SHOP_SECRET_MISSING"}),
-            "clients[0].secrets[0].env: names SHOP_SECRET_MISSING, which is not set",
+            "clients[0] (m2m).secrets[0].env: names SHOP_SECRET_MISSING, which is not set",
         ),
         (
             json!({"file": "/nonexistent"}),
-            "clients[0].secrets[0].file: names a file that cannot be read",
+            "clients[0] (m2m).secrets[0].file: names a file that cannot be read",
         ),
     ] {
         let answer = apply(&client(secret));

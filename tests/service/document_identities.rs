@@ -73,15 +73,15 @@ fn a_document_links_leaves_alone_and_unlinks() {
         ),
         (
             users(json!([{"issuer": "", "subject": "c"}]), Value::Null),
-            "users[0].identities[0].issuer: must be",
+            "users[0] (alice).identities[0].issuer: must be",
         ),
         (
             users(json!([{"issuer": issuer}]), Value::Null),
-            "users[0].identities[0].subject: is required",
+            "users[0] (alice).identities[0].subject: is required",
         ),
         (
             users(json!("x"), Value::Null),
-            "users[0].identities: expected an array",
+            "users[0] (alice).identities: expected an array",
         ),
     ] {
         let (code, text) = plan(&house, &document);

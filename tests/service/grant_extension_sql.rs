@@ -673,7 +673,8 @@ fn functions_are_looked_up_before_they_are_registered() {
         );
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            !output.status.success() && said.contains("extension_grants[0].function"),
+            !output.status.success()
+                && said.contains("extension_grants[0] (urn:example:x).function"),
             "{name}: {said}"
         );
     }

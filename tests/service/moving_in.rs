@@ -535,7 +535,7 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     let bad = json!({"users": [{"username": "eve", "totp": "GEZDGNBV"}]});
     let (code, text) = plan(&gatepost, &bad);
     assert!(
-        code == Some(1) && text.contains("users[0].totp: must be 16 to 64 bytes in base32"),
+        code == Some(1) && text.contains("users[0] (eve).totp: must be 16 to 64 bytes in base32"),
         "{text}"
     );
 }

@@ -18,7 +18,9 @@ use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own,
 };
-use crate::protocol::registration::document::{Document, DocumentEntry};
+use crate::protocol::registration::document::{
+    Document, DocumentEntry, JudgedDocument, name_problems,
+};
 use crate::protocol::registration::plan::{
     Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
     RegisteredUsers, StoredSecret,
@@ -44,7 +46,6 @@ pub(super) fn read(
     writer: &mut RegistryWriter<'_>,
     value: Value,
 ) -> Result<Comparison, Failure> {
-    let refused = |problems: Vec<_>| Failure::of_document(&problems);
     let pruning = if invocation.has("--prune") {
         Pruning::of(&value)
     } else {
@@ -58,14 +59,24 @@ pub(super) fn read(
         .iter()
         .map(|grant| grant.name.to_owned())
         .collect();
-    let document =
-        Document::from_json(&value, &operator.config.client_defaults, &stored).map_err(refused)?;
-    drop((value, stored));
+    let JudgedDocument {
+        document,
+        mut problems,
+    } = Document::judge(&value, &operator.config.client_defaults, &stored);
+    let Some(document) = document else {
+        return Err(Failure::of_document(&problems));
+    };
     check_functions(
         &document,
         &Store::open_for_functions(&function_settings(&operator.config))?,
+        &mut problems,
     )?;
-    let given = gather(&document).map_err(refused)?;
+    let given = gather(&document, &mut problems);
+    if !problems.is_empty() {
+        name_problems(&mut problems, &value);
+        return Err(Failure::of_document(&problems));
+    }
+    drop((value, stored));
     let users = users_of(writer, &document, &pruning)?;
     Ok(Comparison {
         document,
@@ -78,8 +89,11 @@ pub(super) fn read(
 }
 
 /// Whether the SQL functions that the extension grants of a document name can answer.
-fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
-    let mut problems = Vec::new();
+fn check_functions(
+    document: &Document,
+    store: &Store,
+    problems: &mut Vec<DocumentProblem>,
+) -> Result<(), Failure> {
     for entry in document
         .entries
         .iter()
@@ -108,11 +122,7 @@ fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
             rule,
         ));
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::of_document(&problems))
-    }
+    Ok(())
 }
 
 /// Catalogue and clients, with their secrets opened where there is what opens them.
@@ -243,10 +253,8 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
     (row.sub, user)
 }
 
-/// Fetches and hashes the secrets of each object of a document; the error holds every one that
-/// cannot be had.
-fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<DocumentProblem>> {
-    let mut problems = Vec::new();
+/// Fetches and hashes the secrets of each object of a document; notes every one that cannot be had.
+fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<GivenSecrets> {
     let mut all = Vec::new();
     for DocumentEntry {
         place,
@@ -275,11 +283,7 @@ fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<DocumentProblem>
         }
         all.push(given);
     }
-    if problems.is_empty() {
-        Ok(all)
-    } else {
-        Err(problems)
-    }
+    all
 }
 
 fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProblem> {

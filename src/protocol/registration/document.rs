@@ -38,6 +38,14 @@ pub struct DocumentEntry {
     pub client_secret: Option<SecretSource>,
 }
 
+/// A document as far as it could be read, and what is wrong with it.
+#[derive(Debug)]
+pub struct JudgedDocument {
+    /// `None` where it is no object.
+    pub document: Option<Document>,
+    pub problems: Vec<DocumentProblem>,
+}
+
 impl Document {
     /// Judges the document that [`super::walker::parse`] read: in itself and against what is
     /// stored. The error holds every problem.
@@ -46,6 +54,12 @@ impl Document {
         defaults: &ClientDefaults,
         stored: &Stored,
     ) -> Result<Document, Vec<DocumentProblem>> {
+        let JudgedDocument { document, problems } = Document::judge(value, defaults, stored);
+        document.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+
+    /// The same, with what could be read of a document that has mistakes: the caller may find more.
+    pub fn judge(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> JudgedDocument {
         let mut problems = Vec::new();
         let document = Walker::object(value, "", &mut problems, |walker| {
             let mut document = Document::default();
@@ -73,8 +87,30 @@ impl Document {
             references::check(value, document, stored, &mut problems);
         }
         problems.sort_by_key(place_order);
-        document.filter(|_| problems.is_empty()).ok_or(problems)
+        JudgedDocument { document, problems }
     }
+}
+
+/// Tells in each problem what the object at its place is called.
+pub fn name_problems(problems: &mut [DocumentProblem], value: &Value) {
+    for problem in problems {
+        problem.name = problem
+            .split()
+            .and_then(|(object, _)| name_at(object, value));
+    }
+}
+
+/// The name of the object at a place such as `clients[3]`.
+fn name_at(object: &str, value: &Value) -> Option<String> {
+    let (list, index) = object.strip_suffix(']')?.split_once('[')?;
+    let kind = ObjectKind::ALL
+        .into_iter()
+        .find(|kind| kind.list() == list)?;
+    let item = value.get(list)?.get(index.parse::<usize>().ok()?)?;
+    let item = parse_own(item.as_str()?);
+    let name = item.get(kind.name_key())?.as_str()?;
+    let name: String = name.chars().take(80).collect();
+    Some(name.escape_debug().to_string()).filter(|name| !name.is_empty())
 }
 
 fn item(text: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Value {

@@ -11,6 +11,8 @@ pub struct DocumentProblem {
     pub path: String,
     /// The rule; reads on after the path. Never holds a secret.
     pub rule: String,
+    /// What the object there is called, as `spa`.
+    pub name: Option<String>,
 }
 
 impl DocumentProblem {
@@ -18,18 +20,25 @@ impl DocumentProblem {
         DocumentProblem {
             path: path.into(),
             rule: rule.into(),
+            name: None,
         }
+    }
+
+    /// The place of the object, as `clients[3]`, and what follows in it.
+    pub(super) fn split(&self) -> Option<(&str, &str)> {
+        let end = self.path.find(']')?;
+        self.path.split_at_checked(end + 1)
     }
 }
 
 impl fmt::Display for DocumentProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.path.is_empty() {
-            "the document"
-        } else {
-            &self.path
-        };
-        write!(formatter, "{place}: {}", self.rule)
+        match (self.split(), &self.name) {
+            (Some((object, rest)), Some(name)) => write!(formatter, "{object} ({name}){rest}")?,
+            _ if self.path.is_empty() => formatter.write_str("the document")?,
+            _ => formatter.write_str(&self.path)?,
+        }
+        write!(formatter, ": {}", self.rule)
     }
 }
 

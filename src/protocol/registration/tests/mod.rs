@@ -466,3 +466,30 @@ fn no_secret_stands_in_a_problem_or_in_what_is_stored() {
     }));
     assert!(!format!("{:?}", document.unwrap()).contains(canary));
 }
+
+#[test]
+fn mistakes_of_every_sort_are_told_in_one_round() {
+    let told = problems(&json!({
+        "identity_scopes": [{"name": "x", "required": "yes"}],
+        "clients": [
+            {"client_id": "a", "redirect_uris": 5, "scope": "openid zebra", "grant_types": ["refresh_token"]},
+            {"client_id": "b", "redirect_uris": ["https://b.example/cb"], "scope": "wombat"},
+            {"client_id": "b", "redirect_uris": ["https://b.example/cb"], "scope": "openid", "identity_providers": ["nobody"]},
+        ],
+        "users": [{"username": "u", "enabled": 1, "tenant": "none"}],
+    }));
+    let wanted = [
+        "identity_scopes[0].required: expected",
+        "clients[0].redirect_uris: expected",
+        "clients[0].scope: names \"zebra\"",
+        "clients[1].scope: names \"wombat\"",
+        "clients[2].client_id: is the same",
+        "clients[2].identity_providers: names \"nobody\"",
+        "users[0].enabled: expected",
+        "users[0].tenant: names \"none\"",
+    ];
+    for (told, wanted) in told.iter().zip(wanted) {
+        assert!(told.starts_with(wanted), "{told}");
+    }
+    assert_eq!(told.len(), wanted.len());
+}
