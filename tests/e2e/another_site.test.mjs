@@ -151,6 +151,8 @@ describe("a relying party on another site", { timeout: 200_000 }, () => {
     await other.locator("button[value=sign_out]").click();
     await other.locator("button[value=sign_out]").waitFor({ state: "detached" });
     await other.close();
+    // A page behind another one may not be drawn, and what is not drawn cannot be clicked on later.
+    await someone.page.bringToFront();
     await someone.page.waitForFunction(() => heard.includes("UserSignedOut"));
     const refused = await inPage(() => manager.signinSilent().then(String, ({ error }) => error));
     assert.equal(refused, "login_required");
