@@ -161,14 +161,19 @@ fn a_client_that_ends_in_the_middle_of_its_body_leaves_nothing_behind() {
     let process = service.server_process();
     assert!(service.is_healthy());
     let before = open_descriptors(process);
-    for _ in 0..50 {
+    // One after the other: of many at once some are turned away, and the connection of such a one is
+    // given up on purpose.
+    for number in 1..=50 {
         drop(begin_slow_post(&service));
+        let is_answered = || service.log().matches("path=/x ").count() == number;
+        await_that("it is answered", Duration::from_secs(10), is_answered);
     }
     await_that(
         "all connections are closed",
         Duration::from_secs(10),
         || open_descriptors(process) <= before + 4,
     );
+    assert!(!service.log().contains("status=503"));
     assert!(service.is_healthy());
 }
 
