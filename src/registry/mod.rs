@@ -5,10 +5,8 @@
 mod loading;
 
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
 use std::time::{Duration, Instant as Monotonic};
 
 use crate::clock::Clock;
@@ -309,38 +307,32 @@ impl Registry {
 }
 
 fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, Unread> {
-    thread::scope(|scope| {
-        // Looks at every registration, which takes as long as all the rest: both at once.
-        let longest_lifetimes = scope.spawn(|| clients::longest_lifetimes(store));
-        let catalogue = catalogue::load(store)?;
-        let keys = signing_keys::load(store)?;
-        let clients = clients::names_and_origins(store, TextSet::of)?;
-        let [client_ids, origins] = clients.value;
-        let longest_lifetimes = longest_lifetimes
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic))?;
-        let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
-        let ring = ring.map_err(|error| Unread {
-            trouble: Trouble::with_keys(&error),
-            error,
-        })?;
-        // The oldest of the versions: if another was read later, the next refresh reads all of them
-        // again.
-        let version = catalogue
-            .registry_version
-            .min(keys.registry_version)
-            .min(clients.registry_version)
-            .min(longest_lifetimes.registry_version);
-        Ok(Snapshot {
-            version,
-            resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
-            provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
-            catalogue: loading::catalogue(catalogue.value)?,
-            keys: ring,
-            client_ids,
-            origins,
-            longest_lifetimes: longest_lifetimes.value,
-            usual_pbkdf2: users::usual_pbkdf2(store)?,
-        })
+    let catalogue = catalogue::load(store)?;
+    let keys = signing_keys::load(store)?;
+    let clients = clients::names_and_origins(store, TextSet::of)?;
+    let [client_ids, origins] = clients.value;
+    let longest_lifetimes = clients::longest_lifetimes(store)?;
+    let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
+    let ring = ring.map_err(|error| Unread {
+        trouble: Trouble::with_keys(&error),
+        error,
+    })?;
+    // The oldest of the versions: if another was read later, the next refresh reads all of them
+    // again.
+    let version = catalogue
+        .registry_version
+        .min(keys.registry_version)
+        .min(clients.registry_version)
+        .min(longest_lifetimes.registry_version);
+    Ok(Snapshot {
+        version,
+        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
+        provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
+        catalogue: loading::catalogue(catalogue.value)?,
+        keys: ring,
+        client_ids,
+        origins,
+        longest_lifetimes: longest_lifetimes.value,
+        usual_pbkdf2: users::usual_pbkdf2(store)?,
     })
 }
