@@ -82,7 +82,13 @@ pub fn read(
     dump.rows("AspNetUsers")?
         .iter()
         .try_for_each(|row| people::user(row, &roles, now, &mut to))?;
-    note_unread(&dump, "dump of IdentityServer keys", &|_, _| false, &mut to)?;
+    note_unread(
+        &dump,
+        "dump of IdentityServer keys",
+        "",
+        &|_, _| false,
+        &mut to,
+    )?;
     Ok(to)
 }
 

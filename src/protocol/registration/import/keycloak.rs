@@ -109,7 +109,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         people::user(row, &mut of_people, &mut to)?;
     }
     roles.note_given(&mut to);
-    note_unread(&realm, "realm of Keycloak keys", &is_left_out, &mut to)?;
+    note_unread(&realm, "realm of Keycloak keys", "", &is_left_out, &mut to)?;
     Ok(to)
 }
 

@@ -2,6 +2,9 @@
 //! not read gets a line. The line names the key, where it stands and what follows, and never the
 //! value, which may be a secret.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::{Import, Row, plain};
@@ -32,10 +35,12 @@ fn columns(line: &'static str) -> [&'static str; 3] {
     std::array::from_fn(|_| columns.next().unwrap_or_default())
 }
 
-fn known(title: &str) -> Option<KnownObject> {
-    let mut tables = KNOWN.split("\n\n").map(str::lines);
-    tables.find_map(|mut lines| {
-        let [found, called, name_key] = columns(lines.next()?);
+/// The tables, by their titles.
+static TABLES: LazyLock<BTreeMap<&str, KnownObject>> = LazyLock::new(|| {
+    let mut tables = BTreeMap::new();
+    for table in KNOWN.split("\n\n") {
+        let mut lines = table.lines();
+        let [title, called, name_key] = columns(lines.next().unwrap_or_default());
         let key = |line| {
             let [key, value, follows] = columns(line);
             KnownKey {
@@ -44,33 +49,28 @@ fn known(title: &str) -> Option<KnownObject> {
                 follows,
             }
         };
-        (found == title).then(|| KnownObject {
+        let keys = lines.map(key).collect();
+        let object = KnownObject {
             called,
             name_key,
-            keys: lines.map(key).collect(),
-        })
-    })
-}
+            keys,
+        };
+        tables.insert(title, object);
+    }
+    tables
+});
 
-/// Notes what is not read in an object, and in the objects within it. `skips` says of an object of
-/// the table with that title whether it is left out as a whole: then there is a line for that.
+/// Notes what is not read in an object, and in the objects within it. `parent` is what the object
+/// around it is called, empty for the whole dump. `skips` says of an object of the table with that
+/// title whether it is left out as a whole: then there is a line for that.
 pub(super) fn note_unread(
-    row: &Row<'_>,
-    title: &str,
-    skips: &dyn Fn(&str, &Row<'_>) -> bool,
-    to: &mut Import,
-) -> Result<(), String> {
-    note_unread_of(row, title, "", skips, to)
-}
-
-fn note_unread_of(
     row: &Row<'_>,
     title: &str,
     parent: &str,
     skips: &dyn Fn(&str, &Row<'_>) -> bool,
     to: &mut Import,
 ) -> Result<(), String> {
-    let Some(object) = known(title).filter(|_| !skips(title, row)) else {
+    let Some(object) = TABLES.get(title).filter(|_| !skips(title, row)) else {
         return Ok(());
     };
     let name = row.members.get(object.name_key);
@@ -89,11 +89,11 @@ fn note_unread_of(
         };
         if let Some(title) = known.value.strip_prefix("each ") {
             for row in row.rows(key)? {
-                note_unread_of(&row, title, &of, skips, to)?;
+                note_unread(&row, title, &of, skips, to)?;
             }
         } else if let Some(title) = known.value.strip_prefix("in ") {
             if let Some(row) = row.nested(key)? {
-                note_unread_of(&row, title, &of, skips, to)?;
+                note_unread(&row, title, &of, skips, to)?;
             }
         } else if known.value != "*" && !is_empty(value) && !is_default(known.value, value) {
             let follows = match known.follows {
@@ -149,7 +149,7 @@ mod tests {
                     .split_once("each ")
                     .or_else(|| value.split_once("in ").filter(|(kind, _)| kind.is_empty()))
                 {
-                    assert!(known(other).is_some(), "{title}: {line}");
+                    assert!(TABLES.contains_key(other), "{title}: {line}");
                 } else if !["", "*"].contains(&value) {
                     let mut defaults = value.split(" or ");
                     let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();

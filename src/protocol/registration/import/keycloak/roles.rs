@@ -26,6 +26,14 @@ pub(super) struct Roles {
     given: BTreeMap<String, usize>,
 }
 
+/// The roles of an account.
+#[derive(Default)]
+struct HeldRoles {
+    roles: Vec<RoleName>,
+    /// Those that are not assigned to the account itself, each with what gives it.
+    given: Vec<String>,
+}
+
 impl Roles {
     pub(super) fn read(realm: &Row<'_>) -> Result<Roles, String> {
         let mut roles = Roles {
@@ -73,9 +81,22 @@ impl Roles {
         Ok(())
     }
 
-    /// The roles of a user, those of Keycloak's own clients left out. Counts what is not assigned
-    /// to the user itself.
+    /// The roles of a user. Counts those that are not assigned to the user itself.
     pub(super) fn of_user(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
+        let held = self.held_by(row)?;
+        for one in held.given {
+            *self.given.entry(one).or_default() += 1;
+        }
+        Ok(held.roles)
+    }
+
+    /// The same for the account of a client, which is no user here and not counted.
+    pub(super) fn of_service_account(&self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
+        Ok(self.held_by(row)?.roles)
+    }
+
+    /// The roles of an account, those of Keycloak's own clients left out.
+    fn held_by(&self, row: &Row<'_>) -> Result<HeldRoles, String> {
         let assigned = named(row, "realmRoles", "clientRoles")?;
         let of_groups = row.texts("groups", "")?;
         let of_groups = of_groups
@@ -89,8 +110,7 @@ impl Roles {
             ("by a group", of_groups.collect()),
             ("by default", assigned.iter().filter(is_default).collect()),
         ];
-        let mut found: Vec<RoleName> = Vec::new();
-        let mut given = Vec::new();
+        let mut held = HeldRoles::default();
         for (source, names) in sources {
             let names: Vec<&RoleName> = names
                 .into_iter()
@@ -101,26 +121,15 @@ impl Roles {
                 _ => self.with_parts(names),
             };
             for name in all {
-                if is_ours(&name) && name != self.default && !found.contains(&name) {
+                if is_ours(&name) && name != self.default && !held.roles.contains(&name) {
                     if !source.is_empty() {
-                        given.push(format!("role {name} ({source})"));
+                        held.given.push(format!("role {name} ({source})"));
                     }
-                    found.push(name);
+                    held.roles.push(name);
                 }
             }
         }
-        for one in given {
-            *self.given.entry(one).or_default() += 1;
-        }
-        Ok(found)
-    }
-
-    /// The same for the account of a client, which is no user here.
-    pub(super) fn of_service_account(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        let given = self.given.clone();
-        let roles = self.of_user(row);
-        self.given = given;
-        roles
+        Ok(held)
     }
 
     /// The roles, and all that they bring along.
