@@ -91,11 +91,14 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
     if help {
         return Ok(Wanted::Help(words));
     }
-    // `gatepost user` alone asks which commands there are.
-    if named(&words).is_none() && is_group(&words) {
-        return Ok(Wanted::Help(words));
-    }
-    let command = named(&words).ok_or_else(|| no_command(&words))?;
+    let Some(command) = named(&words) else {
+        // `gatepost user` alone asks which commands there are.
+        return if is_group(&words) {
+            Ok(Wanted::Help(words))
+        } else {
+            Err(no_command(&words))
+        };
+    };
     let invocation = Invocation {
         command,
         values: words.split_off(command.name.split(' ').count()),

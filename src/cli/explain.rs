@@ -148,11 +148,12 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
 
 /// Which registered name may have been meant.
 fn near(app: &App, client_id: &ClientId) -> Result<String, Failure> {
-    let [client_ids, _] = clients::names_and_origins(&app.store, |names| {
-        hint(client_id.as_str(), names.iter().copied())
-    })?
-    .value;
-    Ok(client_ids)
+    let owned = |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
+    let [client_ids, _] = clients::names_and_origins(&app.store, owned)?.value;
+    Ok(hint(
+        client_id.as_str(),
+        client_ids.iter().map(String::as_str),
+    ))
 }
 
 fn refused(reason: Reason, detail: Option<&str>) -> Explained {

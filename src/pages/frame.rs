@@ -239,6 +239,12 @@ pub(crate) fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
     }
 }
 
+/// The value of `aria-describedby`: the ids of what there is; `None` where there is nothing.
+pub(super) fn described_by(ids: [Option<&str>; 2]) -> Option<String> {
+    let ids = Vec::from_iter(ids.into_iter().flatten());
+    (!ids.is_empty()).then(|| ids.join(" "))
+}
+
 /// What was done.
 pub(crate) fn done(sentence: &Markup) -> Markup {
     html! { div .notice .done role="status" { p { (sentence) } } }

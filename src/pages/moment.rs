@@ -6,8 +6,8 @@ use crate::pages::texts::{Template, Texts};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::Instant;
 
-/// A sentence about a moment, to the minute, in UTC. Where scripts run, `times.js` puts the reader's
-/// own time in its place.
+/// A sentence about a moment, to the minute, in UTC. Where scripts run, `times.js` puts the time of
+/// the reader in its place.
 pub(super) fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
     let (before, after) = template.parts();
     let whole = timestamp::format(instant);

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::account::{AccountProblem, Outcome, said};
-use crate::pages::frame::{Chrome, PageForm, about, document_with};
+use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with};
 use crate::pages::second_factor::{FactorProblem, NewApp, setup};
 use crate::pages::texts::Texts;
 
@@ -84,19 +84,14 @@ impl PasswordField<'_> {
         let id = self.name.replace('_', "-");
         let is_wrong = wrong == Some(&id);
         let hint_id = format!("{id}-hint");
-        let described_by = [is_wrong.then_some("problem"), self.hint.and(Some(&hint_id))];
-        let described_by = described_by
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let descriptions = [is_wrong.then_some("problem"), self.hint.and(Some(&hint_id))];
         html! {
             div .field {
                 label for=(id) { (self.label) }
                 input id=(id) type="password" name=(self.name) required
                     autocomplete=(self.autocomplete) autofocus[self.has_focus]
                     aria-invalid=[is_wrong.then_some("true")]
-                    aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
+                    aria-describedby=[described_by(descriptions)];
                 @if let Some(hint) = self.hint { p .hint id=(hint_id) { (hint) } }
             }
         }

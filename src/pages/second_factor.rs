@@ -8,7 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
-use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice};
+use crate::pages::frame::{Chrome, PageForm, asset, described_by, document_with, problem_notice};
 use crate::pages::login::{SignInFor, card};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
@@ -265,19 +265,14 @@ fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Mark
         problem,
         Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong)
     );
-    let described_by = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
-    let described_by = described_by
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ");
+    let descriptions = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
     html! {
         div .field {
             label for="code" { (label) }
             input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="none"
                 autocorrect="off"
                 spellcheck="false" required autofocus aria-invalid=[is_wrong.then_some("true")]
-                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
+                aria-describedby=[described_by(descriptions)];
             @if let Some(hint) = hint { p #code-hint .hint { (hint) } }
         }
     }

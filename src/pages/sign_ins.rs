@@ -1,5 +1,5 @@
-//! The part of the account page about where the person is signed in: two lines for each sign-in, and
-//! the rest behind them.
+//! The part of the account page about where the person is signed in. A sign-in has two lines. The
+//! rest shows when they are opened.
 
 use maud::{Markup, html};
 
