@@ -70,7 +70,7 @@ pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Fail
     })
 }
 
-/// `is_question`: the form is the answer to the question whether a device may have what it asks for.
+/// `is_question`: the form answers the question whether a device may have what it asks for.
 fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
     let is_post = request.method == Method::Post;
     if page == Page::Authorize {

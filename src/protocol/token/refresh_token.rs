@@ -21,7 +21,7 @@
 //!
 //! Every event, under what in the code sees it: "read" is a function that judges a grant that was
 //! read, "compared" is the part of the statement `MOVE_ON` that sees the same. A test of
-//! `what_ends_what` takes the events by both ways, and `refresh_both_ways` compares what they leave.
+//! `what_ends_what` takes the events by both ways; `refresh_both_ways` compares what they leave.
 //! What the registration, a role, the master secret or another issuer takes away comes back when
 //! that is undone; everything else has ended for good.
 //!
