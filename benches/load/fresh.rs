@@ -2,16 +2,20 @@
 //! fifty rows and nobody looked at since, as Gatepost serves them and with the plans that Postgres
 //! would make by itself. A generic plan stays until the next ANALYZE, and at fifty rows the
 //! cheapest one reads the partition from end to end.
+//!
+//! Each measurement has the CPU of a flow beside its rate. The server touches no table: where its
+//! own CPU rises with that of Postgres, it is the machine that became slower, not the tables.
 
 use std::time::Duration;
 
 use postgres::{Client, NoTls};
 
-use crate::drive::{Load, Outcome, drive};
+use crate::Target;
+use crate::drive::{Load, Outcome};
 use crate::flows::{Flow, Walker};
 use crate::gatepost::Gatepost;
 use crate::http::Connections;
-use crate::provider::Provider;
+use crate::usage::Usage;
 
 /// Flows before ANALYZE.
 const ROWS: usize = 57;
@@ -32,9 +36,10 @@ SELECT coalesce(sum(seq_tup_read), 0)::int8 FROM pg_stat_user_tables WHERE relid
 /// Measures the first and the last tenth of those seconds with both, and prints the table.
 pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String> {
     println!(
-        "| plans | first flows/s | p99 ms | flows between | last flows/s | p99 ms | rows read by scans |"
+        "| plans | first flows/s | CPU ms, server + Postgres | p99 ms | flows between | last flows/s | \
+         CPU ms, server + Postgres | p99 ms | rows read by scans |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     // What the URL says goes before what Gatepost sets.
     for (name, options) in [
         ("as served", ""),
@@ -53,26 +58,25 @@ pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String
         client
             .batch_execute(NO_AUTOVACUUM)
             .map_err(|error| error.to_string())?;
-        let provider = Provider::discover(own.settings.clone())?;
-        let mut walker = Walker::prepare(&provider, FLOW, Connections::KeptAlive, 0)?;
+        let target = Target::new(own.settings.clone())?;
+        let mut walker = Walker::prepare(&target.provider, FLOW, Connections::KeptAlive, 0)?;
         (0..ROWS).try_for_each(|_| walker.walk(FLOW))?;
         client
             .batch_execute("ANALYZE")
             .map_err(|error| error.to_string())?;
         // Connections begin anew each time, so each has a second before it that does not count.
-        let (nothing, warm_up, kind) = (|| (), Duration::from_secs(1), Connections::KeptAlive);
         let drive = |tenths| {
             let load = Load {
                 connections,
-                kind,
-                warm_up,
+                kind: Connections::KeptAlive,
+                warm_up: Duration::from_secs(1),
                 duration: Duration::from_secs(seconds.max(10) * tenths / 10),
             };
-            drive(&provider, FLOW, load, nothing, nothing).map(|(outcome, ..)| outcome)
+            target.drive(FLOW, load)
         };
-        let (first, between, last) = (drive(1)?, drive(8)?.latencies.len(), drive(1)?);
-        let told =
-            |outcome: Outcome| format!("{:.0} | {:.1}", outcome.rate(), outcome.percentile(99));
+        let first = drive(1)?;
+        let between = drive(8)?.0.latencies.len();
+        let last = drive(1)?;
         // The last counts reach the statistics when their connections end.
         drop(own);
         let scanned: i64 = client
@@ -81,9 +85,20 @@ pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String
             .get(0);
         println!(
             "| {name} | {} | {between} | {} | {scanned} |",
-            told(first),
-            told(last)
+            told(&first),
+            told(&last)
         );
     }
     Ok(())
+}
+
+fn told((outcome, usage): &(Outcome, Usage)) -> String {
+    let flows = outcome.latencies.len() as f64;
+    format!(
+        "{:.0} | {:.2} + {:.2} | {:.1}",
+        outcome.rate(),
+        usage.server * 1_000.0 / flows,
+        usage.postgres * 1_000.0 / flows,
+        outcome.percentile(99)
+    )
 }
