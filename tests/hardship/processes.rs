@@ -15,7 +15,9 @@ use crate::serving::{kill, serve_for_a_while};
 use crate::support::flow::{
     authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, CONF1_SECRET, Gatepost, MASTER_SECRET, RP1, document,
+};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
 use crate::support::postgres::TestDatabase;
@@ -444,11 +446,11 @@ fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
 fn what_cannot_be_served_by_is_refused_with_78_and_a_clear_line() {
     let mut gatepost = Gatepost::prepare(&[]);
     let secret = gatepost.private_file("other-secret", &STANDARD.encode([43; 32]));
-    let readable = gatepost.private_file("readable-secret", &STANDARD.encode([42; 32]));
+    let readable = gatepost.private_file("readable-secret", &STANDARD.encode(MASTER_SECRET));
     std::fs::set_permissions(&readable, PermissionsExt::from_mode(0o644)).unwrap();
     let short = gatepost.private_file("short-secret", &STANDARD.encode([42; 31]));
     let absent = readable.with_file_name("no-such-file");
-    let right = gatepost.private_file("right-secret", &STANDARD.encode([42; 32]));
+    let right = gatepost.private_file("right-secret", &STANDARD.encode(MASTER_SECRET));
     let files = [
         (&secret, "master secret"),
         (&readable, "read"),
@@ -517,7 +519,7 @@ fn refused(gatepost: &Gatepost, rule: &str) {
     assert_eq!(code, Some(78), "{said}");
     assert!(said.contains(rule), "no {rule:?} in: {said}");
     let secrets = [
-        STANDARD.encode([42; 32]),
+        STANDARD.encode(MASTER_SECRET),
         STANDARD.encode([43; 32]),
         String::from("hunter2"),
     ];

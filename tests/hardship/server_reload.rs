@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::serving::{Notices, OverAtLast, kill, serve_for_a_while, wait_for};
-use crate::support::gatepost::{Gatepost, document};
+use crate::support::gatepost::{Gatepost, MASTER_SECRET, document};
 use crate::support::http::Connection;
 use crate::support::postgres::TestDatabase;
 
@@ -82,7 +82,7 @@ fn a_successor_that_cannot_open_its_keys_leaves_the_old_process_serving() {
         gatepost.log().contains("exit status: 78") && begun.elapsed() > Duration::from_secs(3)
     });
     assert_eq!(gatepost.server_processes(), old);
-    gatepost.private_file("secret", &STANDARD.encode([42; 32]));
+    gatepost.private_file("secret", &STANDARD.encode(MASTER_SECRET));
     hang_up(&gatepost);
     ask_until(&gatepost, || is_succeeded(&gatepost, &old));
 }
@@ -124,7 +124,7 @@ impl Unit {
     fn new() -> Unit {
         let mut gatepost = Gatepost::prepare_over(TestDatabase::empty(), &[]);
         gatepost.apply(&document());
-        let secret = gatepost.private_file("gatepost-secret", &STANDARD.encode([42; 32]));
+        let secret = gatepost.private_file("gatepost-secret", &STANDARD.encode(MASTER_SECRET));
         gatepost.private_file("gatepost-database-url", &gatepost.database.url);
         let credentials = secret.parent().unwrap().to_owned();
         for name in [

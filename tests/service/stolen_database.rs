@@ -20,7 +20,8 @@ use sha2::{Digest, Sha256, Sha512};
 
 use crate::support::flow::{VERIFIER, authorize_path, basic, decide, redeem_as, sign_in, userinfo};
 use crate::support::gatepost::{
-    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document,
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, MASTER_SECRET, RP1, RP2,
+    document,
 };
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, Connection, encode};
@@ -29,8 +30,6 @@ use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_SECRET, Place, SUBJECT};
 
-/// What the settings' default master secret file holds.
-const MASTER_SECRET: [u8; 32] = [42; 32];
 const TYPED_BY_MISTAKE: &str = "a password typed as a user name";
 const WRONG_PASSWORD: &str = "a wrong but telling password";
 const NEW_PASSWORD: &str = "bob's next password, quite long";

@@ -19,6 +19,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, encode};
 use crate::support::jwt::{base64url, forge, published_keys};
+use crate::support::postgres::TestDatabase;
 
 const PATH: &str = "/connect/userinfo";
 
@@ -344,7 +345,10 @@ fn a_true_signature_is_good_for_what_it_signed_alone() {
 
 #[test]
 fn tokens_of_another_installation_are_strangers() {
-    let (here, there) = (Gatepost::start(), Gatepost::start());
+    let here = Gatepost::start();
+    let mut there = Gatepost::prepare_over(TestDatabase::empty(), &[]);
+    there.apply(&document());
+    there.serve();
     for client_id in ["conf1", "byref"] {
         let clients = [("byref", json!({"access_token_type": "reference"}))];
         there.apply(&with_clients(document(), &clients));

@@ -27,6 +27,17 @@ pub const RP1: &str = "https://rp1.example/cb";
 pub const RP2: &str = "https://rp2.example/cb";
 pub const RPS: &str = "https://app.example/cb";
 
+/// What the file named by `GATEPOST_SECRET_FILE` has, unless a test names another.
+pub const MASTER_SECRET: [u8; 32] = [42; 32];
+
+/// What decides what `gatepost migrate` writes.
+const DECIDE_AT_MIGRATION: [&str; 4] = [
+    "GATEPOST_DATABASE_URL",
+    "GATEPOST_SECRET_FILE",
+    "GATEPOST_AUDIT_DAYS",
+    "GATEPOST_REMEMBER_SESSION_LIFETIME",
+];
+
 /// A running Gatepost.
 pub struct Gatepost {
     pub database: Arc<TestDatabase>,
@@ -108,12 +119,23 @@ impl Gatepost {
         await_that(what, SOON, || holds(&self.log()));
     }
 
-    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
+    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port. Nearly all
+    /// have the same signing keys.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+        let usual = settings
+            .iter()
+            .all(|(name, _)| !DECIDE_AT_MIGRATION.contains(name));
+        if usual {
+            let port = free_port();
+            let base_url = base_url(settings, port);
+            let database = TestDatabase::ready(&base_url);
+            return Gatepost::configured(Arc::new(database), port, base_url, settings);
+        }
         Gatepost::prepare_over(TestDatabase::empty(), settings)
     }
 
-    /// The same over a given empty database, to which the settings may lead another way.
+    /// The same over a given empty database, to which the settings may lead another way. Its
+    /// signing keys are its own: `gatepost migrate` makes them.
     pub fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let gatepost = Gatepost::unprepared(database, settings);
         gatepost.run_well(&["migrate"], "");
@@ -123,13 +145,7 @@ impl Gatepost {
     /// Settings over a database that nobody has migrated.
     pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let given = settings
-            .iter()
-            .find(|(name, _)| *name == "GATEPOST_BASE_URL")
-            .map(|(_, value)| *value);
-        let base_url = given
-            .unwrap_or("http://localhost:PORT")
-            .replace("PORT", &port.to_string());
+        let base_url = base_url(settings, port);
         Gatepost::configured(Arc::new(database), port, base_url, settings)
     }
 
@@ -157,8 +173,8 @@ impl Gatepost {
         let directory = std::env::temp_dir().join(format!("gatepost-{}-{port}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
-        write_private(&secret_file, &STANDARD.encode([42; 32]));
-        secrets::learn(&STANDARD.encode([42; 32]));
+        write_private(&secret_file, &STANDARD.encode(MASTER_SECRET));
+        secrets::learn(&STANDARD.encode(MASTER_SECRET));
         let own = [
             ("GATEPOST_DATABASE_URL", database.url.clone()),
             ("GATEPOST_BASE_URL", base_url.clone()),
@@ -431,7 +447,17 @@ fn writes_log_lines(process: u32) -> bool {
     stats.into_iter().any(|stat| stat.contains(" (log) R "))
 }
 
-fn write_private(path: &std::path::Path, text: &str) {
+fn base_url(settings: &[(&str, &str)], port: u16) -> String {
+    let given = settings
+        .iter()
+        .find(|(name, _)| *name == "GATEPOST_BASE_URL")
+        .map(|(_, value)| *value);
+    given
+        .unwrap_or("http://localhost:PORT")
+        .replace("PORT", &port.to_string())
+}
+
+pub fn write_private(path: &std::path::Path, text: &str) {
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::OpenOptions::new()
         .write(true)

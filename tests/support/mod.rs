@@ -15,6 +15,7 @@ pub mod proxy;
 pub mod record;
 pub mod secrets;
 pub mod signer;
+pub mod template;
 pub mod traveller;
 pub mod upstream;
 pub mod waiting;

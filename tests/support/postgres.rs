@@ -1,5 +1,5 @@
-//! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names. Without one a
-//! test fails.
+//! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names, or a database
+//! of its own where one that is ready is copied. Without a cluster a test fails.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use gatepost::protocol::words::secret::SecretText;
 use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::{DatabaseSettings, Store, installation, migrate};
 use postgres::{Client, NoTls};
+
+use super::template;
 
 pub const ISSUER: &str = "https://id.example";
 pub const INSTALLATION_ID: [u8; 16] = [7; 16];
@@ -25,9 +27,12 @@ pub const HORIZONS: Horizons = Horizons {
 /// One schema; dropped with everything in it.
 pub struct TestDatabase {
     pub schema: String,
-    /// The cluster's URL with the schema as search path.
+    /// The URL of the schema's database, with the schema as search path.
     pub url: String,
-    cluster: String,
+    /// The URL of the schema's database.
+    around: String,
+    /// There is nothing else in that database, and it has the schema's name.
+    is_whole: bool,
 }
 
 impl TestDatabase {
@@ -36,21 +41,31 @@ impl TestDatabase {
         TestDatabase::empty_in(cluster())
     }
 
-    /// An empty schema in the cluster of that URL.
-    pub fn empty_in(cluster: String) -> TestDatabase {
-        let random: String = random::bytes::<8>()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let schema = format!("test_{random}");
-        connect(&cluster)
+    /// An empty schema in the database of that URL.
+    pub fn empty_in(around: String) -> TestDatabase {
+        let schema = new_name();
+        connect(&around)
             .batch_execute(&format!("CREATE SCHEMA {schema}"))
             .unwrap();
-        let url = with_options(&cluster, &schema, "");
+        let url = with_options(&around, &schema, "");
         TestDatabase {
             schema,
             url,
-            cluster,
+            around,
+            is_whole: false,
+        }
+    }
+
+    /// A database as `gatepost migrate` leaves it for that issuer.
+    pub fn ready(issuer: &str) -> TestDatabase {
+        let schema = new_name();
+        template::copy(&schema, issuer);
+        let around = in_database(&schema);
+        TestDatabase {
+            url: with_options(&around, &schema, ""),
+            schema,
+            around,
+            is_whole: true,
         }
     }
 
@@ -60,7 +75,7 @@ impl TestDatabase {
         let mut database = TestDatabase::empty();
         // Functions of a schema named before pg_catalog are found first.
         database.url = with_options(
-            &database.cluster,
+            &database.around,
             &format!("{},pg_catalog", database.schema),
             "",
         );
@@ -101,12 +116,12 @@ impl TestDatabase {
 
     /// The URL with further server settings: `-c name=value`.
     pub fn url_with(&self, options: &str) -> String {
-        with_options(&self.cluster, &self.schema, options)
+        with_options(&self.around, &self.schema, options)
     }
 
     /// The same, through another address.
     pub fn url_through(&self, host: &str, port: u16, options: &str) -> String {
-        let config: postgres::Config = self.cluster.parse().unwrap();
+        let config: postgres::Config = self.around.parse().unwrap();
         let user = config.get_user().unwrap();
         let password = config
             .get_password()
@@ -145,9 +160,16 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        if let Ok(mut client) = postgres::Client::connect(&self.cluster, NoTls) {
-            let gone =
-                client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
+        let schema = &self.schema;
+        let (place, statement) = if self.is_whole {
+            let statement = format!("DROP DATABASE IF EXISTS {schema} WITH (FORCE)");
+            (cluster(), statement)
+        } else {
+            let statement = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
+            (self.around.clone(), statement)
+        };
+        if let Ok(mut client) = postgres::Client::connect(&place, NoTls) {
+            let gone = client.batch_execute(&statement);
             drop(gone);
         }
     }
@@ -171,6 +193,26 @@ pub fn cluster() -> String {
     std::env::var("TEST_DATABASE_URL").unwrap_or_else(|_| {
         panic!("TEST_DATABASE_URL is not set: run make test, or tests/with-postgres cargo test")
     })
+}
+
+/// The URL of another database of the cluster.
+pub fn in_database(name: &str) -> String {
+    let cluster = cluster();
+    let (before, options) = cluster.split_once('?').unwrap_or((&cluster, ""));
+    let (server, _) = before.rsplit_once('/').unwrap();
+    if options.is_empty() {
+        format!("{server}/{name}")
+    } else {
+        format!("{server}/{name}?{options}")
+    }
+}
+
+fn new_name() -> String {
+    let random: String = random::bytes::<8>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("test_{random}")
 }
 
 fn connect(url: &str) -> Client {
