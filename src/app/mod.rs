@@ -32,7 +32,7 @@ use crate::store::partitions::{self, Horizons};
 use crate::store::{Store, StoreError, installation, migrate};
 
 pub use extension_grant::Extensions;
-pub use hashing::{HashingTurn, cost};
+pub use hashing::cost;
 
 use client_logos::ClientLogos;
 use failure::Failure;

@@ -93,11 +93,6 @@ impl<'a> OutboundRequest<'a> {
             .header("Content-Type", "application/x-www-form-urlencoded")
     }
 
-    pub fn post_json(url: &'a str, value: &Value) -> OutboundRequest<'a> {
-        OutboundRequest::new(url, Method::POST, value.to_string())
-            .header("Content-Type", "application/json")
-    }
-
     fn new(url: &'a str, method: Method, body: String) -> OutboundRequest<'a> {
         OutboundRequest {
             url,

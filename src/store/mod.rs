@@ -44,5 +44,5 @@ pub mod users;
 
 pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, Objection, StoreError};
-pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store, WORKERS_KEPT_FREE};
+pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
 pub use statement::written_out;

@@ -37,7 +37,7 @@ pub const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 const KEPT_FOR_READS: usize = 3;
 /// How long a statement that was denied speaks for the next.
 const LATELY: Duration = Duration::from_secs(60);
-pub const WORKERS_KEPT_FREE: usize = 4;
+const WORKERS_KEPT_FREE: usize = 4;
 
 #[derive(Clone, Debug)]
 pub struct DatabaseSettings {

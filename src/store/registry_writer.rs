@@ -73,8 +73,6 @@ const CALL_CLIENTS: &str = "
 UPDATE session_clients SET due_at = clock_timestamp()
 WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[])) AND due_at IS NULL AND tries = 0";
 
-const VERSION: &str = "SELECT registry_version FROM installation";
-
 impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the
     /// same, and waits.
@@ -96,10 +94,6 @@ impl RegistryWriter<'_> {
         })?;
         self.chain.advance(&mut links, &rows)?;
         Ok(rows)
-    }
-
-    pub fn registry_version(&mut self) -> Result<i64, StoreError> {
-        column(&self.read_one(bind!(VERSION))?, "registry_version")
     }
 
     pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {

@@ -90,7 +90,7 @@ const ELSEWHERE: &str = "
     linked_identities::OWNERS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
-    registry_writer::CALL_CLIENTS registry_writer::VERSION sign_in_failures::CLEAN
+    registry_writer::CALL_CLIENTS sign_in_failures::CLEAN
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
