@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use self::roles::{ClientRoles, Roles};
 use super::known::note_unread;
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client_secret::check_own;
@@ -76,23 +77,24 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         to.provider(ours);
     }
     client_scopes(&realm, &mut to)?;
-    let mut roles = roles::Roles::read(&realm)?;
+    let mut roles = Roles::read(&realm)?;
     let users = realm.rows("users")?;
     let (accounts, people): (Vec<_>, Vec<_>) = users
         .iter()
         .partition(|row| row.value("serviceAccountClientId").is_some());
-    let mut own_roles = BTreeMap::new();
+    let for_some = roles.scopes_for_some(&people)?;
+    let mut account_of = BTreeMap::new();
     for account in accounts {
-        let client = account.required("serviceAccountClientId")?;
-        own_roles.insert(client, roles.of_service_account(account)?);
+        account_of.insert(account.required("serviceAccountClientId")?, account);
     }
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {}
             (false, true) => {
-                let own_roles = own_roles.remove(&client_id).unwrap_or_default();
-                client(&realm, &row, own_roles, &mut to)?;
+                let account = account_of.remove(&client_id);
+                let held = roles.of_client(&row, account)?;
+                client(&realm, &row, held, &for_some, &mut to)?;
             }
             (true, _) => to.note(
                 &format!("client {client_id}"),
@@ -239,10 +241,42 @@ struct ClientScopes {
     without_asking: BTreeSet<String>,
 }
 
+impl ClientScopes {
+    /// Whether it was there.
+    fn remove(&mut self, name: &str) -> bool {
+        self.without_asking.remove(name);
+        self.all.remove(name)
+    }
+}
+
+/// A scope here is for everybody who signs in to a client that has it.
+fn scope_for_some(name: &str, roles: &BTreeSet<String>) -> String {
+    format!(
+        "left out of scope: {name}: there only people with one of these roles got it: {}. Here everybody would: add it where allowed_roles lets in nobody else, or everybody may have it",
+        told(roles)
+    )
+}
+
+/// The scope `roles` names all roles.
+fn roles_named_alone(roles: &BTreeSet<String>) -> String {
+    format!(
+        "left out of scope: roles: there its tokens named these roles alone, as fullScopeAllowed is false: {}. Here the scope names all that somebody has: add it where the client may read them, or set allowed_roles",
+        told(roles)
+    )
+}
+
+fn told(roles: &BTreeSet<String>) -> String {
+    if roles.is_empty() {
+        return String::from("none");
+    }
+    Vec::from_iter(roles.iter().map(String::as_str)).join(", ")
+}
+
 fn client(
     realm: &Row<'_>,
     row: &Row<'_>,
-    own_roles: Vec<String>,
+    held: ClientRoles,
+    for_some: &BTreeMap<String, BTreeSet<String>>,
     to: &mut Import,
 ) -> Result<(), String> {
     let client_id = row.required("clientId")?;
@@ -268,9 +302,21 @@ fn client(
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
     let mut mapped = mappers::read(&row, &of, to)?;
+    let own_roles = held.own.clone();
     own_claims(&of, own_roles, is_for_people, &mut mapped.fixed, to);
     ours.set("claims", std::mem::take(&mut mapped.fixed.0));
-    let scopes = scopes_of_client(&row, &client_id, mapped, to)?;
+    let mut scopes = scopes_of_client(&row, &client_id, mapped, to)?;
+    for (name, roles) in for_some {
+        let is_its = !is_for_people && held.own.iter().any(|role| roles.contains(role));
+        if !is_its && scopes.remove(name) {
+            to.note(&of, scope_for_some(name, roles));
+        }
+    }
+    if let Some(roles) = &held.named_alone
+        && scopes.remove(ROLES)
+    {
+        to.note(&of, roles_named_alone(roles));
+    }
     if is_for_people {
         let without_asking = Vec::from_iter(scopes.without_asking);
         let without_asking = (!without_asking.is_empty()).then(|| without_asking.join(" "));

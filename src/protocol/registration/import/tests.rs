@@ -1,5 +1,6 @@
 //! Tables of what they have and what it becomes here.
 
+mod access;
 mod realm;
 mod unread;
 

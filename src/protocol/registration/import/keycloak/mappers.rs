@@ -34,6 +34,31 @@ pub(super) fn read(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Mapped, S
     Ok(mapped)
 }
 
+/// An audience of access tokens. Where a client is named, the other name does not count there.
+fn add_audience(
+    config: &Row<'_>,
+    of: &str,
+    mapped: &mut Mapped,
+    to: &mut Import,
+) -> Result<(), String> {
+    let client = config.text("included.client.audience")?;
+    let Some(audience) = client.clone().or(config.text("included.custom.audience")?) else {
+        return Ok(());
+    };
+    if !config.flag("access.token.claim", false)? {
+        to.note(of, format!("its audience {audience} is left out: it was none of access tokens, and in ID tokens the client alone is one here"));
+    } else if client.is_some() {
+        // Clients and resources share one name space.
+        to.note(
+            of,
+            format!("its audience {audience} is a client: call the API otherwise"),
+        );
+    } else {
+        mapped.audiences.insert(audience);
+    }
+    Ok(())
+}
+
 fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Result<(), String> {
     let Some(config) = mapper.nested("config")? else {
         return Ok(());
@@ -43,27 +68,21 @@ fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Resu
         return Ok(());
     }
     let name = mapper.text("name")?.unwrap_or_default();
-    let is_for = |token: &str| config.flag(&format!("{token}.token.claim"), true);
-    mapped
-        .audiences
-        .extend(config.text("included.custom.audience")?);
-    // Clients and resources share one name space.
-    if let Some(client) = config.text("included.client.audience")? {
-        to.note(
-            of,
-            format!("its audience {client} is a client: call the API otherwise"),
-        );
-    }
+    // What is not said is not in the token there, but for UserInfo.
+    let is_for_id_tokens = config.flag("id.token.claim", false)?;
+    let is_for_people =
+        is_for_id_tokens || config.flag("userinfo.token.claim", is_for_id_tokens)?;
+    let is_for_access = config.flag("access.token.claim", false)?;
     if kind == "oidc-audience-mapper" {
-        return Ok(());
+        return add_audience(&config, of, mapped, to);
     }
     let claim = config.text("claim.name")?;
     let claim = claim.filter(|claim| !claim.contains('.'));
-    let is_fixed = kind == HARDCODED && of.starts_with("client ") && is_for("access")?;
+    let is_fixed = kind == HARDCODED && of.starts_with("client ") && is_for_access;
     if let Some(claim) = claim.as_ref().filter(|_| is_fixed) {
         let value = config.text("claim.value")?.unwrap_or_default();
         mapped.fixed.set(claim, typed(&config, value)?);
-        if is_for("id")? || is_for("userinfo")? {
+        if is_for_people {
             let note = format!("{claim} is in access tokens alone here (mapper {name})");
             to.note(of, note);
         }
@@ -80,10 +99,10 @@ fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Resu
     if source == GROUP_NAMES {
         to.names_groups = true;
     }
-    if is_for("id")? || is_for("userinfo")? {
+    if is_for_people {
         mapped.identity.set(&source, claim.as_str());
     }
-    if is_for("access")? {
+    if is_for_access {
         mapped.access.set(&source, claim);
     }
     Ok(())
@@ -94,8 +113,7 @@ const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
 /// The claim of ours that has what the mapper gives.
 fn source(kind: &str, config: &Row<'_>) -> Result<Option<String>, String> {
     Ok(match kind {
-        // Exports of tests leave the kind out.
-        "oidc-usermodel-attribute-mapper" | "" => config.text("user.attribute")?,
+        "oidc-usermodel-attribute-mapper" => config.text("user.attribute")?,
         "oidc-usermodel-property-mapper" => {
             let property = config.text("user.attribute")?;
             let ours = |[ours, theirs, _]: [&str; 3]| {

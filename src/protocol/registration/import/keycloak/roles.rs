@@ -9,6 +9,7 @@ use super::{ITS_CLIENTS, is_among};
 /// In every realm.
 const ITS_ROLES: &str = "offline_access uma_authorization";
 const OWN: &str = "so many users had these roles there by a group, by another role or by default. Each role is the user's own now: taking a group away takes no role";
+const AMBIGUOUS: &str = "two roles have this name here, as a role of a client is CLIENT/ROLE: nobody gets either of them, or a role that they bring along. Rename one there";
 
 /// A role of the realm by its name, and one of a client as `client/role`, as one client's role is
 /// not another's.
@@ -24,6 +25,19 @@ pub(super) struct Roles {
     default: RoleName,
     /// How many users got which role, and by what.
     given: BTreeMap<String, usize>,
+    /// Whose role has which name: a client's, or the realm's, which is `""`.
+    owners: BTreeMap<RoleName, BTreeSet<String>>,
+    /// Of a client scope (`scope NAME`): who gets it has one of these roles. Of a client (`client
+    /// ID`): its tokens name these roles alone, where they do not name all.
+    mapped: BTreeMap<String, BTreeSet<RoleName>>,
+}
+
+/// What a client has to do with roles.
+pub(super) struct ClientRoles {
+    /// Those of its service account.
+    pub(super) own: Vec<RoleName>,
+    /// Those that its tokens name alone; `None` where they name all.
+    pub(super) named_alone: Option<BTreeSet<RoleName>>,
 }
 
 /// The roles of an account.
@@ -45,13 +59,12 @@ impl Roles {
         }
         if let Some(all) = realm.nested("roles")? {
             for role in all.rows("realm")? {
-                roles.add_composite(role.required("name")?, &role)?;
+                roles.add_role("", &role)?;
             }
             if let Some(of_clients) = all.nested("client")? {
                 for client in of_clients.members.keys() {
                     for role in of_clients.rows(client)? {
-                        let name = format!("{client}/{}", role.required("name")?);
-                        roles.add_composite(name, &role)?;
+                        roles.add_role(client, &role)?;
                     }
                 }
             }
@@ -59,20 +72,64 @@ impl Roles {
         for group in realm.rows("groups")? {
             roles.add_group(&group, &[])?;
         }
+        for mapping in realm.rows("scopeMappings")? {
+            roles.add_mapped("", &mapping)?;
+        }
+        if let Some(of_clients) = realm.nested("clientScopeMappings")? {
+            for client in of_clients.members.keys() {
+                for mapping in of_clients.rows(client)? {
+                    roles.add_mapped(client, &mapping)?;
+                }
+            }
+        }
+        // So that every name is known before the first user gets a role.
+        for user in realm.rows("users")? {
+            roles.named(&user, "realmRoles", "clientRoles")?;
+        }
         Ok(roles)
     }
 
-    fn add_composite(&mut self, name: RoleName, role: &Row<'_>) -> Result<(), String> {
+    /// The name of a client's role, or of the realm's (`""`).
+    fn name(&mut self, client: &str, role: &str) -> RoleName {
+        let name = match client {
+            "" => role.to_owned(),
+            client => format!("{client}/{role}"),
+        };
+        let owners = self.owners.entry(name.clone()).or_default();
+        owners.insert(client.to_owned());
+        name
+    }
+
+    /// Whether two roles would be one here.
+    fn is_ambiguous(&self, name: &RoleName) -> bool {
+        let owners = self.owners.get(name);
+        owners.is_some_and(|owners| owners.len() > 1)
+    }
+
+    fn add_role(&mut self, client: &str, role: &Row<'_>) -> Result<(), String> {
+        let name = self.name(client, &role.required("name")?);
         if let Some(parts) = role.nested("composites")? {
-            let parts = named(&parts, "realm", "client")?;
+            let parts = self.named(&parts, "realm", "client")?;
             self.composites.insert(name, parts);
+        }
+        Ok(())
+    }
+
+    fn add_mapped(&mut self, client: &str, mapping: &Row<'_>) -> Result<(), String> {
+        let of = match mapping.text("clientScope")? {
+            Some(scope) => format!("scope {scope}"),
+            None => format!("client {}", mapping.text("client")?.unwrap_or_default()),
+        };
+        for role in mapping.texts("roles", "")? {
+            let name = self.name(client, &role);
+            self.mapped.entry(of.clone()).or_default().insert(name);
         }
         Ok(())
     }
 
     /// A group has the roles of the groups above it.
     fn add_group(&mut self, group: &Row<'_>, above: &[RoleName]) -> Result<(), String> {
-        let own = named(group, "realmRoles", "clientRoles")?;
+        let own = self.named(group, "realmRoles", "clientRoles")?;
         let roles = [above, &own].concat();
         for below in group.rows("subGroups")? {
             self.add_group(&below, &roles)?;
@@ -90,14 +147,73 @@ impl Roles {
         Ok(held.roles)
     }
 
-    /// The same for the account of a client, which is no user here and not counted.
-    pub(super) fn of_service_account(&self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        Ok(self.held_by(row)?.roles)
+    /// The roles of a client: those of its service account, which is no user here and not counted,
+    /// and those that its tokens name.
+    pub(super) fn of_client(
+        &mut self,
+        row: &Row<'_>,
+        account: Option<&Row<'_>>,
+    ) -> Result<ClientRoles, String> {
+        let mut own = Vec::new();
+        if let Some(account) = account {
+            own = self.held_by(account)?.roles;
+        }
+        let names_all = !row.flag("consentRequired", false)?;
+        if row.flag("fullScopeAllowed", names_all)? {
+            let named_alone = None;
+            return Ok(ClientRoles { own, named_alone });
+        }
+        let client_id = row.required("clientId")?;
+        let scopes = row.texts("defaultClientScopes", "")?;
+        let mut mapped: Vec<String> = scopes.iter().map(|name| format!("scope {name}")).collect();
+        mapped.push(format!("client {client_id}"));
+        let mapped = mapped.iter().filter_map(|of| self.mapped.get(of));
+        let mut names: Vec<&RoleName> = mapped.flatten().collect();
+        let is_its = |owners: &BTreeSet<String>| owners.contains(&client_id);
+        let its = self.owners.iter().filter(|(_, owners)| is_its(owners));
+        names.extend(its.map(|(name, _)| name));
+        let named_alone = BTreeSet::from_iter(self.with_parts(names));
+        own.retain(|role| named_alone.contains(role));
+        let named_alone = Some(named_alone);
+        Ok(ClientRoles { own, named_alone })
+    }
+
+    /// The client scopes that some people did not get there, each with the roles of those who did.
+    /// A role that is a default one, and everybody's, keeps nobody out.
+    pub(super) fn scopes_for_some(
+        &mut self,
+        people: &[&Row<'_>],
+    ) -> Result<BTreeMap<String, BTreeSet<RoleName>>, String> {
+        let mut accounts = vec![self.with_parts(vec![&self.default])];
+        for person in people {
+            accounts.push(self.all_of(person)?);
+        }
+        let mut scopes = BTreeMap::new();
+        for (of, roles) in &self.mapped {
+            let Some(scope) = of.strip_prefix("scope ") else {
+                continue;
+            };
+            let roles = BTreeSet::from_iter(self.with_parts(roles.iter().collect()));
+            let gets = |held: &Vec<RoleName>| held.iter().any(|role| roles.contains(role));
+            if !accounts.iter().all(gets) {
+                scopes.insert(scope.to_owned(), roles);
+            }
+        }
+        Ok(scopes)
+    }
+
+    /// All roles of an account, those of Keycloak's own clients, too.
+    fn all_of(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
+        let mut names = self.named(row, "realmRoles", "clientRoles")?;
+        for path in row.texts("groups", "")? {
+            names.extend(self.groups.get(&path).into_iter().flatten().cloned());
+        }
+        Ok(self.with_parts(names.iter().collect()))
     }
 
     /// The roles of an account, those of Keycloak's own clients left out.
-    fn held_by(&self, row: &Row<'_>) -> Result<HeldRoles, String> {
-        let assigned = named(row, "realmRoles", "clientRoles")?;
+    fn held_by(&mut self, row: &Row<'_>) -> Result<HeldRoles, String> {
+        let assigned = self.named(row, "realmRoles", "clientRoles")?;
         let of_groups = row.texts("groups", "")?;
         let of_groups = of_groups
             .iter()
@@ -121,7 +237,8 @@ impl Roles {
                 _ => self.with_parts(names),
             };
             for name in all {
-                if is_ours(&name) && name != self.default && !held.roles.contains(&name) {
+                let is_one = !self.is_ambiguous(&name) && !held.roles.contains(&name);
+                if is_ours(&name) && name != self.default && is_one {
                     if !source.is_empty() {
                         held.given.push(format!("role {name} ({source})"));
                     }
@@ -138,7 +255,7 @@ impl Roles {
         let mut open = names;
         let mut all = Vec::new();
         while let Some(name) = open.pop() {
-            if seen.insert(name) {
+            if !self.is_ambiguous(name) && seen.insert(name) {
                 all.push(name.clone());
                 open.extend(self.composites.get(name).into_iter().flatten());
             }
@@ -147,24 +264,36 @@ impl Roles {
         all
     }
 
-    /// Says how many users got which role by what.
+    /// The roles that two members name: those of the realm, and those of clients.
+    fn named(
+        &mut self,
+        row: &Row<'_>,
+        of_realm: &str,
+        of_clients: &str,
+    ) -> Result<Vec<RoleName>, String> {
+        let mut names = Vec::new();
+        for role in row.texts(of_realm, "")? {
+            names.push(self.name("", &role));
+        }
+        if let Some(roles) = row.nested(of_clients)? {
+            for client in roles.members.keys() {
+                for role in roles.texts(client, "")? {
+                    names.push(self.name(client, &role));
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// Says how many users got which role by what, and which roles nobody got.
     pub(super) fn note_given(self, to: &mut Import) {
+        for name in self.owners.keys().filter(|name| self.is_ambiguous(name)) {
+            to.note(&format!("role {name}"), AMBIGUOUS);
+        }
         for (of, users) in self.given {
             to.note(&format!("{of}: {users}"), OWN);
         }
     }
-}
-
-/// The roles that two members name: those of the realm, and those of clients.
-fn named(row: &Row<'_>, of_realm: &str, of_clients: &str) -> Result<Vec<RoleName>, String> {
-    let mut names = row.texts(of_realm, "")?;
-    if let Some(roles) = row.nested(of_clients)? {
-        for client in roles.members.keys() {
-            let of_client = roles.texts(client, "")?;
-            names.extend(of_client.iter().map(|role| format!("{client}/{role}")));
-        }
-    }
-    Ok(names)
 }
 
 fn is_ours(name: &str) -> bool {

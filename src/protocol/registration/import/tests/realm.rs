@@ -85,12 +85,15 @@ fn a_second_factor_of_keycloak_moves_where_its_codes_are_ours() {
 }
 
 fn realm() -> Value {
-    let scope = |name: &str, config: Value| json!({"name": name, "protocol": "openid-connect", "protocolMappers": [{"config": config}]});
+    let scope = |name: &str, kind: &str, config: Value| json!({"name": name, "protocol": "openid-connect", "protocolMappers": [{"protocolMapper": kind, "config": config}]});
+    let attribute = "oidc-usermodel-attribute-mapper";
+    let audience = "oidc-audience-mapper";
     json!({
         "realm": "shop", "accessTokenLifespan": 300,
         "clientScopes": [
-            scope("department", json!({"user.attribute": "unit", "claim.name": "department"})),
-            scope("orders", json!({"included.custom.audience": "urn:orders"})), scope("stock", json!({"included.client.audience": "web"})),
+            scope("department", attribute, json!({"user.attribute": "unit", "claim.name": "department", "id.token.claim": "true"})),
+            scope("orders", audience, json!({"included.custom.audience": "urn:orders", "access.token.claim": "true"})),
+            scope("stock", audience, json!({"included.client.audience": "web", "included.custom.audience": "urn:no", "access.token.claim": "true"})),
             {"name": "role_list", "protocol": "saml"}, {"name": "basic"}, {"name": "profile"},
         ],
         "clients": [

@@ -44,7 +44,6 @@ fn each_key_of_a_realm_that_is_set_and_not_read_has_a_line() {
         "flow ours: builtIn: a sign-in flow of your own stays behind",
         "identity provider p: storeToken: tokens of providers are not kept",
         "identity provider p: privateKeyPassword: is not known here",
-        "client a, client b, client c and 1 more: fullScopeAllowed: ",
         "client a, client b, client c and 1 more: default.acr.values: set minimum_acr",
         "client a, client b, client c and 1 more: new.attribute: is not known here",
         "user ada: federationLink: came from another directory",
@@ -149,8 +148,13 @@ fn people_have_the_roles_of_their_tokens_as_their_own() {
 
 #[test]
 fn default_scopes_roles_and_mappers_of_a_client_become_scopes() {
-    let mapper =
-        |kind: &str, config: Value| json!({"name": kind, "protocolMapper": kind, "config": config});
+    let mapper = |kind: &str, config: Value| {
+        let mut all = json!({"id.token.claim": "true", "userinfo.token.claim": "true", "access.token.claim": "true"});
+        all.as_object_mut()
+            .unwrap()
+            .extend(config.as_object().unwrap().clone());
+        json!({"name": kind, "protocolMapper": kind, "config": all})
+    };
     let attribute = "oidc-usermodel-attribute-mapper";
     let realm = json!({
         "realm": "shop",
