@@ -176,7 +176,7 @@ fn tokens_of(gatepost: &Gatepost, browser: &mut Browser, client: &str, scope: &s
     let (_, secret, uri) = CLIENTS.iter().find(|(name, ..)| *name == client).unwrap();
     let mut answer: Answer = browser.visit(&authorize_path(client, uri, &[("scope", scope)]));
     if answer.status == 200 {
-        let scopes: Vec<&str> = vec!["profile", "email", "roles"];
+        let scopes: Vec<&str> = vec!["profile", "email"];
         answer = decide(browser, &answer, "allow", &scopes, false);
     }
     let code = answer.query()["code"].clone();

@@ -1,5 +1,6 @@
 //! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
 
+pub(super) mod attributes;
 mod mappers;
 pub(super) mod people;
 mod roles;
@@ -21,7 +22,7 @@ const ITS_CLIENTS: &str =
     "account account-console admin-cli broker realm-management security-admin-console";
 const ITS_SCOPES: &str = "AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization service_account web-origins";
 /// Of these, what a client may ask for, and what they gave.
-const WITHOUT_CLAIMS: [(&str, &str); 5] = [
+const WITHOUT_CLAIMS: [(&str, &str); 6] = [
     ("acr", "acr, which is in every ID token here"),
     (
         "basic",
@@ -29,6 +30,7 @@ const WITHOUT_CLAIMS: [(&str, &str); 5] = [
     ),
     ("microprofile-jwt", "upn and groups, the roles"),
     ("organization", "organization"),
+    ("service_account", "clientHost and clientAddress"),
     ("web-origins", "allowed-origins in access tokens"),
 ];
 const ROLES: &str = "roles";
@@ -134,11 +136,21 @@ fn is_left_out(title: &str, row: &Row<'_>) -> bool {
 /// Client scopes: those about users become identity scopes; those that name an API as an audience,
 /// or say nothing, become resource scopes. The APIs become resources.
 fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+    let mut own = Vec::new();
+    // First those that say which claim an attribute is.
     for row in realm.rows("clientScopes")? {
         let name = row.required("name")?;
-        if !is_openid(&row)? || is_among(ITS_SCOPES, &name) || !to.scopes.insert(name.clone()) {
+        if !is_openid(&row)? {
             continue;
         }
+        if is_among(ITS_SCOPES, &name) || to.scopes.contains(&name) {
+            mappers::read_built_in(&row, &name, to)?;
+        } else {
+            own.push((name, row));
+        }
+    }
+    for (name, row) in own {
+        to.scopes.insert(name.clone());
         let of = format!("scope {name}");
         let mapped = mappers::read(&row, &of, to)?;
         let mut ours = ImportedObject::from([("name", json!(name))]);
@@ -210,16 +222,15 @@ fn scopes_of_client(
             ("show_in_discovery", json!(false)),
         ])
     };
-    let own = format!("{client_id}-claims");
-    if !mapped.identity.0.is_empty() && to.scopes.insert(own.clone()) {
+    if !mapped.identity.0.is_empty() {
+        let own = free_name(format!("{client_id}-claims"), to);
         let mut ours = hidden(&own);
         ours.set("claims", mapped.identity.0);
         to.push("identity_scopes", ours);
         without_asking.insert(own);
     }
-    let own = format!("{client_id}-api");
-    let has_api = !mapped.audiences.is_empty() || !mapped.access.0.is_empty();
-    if has_api && to.scopes.insert(own.clone()) {
+    if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
+        let own = free_name(format!("{client_id}-api"), to);
         let mut ours = hidden(&own);
         ours.set("claims", mapped.access.0);
         api_scope(ours, mapped.audiences, to);
@@ -234,6 +245,14 @@ fn scopes_of_client(
         all,
         without_asking,
     })
+}
+
+/// A name that no other scope has.
+fn free_name(mut name: String, to: &mut Import) -> String {
+    while !to.scopes.insert(name.clone()) {
+        name.push_str("-own");
+    }
+    name
 }
 
 struct ClientScopes {

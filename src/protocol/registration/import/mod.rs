@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use self::keycloak::attributes::MappedAttributes;
 use self::row::{Row, is_clear, plain, table};
 use super::client::{of_confidential_client, of_public_client};
 use super::user::is_possible_claim;
@@ -32,6 +33,8 @@ pub struct Import {
     resources: BTreeSet<String>,
     /// Whether a client reads names of groups, without their paths.
     names_groups: bool,
+    /// What mappers of Keycloak make of attributes.
+    attributes: MappedAttributes,
     /// The issuer of each identity provider or login scheme.
     issuers: BTreeMap<String, String>,
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-
 use super::super::{Import, ImportedObject, Row, table};
+use super::attributes::typed;
+use crate::protocol::registration::names::own_claim;
+use crate::protocol::token::claims::built_in_scopes;
 
 /// The claim with the last part of each group's path.
 pub(super) const GROUP_NAMES: &str = "group_names";
@@ -76,52 +77,169 @@ fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Resu
     if kind == "oidc-audience-mapper" {
         return add_audience(&config, of, mapped, to);
     }
-    let claim = config.text("claim.name")?;
-    let claim = claim.filter(|claim| !claim.contains('.'));
+    let claim = config.text("claim.name")?.or_else(|| fixed_name(&kind));
+    // A dot makes an object there.
+    let claim = claim.filter(|claim| !claim.contains('.') && own_claim(claim).is_ok());
     let is_fixed = kind == HARDCODED && of.starts_with("client ") && is_for_access;
     if let Some(claim) = claim.as_ref().filter(|_| is_fixed) {
         let value = config.text("claim.value")?.unwrap_or_default();
-        mapped.fixed.set(claim, typed(&config, value)?);
+        let json_type = config.text("jsonType.label")?.unwrap_or_default();
+        mapped.fixed.set(claim, typed(&json_type, &value));
         if is_for_people {
             let note = format!("{claim} is in access tokens alone here (mapper {name})");
             to.note(of, note);
         }
         return Ok(());
     }
-    let source = source(&kind, &config)?;
-    let (Some(source), Some(claim)) = (source, claim.or_else(|| fixed_name(&kind))) else {
-        let what = config.text("claim.name")?;
-        let what = what.map_or(String::new(), |claim| format!(", which gave {claim}"));
-        let line = format!("mapper {name} is left out: {kind}{what}");
-        to.note(of, line);
-        return Ok(());
+    let source = source(&kind, &config, to)?;
+    let source = source.filter(|source| own_claim(source).is_ok());
+    let (Some(source), Some(claim)) = (source, claim) else {
+        return note_left_out(mapper, &config, of, to);
     };
+    settle(mapper, &config, of, to)?;
     if source == GROUP_NAMES {
         to.names_groups = true;
     }
+    let mut is_given = true;
     if is_for_people {
-        mapped.identity.set(&source, claim.as_str());
+        is_given &= give(&mut mapped.identity, &source, &claim);
     }
     if is_for_access {
-        mapped.access.set(&source, claim);
+        is_given &= give(&mut mapped.access, &source, &claim);
+    }
+    if !is_given {
+        let note = format!(
+            "mapper {name} is left out: another gives {claim}, or the same by another name. Register a scope of its own for it"
+        );
+        to.note(of, note);
     }
     Ok(())
 }
 
+/// A scope gives a claim under one name, and a name to one claim.
+fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
+    let is_free = claims.0.values().all(|other| *other != claim);
+    if is_free && !claims.0.contains_key(source) {
+        claims.set(source, claim);
+    }
+    claims.is(source, claim)
+}
+
+fn note_left_out(
+    mapper: &Row<'_>,
+    config: &Row<'_>,
+    of: &str,
+    to: &mut Import,
+) -> Result<(), String> {
+    let name = mapper.text("name")?.unwrap_or_default();
+    let kind = mapper.text("protocolMapper")?.unwrap_or_default();
+    let claim = config.text("claim.name")?;
+    let what = claim.map_or(String::new(), |claim| format!(", which gave {claim}"));
+    to.note(of, format!("mapper {name} is left out: {kind}{what}"));
+    Ok(())
+}
+
+/// Keeps what the mapper says of its attributes for when the users are read.
+fn settle(mapper: &Row<'_>, config: &Row<'_>, of: &str, to: &mut Import) -> Result<(), String> {
+    let kind = mapper.text("protocolMapper")?.unwrap_or_default();
+    let is_settled = match attribute(&kind, config)? {
+        Some(attribute) => to.attributes.settle_form(&attribute, config)?,
+        None => kind != ADDRESS || to.attributes.settle_address(config)?,
+    };
+    if !is_settled {
+        let name = mapper.text("name")?.unwrap_or_default();
+        let note = format!(
+            "mapper {name}: its claim has the form here that another mapper of its attributes gave: another JSON type, or an array"
+        );
+        to.note(of, note);
+    }
+    Ok(())
+}
+
+/// Reads a scope that is built in here, or that says nothing here. What its mappers gave beside
+/// that has a line.
+pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Result<(), String> {
+    let of = format!("scope {name}");
+    let given = ITS_CLAIMS.iter().find(|(scope, _)| *scope == name);
+    let given = given.map_or("", |(_, claims)| claims);
+    let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
+    let here = here.map(|ours| ours.claims).unwrap_or_default();
+    for mapper in row.rows("protocolMappers")? {
+        let Some(config) = mapper.nested("config")? else {
+            continue;
+        };
+        let kind = mapper.text("protocolMapper")?.unwrap_or_default();
+        let claim = config.text("claim.name")?.or_else(|| fixed_name(&kind));
+        let claim = claim.unwrap_or_default();
+        if super::is_among(WITHOUT_LOSS, &kind) || super::is_among(given, &claim) {
+            continue;
+        }
+        let mut is_here = source(&kind, &config, to)?.as_deref() == Some(&claim);
+        if let Some(attribute) = attribute(&kind, &config)?
+            && here.contains(&claim)
+            && !is_vouched(&claim)
+        {
+            is_here = to.attributes.rename(&attribute, &claim);
+        }
+        if is_here && here.contains(&claim) {
+            settle(&mapper, &config, &of, to)?;
+        } else {
+            note_left_out(&mapper, &config, &of, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the claim has a better source than an attribute, which some realms let people write
+/// themselves.
+pub(super) fn is_vouched(claim: &str) -> bool {
+    let mut of_account = table("claims of Keycloak");
+    of_account.any(|[ours, ..]| ours == claim)
+        || ["name", super::ROLE, super::GROUPS, GROUP_NAMES].contains(&claim)
+}
+
+/// The attribute that the mapper gives, if it is no member of the account.
+fn attribute(kind: &str, config: &Row<'_>) -> Result<Option<String>, String> {
+    let attribute = config.text("user.attribute")?;
+    let is_own = |name: &String| of_account(name).is_none() && !is_vouched(name);
+    Ok(attribute.filter(|name| kind == ATTRIBUTE && is_own(name)))
+}
+
+fn of_account(member: &str) -> Option<String> {
+    let ours = |[ours, theirs, _]: [&str; 3]| (member == theirs).then(|| ours.to_owned());
+    table("claims of Keycloak").find_map(ours)
+}
+
+const ADDRESS: &str = "oidc-address-mapper";
+const ATTRIBUTE: &str = "oidc-usermodel-attribute-mapper";
 const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
 
+/// What Keycloak's own mappers give in scopes that have other claims here, or none.
+const ITS_CLAIMS: [(&str, &str); 5] = [
+    ("basic", "auth_time"),
+    ("microprofile-jwt", "upn groups"),
+    ("organization", "organization"),
+    (
+        "roles",
+        "realm_access.roles resource_access.${client_id}.roles",
+    ),
+    (
+        "service_account",
+        "client_id clientId clientHost clientAddress",
+    ),
+];
+
 /// The claim of ours that has what the mapper gives.
-fn source(kind: &str, config: &Row<'_>) -> Result<Option<String>, String> {
+fn source(kind: &str, config: &Row<'_>, to: &Import) -> Result<Option<String>, String> {
+    if let Some(attribute) = attribute(kind, config)? {
+        return Ok(Some(to.attributes.claim(&attribute)));
+    }
     Ok(match kind {
-        "oidc-usermodel-attribute-mapper" => config.text("user.attribute")?,
-        "oidc-usermodel-property-mapper" => {
-            let property = config.text("user.attribute")?;
-            let ours = |[ours, theirs, _]: [&str; 3]| {
-                (property.as_deref() == Some(theirs)).then(|| ours.to_owned())
-            };
-            table("claims of Keycloak").find_map(ours)
+        ATTRIBUTE | "oidc-usermodel-property-mapper" => {
+            let member = config.text("user.attribute")?.unwrap_or_default();
+            of_account(&member)
         }
-        "oidc-full-name-mapper" => Some(String::from("name")),
+        "oidc-full-name-mapper" | ADDRESS => fixed_name(kind),
         "oidc-group-membership-mapper" if config.flag("full.path", true)? => {
             Some(super::GROUPS.to_owned())
         }
@@ -131,13 +249,10 @@ fn source(kind: &str, config: &Row<'_>) -> Result<Option<String>, String> {
 }
 
 fn fixed_name(kind: &str) -> Option<String> {
-    (kind == "oidc-full-name-mapper").then(|| String::from("name"))
-}
-
-/// The value of a fixed claim in the type that it has there.
-fn typed(config: &Row<'_>, value: String) -> Result<Value, String> {
-    let kind = config.text("jsonType.label")?.unwrap_or_default();
-    let is_text = kind.is_empty() || kind == "String";
-    let parsed = serde_json::from_str(&value).ok().filter(|_| !is_text);
-    Ok(parsed.unwrap_or(json!(value)))
+    let name = match kind {
+        "oidc-full-name-mapper" => "name",
+        ADDRESS => "address",
+        _ => return None,
+    };
+    Some(name.to_owned())
 }

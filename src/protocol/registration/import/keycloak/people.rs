@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::mappers::GROUP_NAMES;
+use super::mappers::{GROUP_NAMES, is_vouched};
 use super::roles::Roles;
 use super::{GROUPS, ROLE};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
-use crate::protocol::registration::import::{Import, ImportedObject, Row, table};
+use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::words::secret::SecretBytes;
 
 /// What of the realm a user needs.
@@ -59,22 +59,25 @@ fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject
     let Some(attributes) = row.nested("attributes")? else {
         return Ok(claims);
     };
-    let vouched: Vec<&str> = table("claims of Keycloak")
-        .map(|[ours, ..]| ours)
-        .chain(["name", ROLE, GROUPS, GROUP_NAMES])
-        .collect();
     for name in attributes.members.keys() {
-        if vouched.contains(&name.as_str()) {
+        if is_vouched(name) || to.attributes.is_taken(name) {
             to.note(
                 of,
                 format!("attribute {name} is left out: the claim of that name has another source"),
             );
             continue;
         }
-        for value in attributes.texts(name, "")? {
-            claims.add_claim(name, value);
+        let values = attributes.texts(name, "")?;
+        if values.len() > 1 && to.attributes.is_single(name) {
+            let line = format!(
+                "attribute {name} has several values: the claim is the first of them, as there. A claim that has all needs a mapper with multivalued"
+            );
+            to.note(of, line);
         }
+        let value = to.attributes.value(name, values);
+        claims.set(&to.attributes.claim(name), value);
     }
+    claims.set("address", to.attributes.address(&attributes)?);
     Ok(claims)
 }
 

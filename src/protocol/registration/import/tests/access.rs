@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn imported(realm: &Value) -> (Value, String) {
+pub(super) fn imported(realm: &Value) -> (Value, String) {
     let (document, lines) = keycloak::read(realm).unwrap().finish();
     (document, lines.join("\n"))
 }

@@ -1,0 +1,131 @@
+//! What tokens of Keycloak make of people's attributes. The attribute `phoneNumber` is the claim
+//! `phone_number` there, `updatedAt` is a number, and `address` is made of several attributes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::super::Row;
+
+/// The members of the claim `address` (OpenID Connect Core §5.1.1), and what Keycloak calls them.
+const ADDRESS: [(&str, &str); 6] = [
+    ("formatted", "formatted"),
+    ("street_address", "street"),
+    ("locality", "locality"),
+    ("region", "region"),
+    ("postal_code", "postal_code"),
+    ("country", "country"),
+];
+
+/// The mappers of attributes, as far as they have been read.
+#[derive(Default)]
+pub struct MappedAttributes {
+    /// The claims of attributes that have another name, by attribute.
+    claims: BTreeMap<String, String>,
+    forms: BTreeMap<String, ClaimForm>,
+    /// The members of `address`, each with its attribute.
+    address: Vec<(&'static str, String)>,
+}
+
+#[derive(PartialEq)]
+struct ClaimForm {
+    json_type: String,
+    is_array: bool,
+}
+
+impl MappedAttributes {
+    /// The claim that has the attribute here.
+    pub(super) fn claim(&self, attribute: &str) -> String {
+        let claim = self.claims.get(attribute);
+        claim.map_or(attribute, String::as_str).to_owned()
+    }
+
+    /// Whether a claim of that name has its value from other attributes.
+    pub(super) fn is_taken(&self, name: &str) -> bool {
+        let mut claims = self.claims.iter();
+        let is_another = claims.any(|(attribute, claim)| claim == name && attribute != name);
+        is_another || name == "address" && !self.address.is_empty()
+    }
+
+    /// Whether the attribute is that claim from now on.
+    pub(super) fn rename(&mut self, attribute: &str, claim: &str) -> bool {
+        let is_free = !self.claims.values().any(|other| other == claim);
+        if is_free && !self.claims.contains_key(attribute) {
+            self.claims.insert(attribute.to_owned(), claim.to_owned());
+        }
+        self.claim(attribute) == claim
+    }
+
+    /// Whether the attribute has the form that this mapper gives it. The first mapper decides.
+    pub(super) fn settle_form(
+        &mut self,
+        attribute: &str,
+        config: &Row<'_>,
+    ) -> Result<bool, String> {
+        let json_type = config.text("jsonType.label")?;
+        let form = ClaimForm {
+            json_type: json_type.unwrap_or_else(|| String::from("String")),
+            is_array: config.flag("multivalued", false)?,
+        };
+        if let Some(settled) = self.forms.get(attribute) {
+            return Ok(*settled == form);
+        }
+        self.forms.insert(attribute.to_owned(), form);
+        Ok(true)
+    }
+
+    /// Whether `address` is made as this mapper makes it. The first mapper decides.
+    pub(super) fn settle_address(&mut self, config: &Row<'_>) -> Result<bool, String> {
+        let mut address = Vec::new();
+        for (member, theirs) in ADDRESS {
+            let attribute = config.text(&format!("user.attribute.{theirs}"))?;
+            address.push((member, attribute.unwrap_or_else(|| theirs.to_owned())));
+        }
+        if self.address.is_empty() {
+            self.address = address;
+            return Ok(true);
+        }
+        Ok(self.address == address)
+    }
+
+    /// The value of a claim in tokens; of several values the first, where it is no array there.
+    pub(super) fn value(&self, attribute: &str, values: Vec<String>) -> Value {
+        let Some(form) = self.forms.get(attribute) else {
+            return match values.as_slice() {
+                [one] => json!(one),
+                all => json!(all),
+            };
+        };
+        let mut typed = values.iter().map(|text| typed(&form.json_type, text));
+        if form.is_array {
+            return typed.collect();
+        }
+        typed.next().unwrap_or_default()
+    }
+
+    /// Whether tokens have one value of the attribute, however many it has.
+    pub(super) fn is_single(&self, attribute: &str) -> bool {
+        let form = self.forms.get(attribute);
+        form.is_some_and(|form| !form.is_array)
+    }
+
+    pub(super) fn address(&self, attributes: &Row<'_>) -> Result<Value, String> {
+        let mut address = Map::new();
+        for (member, attribute) in &self.address {
+            if let Some(text) = attributes.texts(attribute, "")?.into_iter().next() {
+                address.insert((*member).to_owned(), json!(text));
+            }
+        }
+        Ok(Value::Object(address))
+    }
+}
+
+/// A text in the type that a mapper gives it.
+pub(super) fn typed(json_type: &str, text: &str) -> Value {
+    let is_text = json_type.is_empty() || json_type == "String";
+    let typed = match json_type {
+        "boolean" => serde_json::from_str(&text.to_lowercase()),
+        _ => serde_json::from_str(text),
+    };
+    typed.ok().filter(|_| !is_text).unwrap_or(json!(text))
+}
