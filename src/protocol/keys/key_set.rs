@@ -11,7 +11,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 const MOST_KEYS: usize = 100;
 
 /// Members that only private and symmetric keys have (RFC 7518 §6).
-const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+pub const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// The usable ones of a JWK set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -185,7 +185,7 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
 }
 
 /// A hash as a PHC string. The parts of an Argon2 hash are parsed again where it is used.
-fn phc_string(text: &str) -> Result<(), &'static str> {
+pub(super) fn phc_string(text: &str) -> Result<(), &'static str> {
     let fields: Vec<&str> = text.split('$').collect();
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
     let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");

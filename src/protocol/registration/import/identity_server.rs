@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::known::note_unread;
 use super::{Import, ImportedObject, Row, table};
+use crate::protocol::keys::key_set::{self, PRIVATE_MEMBERS};
 use crate::protocol::registration::client::LONGEST_LIFETIME;
-use crate::protocol::registration::names::STANDARD_SCOPES;
+use crate::protocol::registration::client_rules::jwks;
+use crate::protocol::registration::names::{STANDARD_SCOPES, own_claim};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
@@ -31,6 +33,9 @@ const CHILDREN: [(&str, &str, &str); 6] = [
     ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins AspNetUserTokens"),
     ("AspNetRoles", "RoleId", "AspNetRoleClaims"),
 ];
+
+const SUB: &str = "sub";
+const NO_CLAIM: &str = "reserved for the token, or no name of a claim";
 
 /// Reads a dump. `issuers` are the issuers of login schemes. `now` decides which lockouts have
 /// ended.
@@ -67,6 +72,7 @@ pub fn read(
             .copy("identity provider of Duende", &mut ours)?;
         to.provider(ours);
     }
+    to.clients.extend(dump.texts("Clients", "ClientId")?);
     catalogue(&dump, &mut to)?;
     let is_old = dump
         .rows("ApiScopes")?
@@ -156,13 +162,11 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
         for row in dump.rows(table)? {
             let name = row.required("Name")?;
             let mut entry = ImportedObject::default();
-            let claims: BTreeSet<String> = row
-                .texts(claims, "Type")?
-                .iter()
-                .map(|claim| claim_name(claim))
-                .collect();
+            let claims = row.texts(claims, "Type")?;
+            let claims = released(&claims, list == "resources", &name, to);
             // Ours are told in ten languages.
-            let is_built_in = list == "identity_scopes" && STANDARD_SCOPES.contains(&name.as_str());
+            let is_built_in = list != "resources" && STANDARD_SCOPES.contains(&name.as_str());
+            let is_client = list == "resources" && to.clients.contains(&name);
             let is_gone = !row.flag("Enabled", true)?;
             let built_in =
                 format!("is built in, with the claims of the standard; there: {claims:?}");
@@ -170,10 +174,14 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                 &name,
                 &[
                     (is_gone, "left out: disabled there"),
+                    (
+                        is_client && !is_gone,
+                        "left out: a client has the name of this resource: register it by another name",
+                    ),
                     (is_built_in && !is_gone, &built_in),
                 ],
             );
-            if is_gone || is_built_in {
+            if is_gone || is_built_in || is_client {
                 continue;
             }
             let members = if list == "resources" {
@@ -185,7 +193,10 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
             entry.set("claims", json!(claims));
             if list == "resources" {
                 secrets(&row, "ApiSecrets,ApiResourceSecrets", &name, &mut entry, to)?;
-                entry.0.remove("jwks");
+                if entry.0.remove("jwks").is_some() {
+                    let note = "a key is left out: a resource proves itself by a secret here";
+                    to.note(&name, note);
+                }
                 let scopes = row.texts("Scopes,ApiResourceScopes", "Scope")?.into_iter();
                 for scope in scopes.chain(row.texts("ApiScopes", "Name")?) {
                     behind.entry(scope).or_default().insert(name.clone());
@@ -197,7 +208,27 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
             to.push(list, entry);
         }
     }
+    for (scope, resources) in behind {
+        for name in resources {
+            let note = format!("left out of its scopes: {scope}: no enabled scope has that name");
+            to.note(&name, note);
+        }
+    }
     Ok(())
+}
+
+/// The claims of a scope or resource that can be claims of a user here.
+fn released(theirs: &[String], by_resource: bool, of: &str, to: &mut Import) -> BTreeSet<String> {
+    let mut claims: BTreeSet<String> = theirs.iter().map(|claim| claim_name(claim)).collect();
+    claims.retain(|claim| {
+        let is_possible = own_claim(claim).is_ok();
+        if !is_possible && claim != SUB {
+            to.note(of, format!("left out of claims: {claim}: {NO_CLAIM}"));
+        }
+        // Every token has it.
+        is_possible || claim == SUB && !by_resource
+    });
+    claims
 }
 
 /// Secrets and keys. The digests of secrets are made as ours are.
@@ -209,14 +240,17 @@ fn secrets(
     to: &mut Import,
 ) -> Result<(), String> {
     let mut secrets = Vec::new();
-    let mut keys = Vec::<Value>::new();
+    let mut keys = Vec::new();
     for secret in row.rows(member)? {
         let kind = secret.text("Type")?;
         let value = secret.text("Value")?.unwrap_or_default();
         let kind = kind.as_deref().unwrap_or("SharedSecret");
-        let end = secret
-            .text("Expiration")?
-            .map(|end| instant(&end).map_or(end, timestamp::format));
+        let end = secret.text("Expiration")?;
+        let expires_at = end.as_deref().and_then(instant).map(timestamp::format);
+        if end.is_some() && expires_at.is_none() {
+            to.note(of, "a secret is left out: its Expiration is no time");
+            continue;
+        }
         match (
             kind,
             BASE64_STANDARD
@@ -227,10 +261,18 @@ fn secrets(
             ("SharedSecret", length @ (32 | 64), _) => {
                 let digest = if length == 32 { "sha256" } else { "sha512" };
                 secrets.push(
-                    ImportedObject::from([(digest, json!(value)), ("expires_at", json!(end))]).0,
+                    ImportedObject::from([
+                        (digest, json!(value)),
+                        ("expires_at", json!(expires_at)),
+                    ])
+                    .0,
                 );
             }
-            ("JWK", _, Ok(key)) => keys.push(key),
+            ("JWK", ..) if expires_at.is_some() => to.note(
+                of,
+                "a key is left out: it had an Expiration, and keys have none here",
+            ),
+            ("JWK", _, Ok(key)) => add_key(key, &mut keys, of, to),
             _ => to.note(
                 of,
                 format!("a secret is left out: {kind} that is no SHA-256 or SHA-512 in base64"),
@@ -240,6 +282,30 @@ fn secrets(
     ours.set("secrets", secrets);
     ours.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
     Ok(())
+}
+
+/// Adds the public part of a key, if a client can have it.
+fn add_key(mut key: Value, keys: &mut Vec<Value>, of: &str, to: &mut Import) {
+    if let Some(members) = key.as_object_mut() {
+        let before = members.len();
+        members.retain(|name, _| !PRIVATE_MEMBERS.contains(&name.as_str()));
+        if members.len() < before {
+            to.note(
+                of,
+                "a key was private there: its public part alone is registered",
+            );
+        }
+    }
+    let can_sign = matches!(key_set::read(&key), Ok(Some(_)));
+    let mut all = keys.clone();
+    all.push(key);
+    let mut problems = Vec::new();
+    jwks(&json!({ "keys": all }), "", &mut problems);
+    match problems.first() {
+        None if can_sign => *keys = all,
+        None => to.note(of, "a key is left out: it is for nothing that signs here"),
+        Some(problem) => to.note(of, format!("a key is left out: it {}", problem.rule)),
+    }
 }
 
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
@@ -340,6 +406,10 @@ fn client_claims(
     let mut claims = ImportedObject::default();
     for claim in row.rows("Claims,ClientClaims")? {
         let name = format!("{prefix}{}", claim.required("Type")?);
+        if own_claim(&name).is_err() {
+            to.note(of, format!("left out of claims: {name}: {NO_CLAIM}"));
+            continue;
+        }
         claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
     }
     if !claims.0.is_empty() {

@@ -78,6 +78,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
         }
         to.provider(ours);
     }
+    to.clients.extend(realm.texts("clients", "clientId")?);
     client_scopes(&realm, &mut to)?;
     let mut roles = Roles::read(&realm)?;
     let users = realm.rows("users")?;

@@ -31,6 +31,8 @@ pub struct Import {
     /// What a client may ask for.
     scopes: BTreeSet<String>,
     resources: BTreeSet<String>,
+    /// Clients and resources share one name space.
+    clients: BTreeSet<String>,
     /// Whether a client reads names of groups, without their paths.
     names_groups: bool,
     /// What mappers of Keycloak make of attributes.
@@ -142,6 +144,7 @@ impl Import {
             flows.iter().flat_map(|flow| flow.grants).copied().collect();
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
+        let has_both = ours.0.contains_key("secrets") && ours.0.contains_key("jwks");
         let lacks_credentials = !public && !settle_credentials(&mut ours);
         let has_credentials = ours.0.contains_key("secrets") || ours.0.contains_key("jwks");
         if public {
@@ -156,6 +159,10 @@ impl Import {
             (
                 public && has_credentials,
                 "is a public client, so its secrets are left out: let it send none, or register a token_endpoint_auth_method",
+            ),
+            (
+                has_both && !public,
+                "has a key beside its secret, which is left out, as a client proves itself in one way: for the key, register jwks and private_key_jwt instead of secrets",
             ),
             (
                 lacks_credentials,

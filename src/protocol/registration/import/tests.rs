@@ -258,8 +258,12 @@ fn a_key_becomes_jwks_where_there_is_no_secret() {
         (&ours["token_endpoint_auth_method"], &ours["jwks"]),
         (&json!("private_key_jwt"), &json!({"keys": [jwk]}))
     );
-    let (ours, _) = client(code(json!([key, {"Value": SECRET}])));
+    let (ours, lines) = client(code(json!([key, {"Value": SECRET}])));
     assert!(ours.get("jwks").is_none() && ours.get("secrets").is_some());
+    assert!(
+        lines.contains("client c: has a key beside its secret, which is left out"),
+        "{lines}"
+    );
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) fn user(
     let sub = row.required("Id")?;
     let username = row.text("UserName")?;
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
-    let claims = user_claims(row, username.as_deref(), roles)?;
+    let claims = user_claims(row, username.as_deref(), roles, &of, to)?;
     let stored = row.text("PasswordHash")?;
     let password_hash = stored.as_deref().and_then(phc);
     let password_hash = password_hash.filter(|_| username.is_some());
@@ -157,6 +157,8 @@ fn user_claims(
     row: &Row<'_>,
     username: Option<&str>,
     roles: &BTreeMap<String, Role>,
+    of: &str,
+    to: &mut Import,
 ) -> Result<ImportedObject, String> {
     let mut claims = ImportedObject::default();
     for claim in row.rows("AspNetUserClaims")? {
@@ -170,9 +172,10 @@ fn user_claims(
     row.copy("claims of AspNetUsers", &mut claims)?;
     claims.doubt_addresses();
     for id in row.texts("AspNetUserRoles", "RoleId")? {
-        let role = roles
-            .get(&id)
-            .ok_or_else(|| format!("{}: has a role that is not among AspNetRoles", row.place))?;
+        let Some(role) = roles.get(&id) else {
+            to.note(of, "a role is left out: it is not among AspNetRoles");
+            continue;
+        };
         claims.add_claim("role", role.name.as_str());
         for claim in &role.claims {
             claims.add_claim(&claim.name, claim.value.clone());

@@ -48,8 +48,7 @@ fn add_audience(
     };
     if !config.flag("access.token.claim", false)? {
         to.note(of, format!("its audience {audience} is left out: it was none of access tokens, and in ID tokens the client alone is one here"));
-    } else if client.is_some() {
-        // Clients and resources share one name space.
+    } else if client.is_some() || to.clients.contains(&audience) {
         to.note(
             of,
             format!("its audience {audience} is a client: call the API otherwise"),

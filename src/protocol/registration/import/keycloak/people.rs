@@ -8,6 +8,7 @@ use super::{GROUPS, ROLE};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::import::{Import, ImportedObject, Row};
+use crate::protocol::registration::user::phc_string;
 use crate::protocol::words::secret::SecretBytes;
 
 /// What of the realm a user needs.
@@ -123,7 +124,7 @@ fn add_credential(
         Some(hash) => user.set("password_hash", hash),
         None => to.note(
             of,
-            "the password is left out: its hash has a form that is not known here",
+            "the password is left out: its hash has a form or a cost that is not taken here",
         ),
     }
     Ok(())
@@ -191,9 +192,9 @@ pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Op
         let kind = parameter("type")?;
         let memory = parameter("memory")?;
         let lanes = parameter("parallelism")?;
-        return Some(format!(
-            "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}"
-        ));
+        let text =
+            format!("$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}");
+        return phc_string(&text).is_ok().then_some(text);
     }
     // Four characters are three bytes.
     let text = format!(

@@ -146,3 +146,160 @@ fn scopes_of_the_import_take_no_name_of_the_realm() {
     assert_eq!(web["scope"], "openid web-api-own web-claims-own");
     assert_eq!(web["default_scope"], "web-api-own web-claims-own");
 }
+
+#[test]
+fn what_stays_behind_of_a_dump_is_told() {
+    let jwk = crate::protocol::words::samples::p256(1).to_jwk();
+    let key = json!({"Type": "JWK", "Value": jwk.to_string(), "ApiResourceId": 1});
+    let (document, lines) = read(json!({
+        "ApiResources": [{"Id": 1, "Name": "api", "UserClaims": ["sub", "name", "amr"]}, {"Id": 2, "Name": "web"}],
+        "ApiScopes": [{"Name": "read"}, {"Name": "off", "Enabled": false}, {"Name": "profile"}],
+        "ApiResourceScopes": [{"ApiResourceId": 1, "Scope": "gone"}, {"ApiResourceId": 1, "Scope": "off"}, {"ApiResourceId": 1, "Scope": "read"},
+                              {"ApiResourceId": 2, "Scope": "read"}],
+        "ApiResourceSecrets": [key, {"Value": SECRET, "ApiResourceId": 1}],
+        "Clients": [{"Id": 1, "ClientId": "web", "Claims": [{"Type": "id", "Value": "x"}]}],
+        "AspNetUsers": [{"Id": "u", "UserName": "ada"}],
+        "AspNetUserRoles": [{"UserId": "u", "RoleId": "gone"}],
+    }));
+    let resources = json!([{"name": "api", "claims": ["name"], "secrets": [{"sha256": SECRET}]}]);
+    assert_eq!(document["resources"], resources);
+    assert_eq!(
+        document["resource_scopes"],
+        json!([{"name": "read", "resources": ["api"]}])
+    );
+    assert_eq!(document["clients"][0].get("claims"), None);
+    assert_eq!(document["users"][0]["claims"].get("role"), None);
+    taken(&document);
+    all_told(
+        &lines.join("\n"),
+        &[
+            "api: a key is left out: a resource proves itself by a secret",
+            "api: left out of claims: amr: reserved",
+            "api: left out of its scopes: gone: no enabled scope",
+            "api: left out of its scopes: off: no enabled scope",
+            "web: left out: a client has the name of this resource",
+            "client web: left out of claims: client_id: reserved",
+            "user ada: a role is left out: it is not among AspNetRoles",
+        ],
+    );
+}
+
+/// `plan` takes the document.
+fn taken(document: &Value) {
+    let judged = Document::from_json(
+        &walker::parse(&document.to_string()).unwrap(),
+        &ClientDefaults::default(),
+        &Stored::default(),
+    );
+    assert!(judged.is_ok(), "{judged:?}");
+}
+
+#[test]
+fn secrets_and_keys_that_cannot_move_are_left_out_and_never_told() {
+    let public = crate::protocol::words::samples::p256(1).to_jwk();
+    let other = crate::protocol::words::samples::p256(2).to_jwk();
+    let private = |key: &Value| {
+        let mut private = key.clone();
+        private["d"] = json!("canary-4711");
+        private
+    };
+    let key = |value: &Value, end: Value| json!({"Type": "JWK", "Value": value.to_string(), "Expiration": end});
+    let oct = json!({"kty": "oct", "k": "canary-4711"});
+    let secret = |end: &str| json!({"Value": SECRET, "Expiration": end});
+    for (secrets, kept, line) in [
+        (
+            json!([key(&private(&public), Value::Null)]),
+            json!({"keys": [public]}),
+            "a key was private there: its public part alone is registered",
+        ),
+        (
+            json!([key(&public, Value::Null), key(&public, Value::Null)]),
+            json!({"keys": [public]}),
+            "a key is left out: it is a key that stands in the set before",
+        ),
+        (
+            json!([key(&public, Value::Null), key(&other, json!("2030-01-01"))]),
+            json!({"keys": [public]}),
+            "a secret is left out: its Expiration is no time",
+        ),
+        (
+            json!([
+                key(&public, Value::Null),
+                key(&other, json!("2020-01-01T00:00:00"))
+            ]),
+            json!({"keys": [public]}),
+            "a key is left out: it had an Expiration",
+        ),
+        (
+            json!([key(&oct, Value::Null)]),
+            Value::Null,
+            "a key is left out: it holds a private or symmetric key",
+        ),
+        (
+            json!([key(
+                &json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}),
+                Value::Null
+            )]),
+            Value::Null,
+            "a key is left out: it is for nothing that signs here",
+        ),
+        (
+            json!([secret("soon")]),
+            Value::Null,
+            "a secret is left out: its Expiration is no time",
+        ),
+    ] {
+        let code = json!({"AllowedGrantTypes": ["authorization_code"], "RedirectUris": ["https://a.example/cb"], "ClientSecrets": secrets});
+        let (ours, lines) = client(code);
+        assert_eq!(ours.get("jwks").unwrap_or(&Value::Null), &kept, "{lines}");
+        assert_eq!(ours.get("secrets"), None, "{lines}");
+        assert!(lines.contains(line), "{line}: {lines}");
+        assert!(!format!("{ours} {lines}").contains("canary"), "{lines}");
+    }
+}
+
+#[test]
+fn what_plan_would_refuse_of_a_realm_stays_behind() {
+    let argon2 = |memory: &str| {
+        let how = json!({"hashIterations": 5, "algorithm": "argon2", "additionalParameters": {"memory": [memory], "type": ["id"], "version": ["1.3"], "parallelism": ["1"]}});
+        let secret =
+            json!({"value": "BwcHBwcHBwcHBwcHBwcHBwcHBwc=", "salt": "BwcHBwcHBwcHBwcHBwcHBw=="});
+        json!([{"type": "password", "secretData": secret.to_string(), "credentialData": how.to_string()}])
+    };
+    let fixed = |claim: &str| {
+        mapper(
+            claim,
+            "oidc-hardcoded-claim-mapper",
+            json!({"claim.name": claim, "claim.value": "x"}),
+        )
+    };
+    let audience = |name: &str| {
+        mapper(
+            name,
+            "oidc-audience-mapper",
+            json!({"included.custom.audience": name}),
+        )
+    };
+    let (document, lines) = imported(&json!({
+        "realm": "shop",
+        "clientScopes": [{"name": "a", "protocolMappers": [attribute("my unit", "unit", "String"), attribute("unit", "iss", "String"), audience("web"), audience("urn:api")]}],
+        "clients": [{"clientId": "web", "publicClient": true, "redirectUris": ["https://a.example/cb"], "protocolMappers": [fixed("sub"), fixed("scope"), fixed("tier")]}],
+        "users": [{"id": "u", "username": "ada", "credentials": argon2("2000000")}, {"id": "v", "username": "bob", "credentials": argon2("7168")}],
+    }));
+    taken(&document);
+    assert_eq!(document["clients"][0]["claims"], json!({"tier": "x"}));
+    assert_eq!(document["resources"], json!([{"name": "urn:api"}]));
+    assert_eq!(document["users"][0].get("password_hash"), None);
+    assert!(document["users"][1].get("password_hash").is_some());
+    all_told(
+        &lines,
+        &[
+            "client web: mapper sub is left out: oidc-hardcoded-claim-mapper, which gave sub",
+            "client web: mapper scope is left out",
+            "scope a: mapper unit is left out",
+            "scope a: mapper iss is left out",
+            "scope a: its audience web is a client",
+            "user ada: the password is left out: its hash has a form or a cost",
+        ],
+    );
+}
