@@ -175,7 +175,7 @@ impl Invocation {
         let expected: Vec<&str> = expected_values(self.command).collect();
         if let Some(missing) = expected
             .get(self.values.len())
-            .filter(|value| **value != WORD)
+            .filter(|value| !value.starts_with('['))
         {
             return refused(format!("needs {missing}"));
         }

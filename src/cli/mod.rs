@@ -48,14 +48,8 @@ const RUN: &[(&str, Run)] = &[
     ("user list", Once(user::list)),
     ("user show", Once(user::show)),
     ("user password", Once(user::password)),
-    (
-        "user invite",
-        Once(|invocation| user::change::invite(invocation, false)),
-    ),
-    (
-        "user reset",
-        Once(|invocation| user::change::invite(invocation, true)),
-    ),
+    ("user invite", Once(user::password_links::invite)),
+    ("user reset", Once(user::password_links::reset)),
     ("user factors", Once(user::change::factors)),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),

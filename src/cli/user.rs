@@ -1,6 +1,7 @@
 //! `gatepost user`: people who sign in.
 
 pub(super) mod change;
+pub(super) mod password_links;
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +45,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
-        change::lifetime(invocation)?;
+        password_links::lifetime(invocation)?;
         operator.sealers(&installation)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
@@ -79,7 +80,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     })?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
-        return change::print_link(&operator, &installation, invocation, &added);
+        return password_links::print_link(&operator, &installation, invocation, &added);
     }
     output::line(&format!(
         "added {} with sub {}",

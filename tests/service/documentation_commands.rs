@@ -67,6 +67,7 @@ impl Machine {
         let one = json!({"clients": [{"client_id": "new", "redirect_uris": ["https://new.example/cb"],
             "scope": "openid", "token_endpoint_auth_method": "client_secret_basic"}]});
         self.file("registration.json", &one.to_string());
+        self.file("names.txt", "alice\n");
         self.file("previews.txt", "one\ntwo\n");
         self.file("SHA256SUMS", SUMS);
         self.file("gatepost.log", &self.gatepost.log());
