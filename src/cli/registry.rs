@@ -4,6 +4,7 @@
 mod comparison;
 mod enact;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -268,7 +269,9 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
              back:\n"
         ));
     }
-    lines.extend(listing(invocation, plan, |change| block(change, colours)));
+    lines.extend(listing(invocation, plan, |change| {
+        block(change, plan, colours)
+    }));
     let unchanged = plan.unchanged;
     lines.push(if plan.changes.is_empty() {
         format!("Nothing would change; {unchanged} unchanged.")
@@ -280,7 +283,7 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     lines.join("\n")
 }
 
-fn block(change: &PlannedChange<'_>, colours: bool) -> String {
+fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
     let (sign, colour) = match change.verb {
         Verb::Add => ("+", "32"),
         Verb::Change => ("~", "33"),
@@ -304,6 +307,12 @@ fn block(change: &PlannedChange<'_>, colours: bool) -> String {
         title
     }];
     lines.extend(change.fields().iter().map(|field| line(field, change.verb)));
+    for (role, clients) in plan.opened_by(change) {
+        let clients: Vec<String> = clients.iter().map(|name| printable(name)).collect();
+        let clients = clients.join(", ");
+        let role = printable(role);
+        lines.push(format!("    role {role}: opens {clients} (allowed_roles)"));
+    }
     let secrets = &change.secrets;
     if !secrets.added.is_empty() || !secrets.removed.is_empty() {
         lines.push(format!(
@@ -360,7 +369,8 @@ fn shown(value: &Value) -> String {
 }
 
 fn plan_json(plan: &Plan<'_>) -> Result<String, Failure> {
-    let changes: Vec<Value> = plan.changes.iter().map(change_json).collect();
+    let changes = plan.changes.iter();
+    let changes: Vec<Value> = changes.map(|change| change_json(change, plan)).collect();
     output::pretty(&json!({
         "changes": changes,
         "added": plan.count(Verb::Add),
@@ -370,7 +380,7 @@ fn plan_json(plan: &Plan<'_>) -> Result<String, Failure> {
     }))
 }
 
-fn change_json(change: &PlannedChange<'_>) -> Value {
+fn change_json(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
     let action = match change.verb {
         Verb::Add => "add",
         Verb::Change => "change",
@@ -389,5 +399,6 @@ fn change_json(change: &PlannedChange<'_>) -> Value {
         "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},
         "client_secret_changed": change.secrets.client_secret.is_some(),
         "password_changed": change.secrets.password,
+        "opens": BTreeMap::from_iter(plan.opened_by(change)),
     })
 }

@@ -22,7 +22,7 @@ use crate::protocol::registration::document::{
     Document, DocumentEntry, JudgedDocument, name_problems,
 };
 use crate::protocol::registration::plan::{
-    Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
+    self, Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
     RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, Identity, Owners, UserEntry};
@@ -72,17 +72,34 @@ pub(super) fn read(
         &mut problems,
     )?;
     let given = gather(&document, &mut problems);
-    if !problems.is_empty() {
-        name_problems(&mut problems, &value);
-        return Err(Failure::of_document(&problems));
+    if problems.is_empty() {
+        drop((value, stored));
+        return comparison(operator, writer, pruning, registered, document, given);
     }
-    drop((value, stored));
-    let users = users_of(writer, &document, &pruning)?;
+    // An item that is no object has no place among those that were read.
+    let users = value.get("users").and_then(Value::as_array);
+    if users.map_or(0, Vec::len) == document.users.len() {
+        let comparison = comparison(operator, writer, pruning, registered, document, given)?;
+        problems.extend(plan::conflicts(&comparison));
+    }
+    name_problems(&mut problems, &value);
+    Err(Failure::of_document(&problems))
+}
+
+/// The same with the users that it is about.
+fn comparison(
+    operator: &Operator,
+    writer: &mut RegistryWriter<'_>,
+    pruning: Pruning,
+    registered: RegisteredObjects,
+    document: Document,
+    given: Vec<GivenSecrets>,
+) -> Result<Comparison, Failure> {
     Ok(Comparison {
+        users: users_of(writer, &document, &pruning)?,
         document,
         given,
         registered,
-        users,
         pruning,
         own_hash: app::cost(&operator.config).beginning(),
     })
@@ -203,7 +220,9 @@ fn users_of(
         .entries
         .iter()
         .filter(|entry| entry.kind == ObjectKind::Client);
-    let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
+    let client_ids = clients.map(|entry| entry.name.as_str());
+    // A document with mistakes may hold what Postgres does not take.
+    let client_ids: Vec<&str> = client_ids.filter(|name| !name.contains('\0')).collect();
     users.of_clients = writer.subjects_among(&client_ids)?;
     if pruning.covers(ObjectKind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();

@@ -147,6 +147,8 @@ pub struct Plan<'d> {
     pub changes: Vec<PlannedChange<'d>>,
     /// Objects of the document that are registered just so.
     pub unchanged: usize,
+    /// The roles that clients ask for (`allowed_roles`), each with these clients.
+    pub opening: BTreeMap<String, BTreeSet<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -232,9 +234,33 @@ impl PlannedChange<'_> {
             PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => Vec::new(),
         }
     }
+
+    /// The roles that a user gets.
+    fn new_roles(&self) -> BTreeSet<&str> {
+        match &self.step {
+            PlanStep::AddUser { entry, .. } => users::roles(entry),
+            PlanStep::ChangeUser { before, entry, .. } => {
+                &users::roles(entry) - &users::roles(before)
+            }
+            PlanStep::Put(..) | PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => {
+                BTreeSet::new()
+            }
+        }
+    }
 }
 
 impl Plan<'_> {
+    /// The roles that a change gives a user and that let them use clients, with these clients.
+    pub fn opened_by(&self, change: &PlannedChange<'_>) -> Vec<(&str, &BTreeSet<String>)> {
+        let mut opened = Vec::new();
+        for role in change.new_roles() {
+            if let Some((role, clients)) = self.opening.get_key_value(role) {
+                opened.push((role.as_str(), clients));
+            }
+        }
+        opened
+    }
+
     pub fn count(&self, verb: Verb) -> usize {
         self.changes
             .iter()
@@ -267,10 +293,51 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<DocumentProblem>> {
         changes.extend(change);
     }
     if problems.is_empty() {
-        Ok(Plan { changes, unchanged })
+        Ok(Plan {
+            changes,
+            unchanged,
+            opening: opening(comparison),
+        })
     } else {
         Err(problems)
     }
+}
+
+/// What users of a document that has mistakes have in common with registered ones, and must not.
+pub fn conflicts(comparison: &Comparison) -> Vec<DocumentProblem> {
+    let mut problems = Vec::new();
+    users::keep_apart(comparison, &mut problems);
+    users::changes(comparison, &mut problems);
+    problems
+}
+
+/// The roles that clients will ask for.
+fn opening(comparison: &Comparison) -> BTreeMap<String, BTreeSet<String>> {
+    let mut clients = BTreeMap::new();
+    for ((kind, name), object) in &comparison.registered.objects {
+        if *kind == ObjectKind::Client && comparison.pruning.keeps(*kind, name) {
+            clients.insert(name, &object.document);
+        }
+    }
+    for entry in &comparison.document.entries {
+        if entry.kind == ObjectKind::Client {
+            clients.insert(&entry.name, &entry.document);
+        }
+    }
+    let mut opening = BTreeMap::<String, BTreeSet<String>>::new();
+    // Parsed only where it says something.
+    for (name, document) in clients {
+        if !document.contains("allowed_roles") {
+            continue;
+        }
+        let document = parse_own(document);
+        let roles = document.get("allowed_roles").and_then(Value::as_array);
+        for role in roles.into_iter().flatten().filter_map(Value::as_str) {
+            let clients = opening.entry(role.to_owned()).or_default();
+            clients.insert(name.clone());
+        }
+    }
+    opening
 }
 
 fn entry_change<'d>(

@@ -62,6 +62,10 @@ pub(super) fn changes<'d>(
             problems.push(DocumentProblem::new(place(".sub"), rule));
         } else {
             for identity in entry.identities.iter().flatten() {
+                // What a mistake has left empty is nobody's.
+                if identity.issuer.is_empty() || identity.subject.is_empty() {
+                    continue;
+                }
                 let owner = users.owners.get(identity);
                 let is_own = owner.is_some() && owner == found.map(|(subject, _)| subject);
                 let rule = if !identities.insert(identity) {
@@ -219,6 +223,16 @@ fn change<'d>(
         password_hash,
     };
     super::change(true, step, secrets)
+}
+
+/// The claim `role` is a text or a list of them.
+pub(super) fn roles(user: &UserEntry) -> BTreeSet<&str> {
+    let roles = match user.claims.get("role") {
+        Some(Value::Array(roles)) => roles.as_slice(),
+        Some(role) => std::slice::from_ref(role),
+        None => &[],
+    };
+    roles.iter().filter_map(Value::as_str).collect()
 }
 
 pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
