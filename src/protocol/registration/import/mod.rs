@@ -37,6 +37,8 @@ pub struct Import {
     names_groups: bool,
     /// What mappers of Keycloak make of attributes.
     attributes: MappedAttributes,
+    /// User names of those whose second factor did not move.
+    without_factor: BTreeSet<String>,
     /// The issuer of each identity provider or login scheme.
     issuers: BTreeMap<String, String>,
 }
@@ -72,7 +74,8 @@ impl Import {
     }
 
     /// The document, and what there is to say: how people sign in; a line for each note, of what
-    /// was left out or set, and what to do; a line for each key that was not read.
+    /// was left out or set, and what to do; a line for each key that was not read; and how those
+    /// without their second factor get another.
     pub fn finish(self) -> (Value, Vec<String>) {
         let mut lines = Vec::from_iter(self.user_names());
         for (text, all) in self.notes {
@@ -81,6 +84,7 @@ impl Import {
         for (text, all) in self.unread {
             lines.push(line(&text, &all, 3));
         }
+        lines.extend(without_factor(&self.lists, &self.without_factor));
         (Value::Object(self.lists), lines)
     }
 
@@ -263,6 +267,27 @@ impl Import {
             .into_iter()
             .any(|name| scope.iter().any(|one| name == one))
     }
+}
+
+/// The command that makes links for people whose second factor did not move, if it takes them.
+fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option<String> {
+    let users = lists.get("users").and_then(Value::as_array);
+    let mut names = Vec::new();
+    for user in users.into_iter().flatten() {
+        let name = user.get("username").and_then(Value::as_str);
+        let can_sign_in =
+            user.get("enabled") != Some(&json!(false)) && user.get("password_hash").is_some();
+        let has_none = user.get("totp").is_none();
+        if let Some(name) = name.filter(|name| lost.contains(*name) && can_sign_in && has_none) {
+            names.push(format!("'{}'", name.replace('\'', r"'\''")));
+        }
+    }
+    let command = format!(
+        "printf '%s\\n' {} | gatepost user reset --enrol --from - --links FILE",
+        names.join(" ")
+    );
+    let people = names.len();
+    (people > 0).then(|| format!("people whose second factor did not move: {people}. Until they set up another, the password alone is enough. After `apply` this makes a link for each, in a new FILE: {command}"))
 }
 
 /// A line about things: it names some of them, and says how many there are.

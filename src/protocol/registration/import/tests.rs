@@ -47,6 +47,7 @@ fn client(members: Value) -> (Value, String) {
     (document["clients"][0].clone(), notes.join("\n"))
 }
 
+const HASH: &str = "AAABAgMEBQYHCAkKCwwNDg+ukCEMDf0yyQ29NYubggHIVY0sdEUfdyeM+E1LtH1uJg==";
 const SECRET: &str = "K7gNU3sdo+OL0wNhqoVWhr3g6s1xYv72ol/pe/Unols=";
 
 #[test]
@@ -236,14 +237,18 @@ fn what_stays_behind_is_said() {
         assert!(notes.contains(note), "{note}: {notes}");
     }
     let users: Vec<Value> = (0..12)
-        .map(|id| json!({"Id": id, "UserName": format!("u{id}"), "TwoFactorEnabled": 1}))
+        .map(|id| json!({"Id": id, "UserName": format!("u{id}"), "TwoFactorEnabled": 1, "PasswordHash": HASH}))
         .collect();
     let (_, notes) = read(json!({"AspNetUsers": users}));
-    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(notes[0].starts_with("people sign in by user name"));
     assert!(
         notes[1].starts_with("user u0, user u1")
             && notes[1].contains("user u9 and 2 more: the second"),
+        "{notes:?}"
+    );
+    assert!(
+        notes[2].starts_with("people whose second factor did not move: 12. "),
         "{notes:?}"
     );
 }

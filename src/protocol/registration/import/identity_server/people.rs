@@ -139,16 +139,26 @@ fn second_factor(
         }
     }
     let has_app = user.0.contains_key("totp");
-    let notes = [
-        (
-            !has_app,
-            "the second factor is left out, as it is no app that shows codes: the password alone is enough. `gatepost user reset --enrol` makes a link to set up another",
-        ),
-        (
-            has_codes,
-            "recovery codes are left out: people make new ones on the account page",
-        ),
-    ];
+    let has = |value: &str, confirmed: &str| -> Result<bool, String> {
+        Ok(row.value(value).is_some() && row.flag(confirmed, false)?)
+    };
+    let kind = match (
+        has("Email", "EmailConfirmed")?,
+        has("PhoneNumber", "PhoneNumberConfirmed")?,
+    ) {
+        (true, true) => "codes by e-mail or SMS",
+        (true, false) => "codes by e-mail",
+        (false, true) => "codes by SMS",
+        (false, false) => "no app, and no confirmed address or number",
+    };
+    if !has_app {
+        to.note(of, format!("the second factor is left out: {kind}"));
+        to.without_factor.extend(row.text("UserName")?);
+    }
+    let notes = [(
+        has_codes,
+        "recovery codes are left out: people make new ones on the account page",
+    )];
     to.note_each(of, &notes);
     Ok(())
 }

@@ -94,6 +94,17 @@ fn add_groups(row: &Row<'_>, claims: &mut ImportedObject, to: &Import) -> Result
     Ok(())
 }
 
+/// Kinds of second factors.
+const FACTORS: [(&str, &str); 4] = [
+    (
+        "otp",
+        "an app whose codes are others than ours, or a second one",
+    ),
+    ("webauthn", "a security key (WebAuthn)"),
+    ("webauthn-passwordless", "a passkey (WebAuthn)"),
+    ("recovery-authn-codes", "recovery codes"),
+];
+
 /// A password or a second factor.
 fn add_credential(
     credential: &Row<'_>,
@@ -104,13 +115,15 @@ fn add_credential(
     let kind = credential.required("type")?;
     if kind != "password" {
         let is_first = kind == "otp" && !user.0.contains_key("totp");
-        match totp(credential).filter(|_| is_first) {
-            Some(secret) => user.set("totp", secret),
-            None => to.note(
-                of,
-                format!("a second factor is left out, set up a new one: {kind}"),
-            ),
+        if let Some(secret) = totp(credential).filter(|_| is_first) {
+            user.set("totp", secret);
+            return Ok(());
         }
+        let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
+        let called = known.map_or(kind.as_str(), |(_, called)| called);
+        to.note(of, format!("a second factor is left out: {called}"));
+        let name = user.0.get("username").and_then(Value::as_str);
+        to.without_factor.extend(name.map(str::to_owned));
         return Ok(());
     }
     if credential.flag("temporary", false)? {

@@ -303,3 +303,57 @@ fn what_plan_would_refuse_of_a_realm_stays_behind() {
         ],
     );
 }
+
+#[test]
+fn each_kind_of_factor_is_named_and_the_last_line_has_the_command() {
+    let user = |name: &str, more: Value| {
+        let mut user =
+            json!({"Id": name, "UserName": name, "TwoFactorEnabled": true, "PasswordHash": HASH});
+        user.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        user
+    };
+    let (_, lines) = read(json!({
+        "AspNetUsers": [
+            user("o'neil", json!({"Email": "o@x.example", "EmailConfirmed": true})),
+            user("bob", json!({"PhoneNumber": "1", "PhoneNumberConfirmed": 1, "Email": "b@x.example", "EmailConfirmed": 0})),
+            user("cid", json!({"Email": "c@x.example", "EmailConfirmed": 1, "PhoneNumber": "1", "PhoneNumberConfirmed": 1, "PasswordHash": null})),
+            user("dan", json!({"LockoutEnd": "2099-01-01T00:00:00Z"})), user("eve", json!({})),
+        ],
+        "AspNetUserTokens": [{"UserId": "eve", "LoginProvider": "[AspNetUserStore]", "Name": "AuthenticatorKey", "Value": "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}],
+    }));
+    all_told(
+        &lines.join("\n"),
+        &[
+            "user o'neil: the second factor is left out: codes by e-mail",
+            "user bob: the second factor is left out: codes by SMS",
+            "user cid: the second factor is left out: codes by e-mail or SMS",
+            "user dan: the second factor is left out: no app, and no confirmed",
+        ],
+    );
+    let last = lines.last().unwrap();
+    let command =
+        "printf '%s\\n' 'o'\\''neil' 'bob' | gatepost user reset --enrol --from - --links FILE";
+    assert!(last.ends_with(command), "{last}");
+
+    let otp = json!({"type": "otp", "secretData": "{}", "credentialData": "{}"});
+    let password = json!({"type": "password", "secretData": "{\"value\":\"BwcHBwcHBwcHBwcHBwcHBwcHBwc=\",\"salt\":\"BwcHBwcHBwcHBwcHBwcHBw==\"}",
+                          "credentialData": "{\"hashIterations\":1000,\"algorithm\":\"pbkdf2\"}"});
+    let (_, lines) = imported(&json!({"realm": "shop", "users": [
+        {"id": "u", "username": "ada", "credentials": [otp, password, {"type": "webauthn-passwordless"}, {"type": "recovery-authn-codes"}, {"type": "ours"}]},
+    ]}));
+    all_told(
+        &lines,
+        &[
+            "user ada: a second factor is left out: an app whose codes",
+            "user ada: a second factor is left out: a passkey (WebAuthn)",
+            "user ada: a second factor is left out: recovery codes",
+            "user ada: a second factor is left out: ours",
+            "people whose second factor did not move: 1. ",
+        ],
+    );
+    assert!(
+        lines.ends_with("printf '%s\\n' 'ada' | gatepost user reset --enrol --from - --links FILE")
+    );
+}

@@ -193,7 +193,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         "user eve: the password is left out: it was to be changed first",
         "user eve: was to do this at the next sign-in, and is not asked to here: VERIFY_EMAIL",
         "user dan: the password is left out",
-        "user dan: a second factor is left out, set up a new one: webauthn",
+        "user dan: a second factor is left out: a security key (WebAuthn)",
         "client spa: was not required to use PKCE. Gatepost requires it of public clients",
     ] {
         assert!(
