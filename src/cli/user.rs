@@ -17,7 +17,7 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
 use crate::store::users::{self, UserRow};
-use crate::store::{StoreError, catalogue, grants, linked_identities, sessions};
+use crate::store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
 
 pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     let claims = match invocation.option("--claims") {
@@ -224,13 +224,27 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
             .iter()
             .filter(|provider| provider.authority() == identity.issuer);
         let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
-        json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "providers": names})
+        json!({
+            "issuer": identity.issuer,
+            "subject": identity.upstream_subject,
+            "providers": names,
+            "claims": identity.claims,
+        })
+    });
+    let consents = consents::list_of_user(&operator.store, &user.sub)?;
+    let consents = consents.iter().map(|(client_id, row)| {
+        json!({
+            "client_id": client_id.as_str(),
+            "scope": row.consent.scope.to_string(),
+            "expires_at": row.expires_at.map(output::time),
+        })
     });
     let mut value = shown(&user);
     if let Some(members) = value.as_object_mut() {
         members.insert(String::from("sessions"), json!(sessions.len()));
         members.insert(String::from("grants"), json!(grants.len()));
         members.insert(String::from("identities"), identities.collect());
+        members.insert(String::from("consents"), consents.collect());
     }
     output::object(invocation.has("--json"), &value)
 }

@@ -213,6 +213,36 @@ fn every_block_of_commands_can_be_typed_as_it_stands() {
 }
 
 #[test]
+fn what_is_handed_out_of_a_person_is_what_is_stored_of_her() {
+    let block = blocks::all()
+        .into_iter()
+        .find(|block| block.name == "docs/operate/personal-data.md 1")
+        .unwrap();
+    let machine = Machine::start(&block);
+    let mut sql = machine.gatepost.database.client();
+    sql.batch_execute(
+        "INSERT INTO linked_identities (issuer, upstream_subject, sub, claims) \
+             SELECT 'https://corp.example', 'upstream-7', sub, '{\"nickname\": \"al\"}' FROM users WHERE username = 'alice'; \
+         INSERT INTO consents (sub, client_id, scopes, claims) SELECT sub, 'web', '{profile}', '{}' FROM users WHERE username = 'alice' \
+             ON CONFLICT DO NOTHING",
+    )
+    .unwrap();
+    let output = machine.type_in(&block);
+    assert!(complaints(&output).is_empty(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for stored in [
+        "alice@example.com",
+        "\"upstream-7\"",
+        "\"nickname\": \"al\"",
+        "\"client_id\": \"web\"",
+        "\"user_agent\"",
+        "\"signed_in\"",
+    ] {
+        assert!(printed.contains(stored), "{stored}: {printed}");
+    }
+}
+
+#[test]
 fn a_command_that_fails_is_noticed() {
     for text in [
         "sudo gatepost user show nobody\n",
