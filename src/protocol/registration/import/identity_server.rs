@@ -34,6 +34,14 @@ const CHILDREN: [(&str, &str, &str); 6] = [
     ("AspNetRoles", "RoleId", "AspNetRoleClaims"),
 ];
 
+/// The types of secrets that IdentityServer knows.
+const TYPES: [&str; 5] = [
+    "JWK",
+    "SharedSecret",
+    "X509CertificateBase64",
+    "X509Name",
+    "X509Thumbprint",
+];
 const SUB: &str = "sub";
 const NO_CLAIM: &str = "reserved for the token, or no name of a claim";
 
@@ -273,10 +281,14 @@ fn secrets(
                 "a key is left out: it had an Expiration, and keys have none here",
             ),
             ("JWK", _, Ok(key)) => add_key(key, &mut keys, of, to),
-            _ => to.note(
-                of,
-                format!("a secret is left out: {kind} that is no SHA-256 or SHA-512 in base64"),
-            ),
+            _ => {
+                let known = TYPES.iter().find(|known| **known == kind);
+                let called = known.unwrap_or(&"of another type");
+                to.note(
+                    of,
+                    format!("a secret is left out: {called}, and no SHA-256 or SHA-512 in base64"),
+                );
+            }
         }
     }
     ours.set("secrets", secrets);
@@ -413,7 +425,7 @@ fn client_claims(
         claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
     }
     if !claims.0.is_empty() {
-        to.note(of, format!("set, as there: its claims begin with {prefix:?}. All its access tokens have them here"));
+        to.note(of, "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens have them here");
     }
     ours.set("claims", claims.0);
     Ok(())

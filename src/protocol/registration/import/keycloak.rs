@@ -434,7 +434,10 @@ fn tokens(
         match SigningAlgorithm::from_others(&name) {
             Some(SigningAlgorithm::Rs256) => {}
             Some(algorithm) => ours.set(member, algorithm.as_str()),
-            None => to.note(of, format!("{theirs}: {name} is not there, so RS256 signs")),
+            None => to.note(
+                of,
+                format!("{theirs}: that algorithm is not there, so RS256 signs"),
+            ),
         }
     }
     Ok(())

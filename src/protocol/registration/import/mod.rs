@@ -25,9 +25,9 @@ use crate::protocol::words::scope::OFFLINE_ACCESS;
 pub struct Import {
     lists: Map<String, Value>,
     /// The notes, each with those that it is about.
-    notes: BTreeMap<String, Vec<String>>,
+    notes: BTreeMap<String, NotedObjects>,
     /// Keys that are not read, each with the objects that have it.
-    unread: BTreeMap<String, Vec<String>>,
+    unread: BTreeMap<String, NotedObjects>,
     /// What a client may ask for.
     scopes: BTreeSet<String>,
     resources: BTreeSet<String>,
@@ -45,17 +45,11 @@ pub struct Import {
 
 impl Import {
     fn note(&mut self, of: &str, text: impl Into<String>) {
-        let all = self.notes.entry(text.into()).or_default();
-        if !all.iter().any(|other| other == of) {
-            all.push(of.to_owned());
-        }
+        self.notes.entry(text.into()).or_default().add(of);
     }
 
     fn note_unread(&mut self, of: &str, text: &str) {
-        let all = self.unread.entry(text.to_owned()).or_default();
-        if all.last().is_none_or(|last| last != of) {
-            all.push(of.to_owned());
-        }
+        self.unread.entry(text.to_owned()).or_default().add(of);
     }
 
     /// Those that hold.
@@ -79,10 +73,10 @@ impl Import {
     pub fn finish(self) -> (Value, Vec<String>) {
         let mut lines = Vec::from_iter(self.user_names());
         for (text, all) in self.notes {
-            lines.push(line(&text, &all, 10));
+            lines.push(all.line(&text, 10));
         }
         for (text, all) in self.unread {
-            lines.push(line(&text, &all, 3));
+            lines.push(all.line(&text, 3));
         }
         lines.extend(without_factor(&self.lists, &self.without_factor));
         (Value::Object(self.lists), lines)
@@ -197,7 +191,8 @@ impl Import {
         self.push("clients", ours);
     }
 
-    /// Leaves out the redirect URIs that our rules refuse.
+    /// Leaves out the redirect URIs that our rules refuse. They may hold secrets, so their numbers
+    /// are told.
     fn keep_uris(&mut self, of: &str, ours: &mut ImportedObject, public: bool) {
         let check = if public {
             of_public_client
@@ -206,13 +201,17 @@ impl Import {
         };
         for member in ["redirect_uris", "post_logout_redirect_uris"] {
             let mut kept = ours.take(member);
-            kept.retain(|uri| match check(uri) {
-                Ok(()) => true,
-                Err(rule) => {
-                    let note = format!("left out of {member}: {rule}");
-                    self.note(&format!("{of} ({uri})"), note);
-                    false
+            let mut index = 0;
+            kept.retain(|uri| {
+                index += 1;
+                let checked = check(uri);
+                if let Err(rule) = checked {
+                    self.note(
+                        of,
+                        format!("number {index} of {member} is left out: {rule}"),
+                    );
                 }
+                checked.is_ok()
             });
             ours.set(member, kept);
         }
@@ -290,13 +289,29 @@ fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option
     (people > 0).then(|| format!("people whose second factor did not move: {people}. Until they set up another, the password alone is enough. After `apply` this makes a link for each, in a new FILE: {command}"))
 }
 
-/// A line about things: it names some of them, and says how many there are.
-fn line(text: &str, all: &[String], most: usize) -> String {
-    match all.split_at_checked(most) {
-        Some((named, more)) if !more.is_empty() => {
-            format!("{} and {} more: {text}", named.join(", "), more.len())
+/// What a line is about.
+#[derive(Default)]
+struct NotedObjects {
+    /// In the order in which they were noted.
+    named: Vec<String>,
+    all: BTreeSet<String>,
+}
+
+impl NotedObjects {
+    fn add(&mut self, of: &str) {
+        if self.all.insert(of.to_owned()) {
+            self.named.push(of.to_owned());
         }
-        Some(_) | None => format!("{}: {text}", all.join(", ")),
+    }
+
+    /// Names some of them, and says how many there are.
+    fn line(&self, text: &str, most: usize) -> String {
+        match self.named.split_at_checked(most) {
+            Some((named, more)) if !more.is_empty() => {
+                format!("{} and {} more: {text}", named.join(", "), more.len())
+            }
+            Some(_) | None => format!("{}: {text}", self.named.join(", ")),
+        }
     }
 }
 

@@ -120,7 +120,7 @@ fn add_credential(
             return Ok(());
         }
         let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
-        let called = known.map_or(kind.as_str(), |(_, called)| called);
+        let called = known.map_or("of another kind", |(_, called)| called);
         to.note(of, format!("a second factor is left out: {called}"));
         let name = user.0.get("username").and_then(Value::as_str);
         to.without_factor.extend(name.map(str::to_owned));

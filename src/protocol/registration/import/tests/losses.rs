@@ -349,11 +349,61 @@ fn each_kind_of_factor_is_named_and_the_last_line_has_the_command() {
             "user ada: a second factor is left out: an app whose codes",
             "user ada: a second factor is left out: a passkey (WebAuthn)",
             "user ada: a second factor is left out: recovery codes",
-            "user ada: a second factor is left out: ours",
+            "user ada: a second factor is left out: of another kind",
             "people whose second factor did not move: 1. ",
         ],
     );
     assert!(
         lines.ends_with("printf '%s\\n' 'ada' | gatepost user reset --enrol --from - --links FILE")
     );
+}
+
+#[test]
+fn lines_hold_no_values_of_the_dump() {
+    let canary = "canary-4711";
+    let uri = format!("https://*.example/cb?key={canary}");
+    let (_, lines) = read(json!({"Clients": [{
+        "ClientId": "web", "AllowedGrantTypes": ["authorization_code"], "RedirectUris": ["https://a.example/cb", uri], "PostLogoutRedirectUris": [uri],
+        "ClientSecrets": [{"Type": canary, "Value": canary}, {"Type": "X509Name", "Value": canary}],
+        "Claims": [{"Type": "a", "Value": canary}], "ClientClaimsPrefix": canary,
+    }]}));
+    let lines = lines.join("\n");
+    let (_, of_keycloak) = imported(&json!({
+        "realm": "shop", "defaultSignatureAlgorithm": canary,
+        "clients": [{"clientId": "web", "publicClient": true, "redirectUris": [uri], "attributes": {"post.logout.redirect.uris": uri, "id.token.signed.response.alg": canary}}],
+        "users": [{"id": "u", "username": "ada", "credentials": [{"type": canary}]}],
+    }));
+    for lines in [&lines, &of_keycloak] {
+        assert!(!lines.contains("canary"), "{lines}");
+        let of_uri = "client web: number 1 of post_logout_redirect_uris is left out: ";
+        assert!(lines.contains(of_uri), "{lines}");
+    }
+    all_told(
+        &lines,
+        &[
+            "client web: number 2 of redirect_uris is left out: ",
+            "client web: a secret is left out: of another type",
+            "client web: a secret is left out: X509Name",
+        ],
+    );
+}
+
+/// Two notes that people have in turn, which took hours when each looked at all before.
+#[test]
+fn a_line_of_very_many_people_is_made_at_once() {
+    let mut import = Import::default();
+    for user in 0..300_000 {
+        for text in ["a", "b", "a"] {
+            import.note(&format!("user {user}"), text);
+        }
+    }
+    let (_, lines) = import.finish();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert!(line.starts_with("user 0, user 1, "), "{line}");
+        assert!(
+            line[..line.len() - 1].ends_with("user 9 and 299990 more: "),
+            "{line}"
+        );
+    }
 }

@@ -182,7 +182,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         "client api: left out: it is an API",
         "scope stock: its audience web is a client",
         "client job: has no secret that can move",
-        "client web (https://rp.example/x/*): left out of redirect_uris",
+        "client web: number 2 of redirect_uris is left out: ",
         "identity provider hub: left out: it has no issuer",
         "user ada: sign-ins by hub are left out",
         "user ada: left out of claims: iss",

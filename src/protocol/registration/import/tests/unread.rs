@@ -202,7 +202,7 @@ fn default_scopes_roles_and_mappers_of_a_client_become_scopes() {
     assert_eq!(document["users"][0]["claims"]["group_names"], json!(["it"]));
     for line in [
         "client web: mapper oidc-role-name-mapper is left out",
-        "client web: access.token.signed.response.alg: PS256 is not there",
+        "client web: access.token.signed.response.alg: that algorithm is not there",
         "client web: webOrigins * is left out",
         "scope microprofile-jwt: has no claims here",
     ] {
