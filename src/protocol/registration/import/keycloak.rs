@@ -411,6 +411,14 @@ fn tokens(
     let notes = [
         (!is_typed, "set, as there: access_token_typ JWT"),
         (
+            true,
+            "tokens have no azp: access tokens have client_id, and aud of an ID token is the client",
+        ),
+        (
+            row.flag("serviceAccountsEnabled", false)?,
+            "its own tokens have its client_id as sub, and not the id of its service account",
+        ),
+        (
             scope.contains(OFFLINE_ACCESS),
             "refresh tokens are for requests whose scope has offline_access",
         ),
