@@ -27,7 +27,7 @@ pub struct MappedAttributes {
     address: Vec<(&'static str, String)>,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 struct ClaimForm {
     json_type: String,
     is_array: bool,
@@ -43,8 +43,8 @@ impl MappedAttributes {
     /// Whether a claim of that name has its value from other attributes.
     pub(super) fn is_taken(&self, name: &str) -> bool {
         let mut claims = self.claims.iter();
-        let is_another = claims.any(|(attribute, claim)| claim == name && attribute != name);
-        is_another || name == "address" && !self.address.is_empty()
+        name == "address" && !self.address.is_empty()
+            || claims.any(|(attribute, claim)| claim == name && attribute != name)
     }
 
     /// Whether the attribute is that claim from now on.
@@ -62,16 +62,12 @@ impl MappedAttributes {
         attribute: &str,
         config: &Row<'_>,
     ) -> Result<bool, String> {
-        let json_type = config.text("jsonType.label")?;
         let form = ClaimForm {
-            json_type: json_type.unwrap_or_else(|| String::from("String")),
+            json_type: config.text("jsonType.label")?.unwrap_or_default(),
             is_array: config.flag("multivalued", false)?,
         };
-        if let Some(settled) = self.forms.get(attribute) {
-            return Ok(*settled == form);
-        }
-        self.forms.insert(attribute.to_owned(), form);
-        Ok(true)
+        let settled = self.forms.entry(attribute.to_owned());
+        Ok(*settled.or_insert_with(|| form.clone()) == form)
     }
 
     /// Whether `address` is made as this mapper makes it. The first mapper decides.
@@ -82,31 +78,23 @@ impl MappedAttributes {
             address.push((member, attribute.unwrap_or_else(|| theirs.to_owned())));
         }
         if self.address.is_empty() {
-            self.address = address;
-            return Ok(true);
+            self.address.clone_from(&address);
         }
         Ok(self.address == address)
     }
 
     /// The value of a claim in tokens; of several values the first, where it is no array there.
-    pub(super) fn value(&self, attribute: &str, values: Vec<String>) -> Value {
-        let Some(form) = self.forms.get(attribute) else {
-            return match values.as_slice() {
-                [one] => json!(one),
-                all => json!(all),
-            };
+    pub(super) fn value(&self, attribute: &str, values: &[String]) -> Value {
+        let unmapped = ClaimForm {
+            is_array: values.len() > 1,
+            ..ClaimForm::default()
         };
+        let form = self.forms.get(attribute).unwrap_or(&unmapped);
         let mut typed = values.iter().map(|text| typed(&form.json_type, text));
         if form.is_array {
             return typed.collect();
         }
         typed.next().unwrap_or_default()
-    }
-
-    /// Whether tokens have one value of the attribute, however many it has.
-    pub(super) fn is_single(&self, attribute: &str) -> bool {
-        let form = self.forms.get(attribute);
-        form.is_some_and(|form| !form.is_array)
     }
 
     pub(super) fn address(&self, attributes: &Row<'_>) -> Result<Value, String> {

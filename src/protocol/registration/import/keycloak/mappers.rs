@@ -26,10 +26,95 @@ pub(super) struct Mapped {
     pub(super) fixed: ImportedObject,
 }
 
+struct Mapper<'r> {
+    name: String,
+    kind: String,
+    /// What it gives is called so in tokens; `""` where it has no name.
+    claim: String,
+    /// The attribute that it gives, if that is no member of the account.
+    attribute: Option<String>,
+    config: Row<'r>,
+}
+
+impl Mapper<'_> {
+    /// Those of a scope or a client that say something.
+    fn all_of<'r>(row: &Row<'r>) -> Result<Vec<Mapper<'r>>, String> {
+        let mut all = Vec::new();
+        for mapper in row.rows("protocolMappers")? {
+            let kind = mapper.text("protocolMapper")?.unwrap_or_default();
+            let config = mapper.nested("config")?;
+            let Some(config) = config.filter(|_| !super::is_among(WITHOUT_LOSS, &kind)) else {
+                continue;
+            };
+            let fixed = match kind.as_str() {
+                FULL_NAME => "name",
+                ADDRESS => "address",
+                _ => "",
+            };
+            let claim = config.text("claim.name")?;
+            let attribute = config.text("user.attribute")?.filter(|_| kind == ATTRIBUTE);
+            all.push(Mapper {
+                name: mapper.text("name")?.unwrap_or_default(),
+                kind,
+                claim: claim.unwrap_or_else(|| fixed.to_owned()),
+                attribute: attribute.filter(|name| of_account(name).is_none() && !is_vouched(name)),
+                config,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The claim of ours that has what the mapper gives.
+    fn source(&self, to: &Import) -> Result<Option<String>, String> {
+        if let Some(attribute) = &self.attribute {
+            return Ok(Some(to.attributes.claim(attribute)));
+        }
+        Ok(match self.kind.as_str() {
+            ATTRIBUTE | "oidc-usermodel-property-mapper" => {
+                let member = self.config.text("user.attribute")?.unwrap_or_default();
+                of_account(&member)
+            }
+            FULL_NAME | ADDRESS => Some(self.claim.clone()),
+            "oidc-group-membership-mapper" if self.config.flag("full.path", true)? => {
+                Some(super::GROUPS.to_owned())
+            }
+            "oidc-group-membership-mapper" => Some(GROUP_NAMES.to_owned()),
+            _ => None,
+        })
+    }
+
+    fn note_left_out(&self, of: &str, to: &mut Import) {
+        let Mapper {
+            name, kind, claim, ..
+        } = self;
+        let what = match claim.as_str() {
+            "" => String::new(),
+            claim => format!(", which gave {claim}"),
+        };
+        to.note(of, format!("mapper {name} is left out: {kind}{what}"));
+    }
+
+    /// Keeps what it says of attributes for when the users are read.
+    fn settle(&self, of: &str, to: &mut Import) -> Result<(), String> {
+        let is_settled = match &self.attribute {
+            Some(attribute) => to.attributes.settle_form(attribute, &self.config)?,
+            None => self.kind != ADDRESS || to.attributes.settle_address(&self.config)?,
+        };
+        if !is_settled {
+            let name = &self.name;
+            let note = format!(
+                "mapper {name}: its claim has the form here that another mapper of its attributes gave: another JSON type, or an array"
+            );
+            to.note(of, note);
+        }
+        Ok(())
+    }
+}
+
 /// Reads the mappers of a scope or a client.
 pub(super) fn read(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Mapped, String> {
     let mut mapped = Mapped::default();
-    for mapper in row.rows("protocolMappers")? {
+    for mapper in Mapper::all_of(row)? {
         add(&mapper, of, &mut mapped, to)?;
     }
     Ok(mapped)
@@ -37,50 +122,49 @@ pub(super) fn read(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Mapped, S
 
 /// An audience of access tokens. Where a client is named, the other name does not count there.
 fn add_audience(
-    config: &Row<'_>,
+    mapper: &Mapper<'_>,
     of: &str,
     mapped: &mut Mapped,
     to: &mut Import,
 ) -> Result<(), String> {
-    let client = config.text("included.client.audience")?;
-    let Some(audience) = client.clone().or(config.text("included.custom.audience")?) else {
-        return Ok(());
-    };
-    if !config.flag("access.token.claim", false)? {
+    let named = mapper.config.text("included.client.audience")?;
+    let is_client = named.is_some();
+    let custom = mapper.config.text("included.custom.audience")?;
+    let audience = named.or(custom).unwrap_or_default();
+    if !mapper.config.flag("access.token.claim", false)? {
         to.note(of, format!("its audience {audience} is left out: it was none of access tokens, and in ID tokens the client alone is one here"));
-    } else if client.is_some() || to.clients.contains(&audience) {
+    } else if is_client || to.clients.contains(&audience) {
+        // Clients and resources share one name space.
         to.note(
             of,
             format!("its audience {audience} is a client: call the API otherwise"),
         );
-    } else {
+    } else if !audience.is_empty() {
         mapped.audiences.insert(audience);
     }
     Ok(())
 }
 
-fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Result<(), String> {
-    let Some(config) = mapper.nested("config")? else {
-        return Ok(());
-    };
-    let kind = mapper.text("protocolMapper")?.unwrap_or_default();
-    if super::is_among(WITHOUT_LOSS, &kind) {
-        return Ok(());
-    }
-    let name = mapper.text("name")?.unwrap_or_default();
+fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Result<(), String> {
+    let Mapper {
+        name,
+        kind,
+        claim,
+        config,
+        ..
+    } = mapper;
     // What is not said is not in the token there, but for UserInfo.
     let is_for_id_tokens = config.flag("id.token.claim", false)?;
     let is_for_people =
         is_for_id_tokens || config.flag("userinfo.token.claim", is_for_id_tokens)?;
     let is_for_access = config.flag("access.token.claim", false)?;
     if kind == "oidc-audience-mapper" {
-        return add_audience(&config, of, mapped, to);
+        return add_audience(mapper, of, mapped, to);
     }
-    let claim = config.text("claim.name")?.or_else(|| fixed_name(&kind));
     // A dot makes an object there.
-    let claim = claim.filter(|claim| !claim.contains('.') && own_claim(claim).is_ok());
-    let is_fixed = kind == HARDCODED && of.starts_with("client ") && is_for_access;
-    if let Some(claim) = claim.as_ref().filter(|_| is_fixed) {
+    let is_possible = |name: &str| own_claim(name).is_ok();
+    let has_claim = is_possible(claim) && !claim.contains('.');
+    if kind == HARDCODED && has_claim && is_for_access && of.starts_with("client ") {
         let value = config.text("claim.value")?.unwrap_or_default();
         let json_type = config.text("jsonType.label")?.unwrap_or_default();
         mapped.fixed.set(claim, typed(&json_type, &value));
@@ -90,23 +174,16 @@ fn add(mapper: &Row<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Resu
         }
         return Ok(());
     }
-    let source = source(&kind, &config, to)?;
-    let source = source.filter(|source| own_claim(source).is_ok());
-    let (Some(source), Some(claim)) = (source, claim) else {
-        return note_left_out(mapper, &config, of, to);
+    let source = mapper.source(to)?;
+    let Some(source) = source.filter(|source| has_claim && is_possible(source)) else {
+        mapper.note_left_out(of, to);
+        return Ok(());
     };
-    settle(mapper, &config, of, to)?;
-    if source == GROUP_NAMES {
-        to.names_groups = true;
-    }
-    let mut is_given = true;
-    if is_for_people {
-        is_given &= give(&mut mapped.identity, &source, &claim);
-    }
-    if is_for_access {
-        is_given &= give(&mut mapped.access, &source, &claim);
-    }
-    if !is_given {
+    mapper.settle(of, to)?;
+    to.names_groups |= source == GROUP_NAMES;
+    let of_people = !is_for_people || give(&mut mapped.identity, &source, claim);
+    let of_access = !is_for_access || give(&mut mapped.access, &source, claim);
+    if !(of_people && of_access) {
         let note = format!(
             "mapper {name} is left out: another gives {claim}, or the same by another name. Register a scope of its own for it"
         );
@@ -124,66 +201,26 @@ fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
     claims.is(source, claim)
 }
 
-fn note_left_out(
-    mapper: &Row<'_>,
-    config: &Row<'_>,
-    of: &str,
-    to: &mut Import,
-) -> Result<(), String> {
-    let name = mapper.text("name")?.unwrap_or_default();
-    let kind = mapper.text("protocolMapper")?.unwrap_or_default();
-    let claim = config.text("claim.name")?;
-    let what = claim.map_or(String::new(), |claim| format!(", which gave {claim}"));
-    to.note(of, format!("mapper {name} is left out: {kind}{what}"));
-    Ok(())
-}
-
-/// Keeps what the mapper says of its attributes for when the users are read.
-fn settle(mapper: &Row<'_>, config: &Row<'_>, of: &str, to: &mut Import) -> Result<(), String> {
-    let kind = mapper.text("protocolMapper")?.unwrap_or_default();
-    let is_settled = match attribute(&kind, config)? {
-        Some(attribute) => to.attributes.settle_form(&attribute, config)?,
-        None => kind != ADDRESS || to.attributes.settle_address(config)?,
-    };
-    if !is_settled {
-        let name = mapper.text("name")?.unwrap_or_default();
-        let note = format!(
-            "mapper {name}: its claim has the form here that another mapper of its attributes gave: another JSON type, or an array"
-        );
-        to.note(of, note);
-    }
-    Ok(())
-}
-
 /// Reads a scope that is built in here, or that says nothing here. What its mappers gave beside
 /// that has a line.
 pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Result<(), String> {
     let of = format!("scope {name}");
-    let given = ITS_CLAIMS.iter().find(|(scope, _)| *scope == name);
-    let given = given.map_or("", |(_, claims)| claims);
     let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
     let here = here.map(|ours| ours.claims).unwrap_or_default();
-    for mapper in row.rows("protocolMappers")? {
-        let Some(config) = mapper.nested("config")? else {
+    for mapper in Mapper::all_of(row)? {
+        let claim = &mapper.claim;
+        if ITS_CLAIMS.contains(&(name, claim)) {
             continue;
+        }
+        let is_open = here.contains(claim) && !is_vouched(claim);
+        let is_here = match &mapper.attribute {
+            Some(attribute) => is_open && to.attributes.rename(attribute, claim),
+            None => here.contains(claim) && mapper.source(to)?.as_ref() == Some(claim),
         };
-        let kind = mapper.text("protocolMapper")?.unwrap_or_default();
-        let claim = config.text("claim.name")?.or_else(|| fixed_name(&kind));
-        let claim = claim.unwrap_or_default();
-        if super::is_among(WITHOUT_LOSS, &kind) || super::is_among(given, &claim) {
-            continue;
-        }
-        let mut is_here = source(&kind, &config, to)?.as_deref() == Some(&claim);
-        if let Some(attribute) = attribute(&kind, &config)?
-            && here.contains(&claim)
-            && !is_vouched(&claim)
-        {
-            is_here = to.attributes.rename(&attribute, &claim);
-        }
-        if is_here && here.contains(&claim) {
-            settle(&mapper, &config, &of, to)?;
+        if is_here {
+            mapper.settle(&of, to)?;
         } else {
-            note_left_out(&mapper, &config, &of, to)?;
+            mapper.note_left_out(&of, to);
         }
     }
     Ok(())
@@ -197,61 +234,28 @@ pub(super) fn is_vouched(claim: &str) -> bool {
         || ["name", super::ROLE, super::GROUPS, GROUP_NAMES].contains(&claim)
 }
 
-/// The attribute that the mapper gives, if it is no member of the account.
-fn attribute(kind: &str, config: &Row<'_>) -> Result<Option<String>, String> {
-    let attribute = config.text("user.attribute")?;
-    let is_own = |name: &String| of_account(name).is_none() && !is_vouched(name);
-    Ok(attribute.filter(|name| kind == ATTRIBUTE && is_own(name)))
-}
-
 fn of_account(member: &str) -> Option<String> {
-    let ours = |[ours, theirs, _]: [&str; 3]| (member == theirs).then(|| ours.to_owned());
-    table("claims of Keycloak").find_map(ours)
+    let mut all = table("claims of Keycloak");
+    let found = all.find(|[_, theirs, _]| *theirs == member);
+    found.map(|[ours, ..]| ours.to_owned())
 }
 
 const ADDRESS: &str = "oidc-address-mapper";
 const ATTRIBUTE: &str = "oidc-usermodel-attribute-mapper";
+const FULL_NAME: &str = "oidc-full-name-mapper";
 const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
 
 /// What Keycloak's own mappers give in scopes that have other claims here, or none.
-const ITS_CLAIMS: [(&str, &str); 5] = [
+#[rustfmt::skip]
+const ITS_CLAIMS: [(&str, &str); 10] = [
     ("basic", "auth_time"),
-    ("microprofile-jwt", "upn groups"),
+    ("microprofile-jwt", "upn"),
+    ("microprofile-jwt", "groups"),
     ("organization", "organization"),
-    (
-        "roles",
-        "realm_access.roles resource_access.${client_id}.roles",
-    ),
-    (
-        "service_account",
-        "client_id clientId clientHost clientAddress",
-    ),
+    ("roles", "realm_access.roles"),
+    ("roles", "resource_access.${client_id}.roles"),
+    ("service_account", "client_id"),
+    ("service_account", "clientId"),
+    ("service_account", "clientHost"),
+    ("service_account", "clientAddress"),
 ];
-
-/// The claim of ours that has what the mapper gives.
-fn source(kind: &str, config: &Row<'_>, to: &Import) -> Result<Option<String>, String> {
-    if let Some(attribute) = attribute(kind, config)? {
-        return Ok(Some(to.attributes.claim(&attribute)));
-    }
-    Ok(match kind {
-        ATTRIBUTE | "oidc-usermodel-property-mapper" => {
-            let member = config.text("user.attribute")?.unwrap_or_default();
-            of_account(&member)
-        }
-        "oidc-full-name-mapper" | ADDRESS => fixed_name(kind),
-        "oidc-group-membership-mapper" if config.flag("full.path", true)? => {
-            Some(super::GROUPS.to_owned())
-        }
-        "oidc-group-membership-mapper" => Some(GROUP_NAMES.to_owned()),
-        _ => None,
-    })
-}
-
-fn fixed_name(kind: &str) -> Option<String> {
-    let name = match kind {
-        "oidc-full-name-mapper" => "name",
-        ADDRESS => "address",
-        _ => return None,
-    };
-    Some(name.to_owned())
-}

@@ -69,13 +69,13 @@ fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject
             continue;
         }
         let values = attributes.texts(name, "")?;
-        if values.len() > 1 && to.attributes.is_single(name) {
+        let value = to.attributes.value(name, &values);
+        if values.len() > 1 && !value.is_array() {
             let line = format!(
                 "attribute {name} has several values: the claim is the first of them, as there. A claim that has all needs a mapper with multivalued"
             );
             to.note(of, line);
         }
-        let value = to.attributes.value(name, values);
         claims.set(&to.attributes.claim(name), value);
     }
     claims.set("address", to.attributes.address(&attributes)?);
