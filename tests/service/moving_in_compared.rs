@@ -327,7 +327,7 @@ fn what_tokens_of_keycloak_said_ours_say_or_a_line_tells() {
         of_a_person(&moved, record, &issued);
     }
     assert_eq!((browsers.len(), clients.len()), (10, 6));
-    let line = "client narrow: left out of scope: roles: there its tokens named these roles alone";
+    let line = "client narrow: left out of scope: roles: there it was for these roles alone: none";
     assert!(moved.notes.contains(line), "{}", moved.notes);
 }
 

@@ -85,7 +85,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     let (accounts, people): (Vec<_>, Vec<_>) = users
         .iter()
         .partition(|row| row.value("serviceAccountClientId").is_some());
-    let for_some = roles.scopes_for_some(&people)?;
+    roles.find_for_some(&people)?;
     let mut account_of = BTreeMap::new();
     for account in accounts {
         account_of.insert(account.required("serviceAccountClientId")?, account);
@@ -97,7 +97,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
             (false, true) => {
                 let account = account_of.remove(&client_id);
                 let held = roles.of_client(&row, account)?;
-                client(&realm, &row, held, &for_some, &mut to)?;
+                client(&realm, &row, held, &mut to)?;
             }
             (true, _) => to.note(
                 &format!("client {client_id}"),
@@ -269,34 +269,19 @@ impl ClientScopes {
     }
 }
 
-/// A scope here is for everybody who signs in to a client that has it.
-fn scope_for_some(name: &str, roles: &BTreeSet<String>) -> String {
-    format!(
-        "left out of scope: {name}: there only people with one of these roles got it: {}. Here everybody would: add it where allowed_roles lets in nobody else, or everybody may have it",
-        told(roles)
-    )
-}
-
-/// The scope `roles` names all roles.
-fn roles_named_alone(roles: &BTreeSet<String>) -> String {
-    format!(
-        "left out of scope: roles: there its tokens named these roles alone, as fullScopeAllowed is false: {}. Here the scope names all that somebody has: add it where the client may read them, or set allowed_roles",
-        told(roles)
-    )
-}
-
-fn told(roles: &BTreeSet<String>) -> String {
-    if roles.is_empty() {
-        return String::from("none");
-    }
-    Vec::from_iter(roles.iter().map(String::as_str)).join(", ")
+/// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
+fn note_for_some(of: &str, name: &str, roles: &BTreeSet<String>, to: &mut Import) {
+    let roles = match roles.is_empty() {
+        true => String::from("none"),
+        false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
+    };
+    to.note(of, format!("left out of scope: {name}: there it was for these roles alone: {roles}. Here everybody gets it, with all that it says: add it where that is meant, or where allowed_roles lets in nobody else"));
 }
 
 fn client(
     realm: &Row<'_>,
     row: &Row<'_>,
     held: ClientRoles,
-    for_some: &BTreeMap<String, BTreeSet<String>>,
     to: &mut Import,
 ) -> Result<(), String> {
     let client_id = row.required("clientId")?;
@@ -322,20 +307,14 @@ fn client(
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
     let mut mapped = mappers::read(&row, &of, to)?;
-    let own_roles = held.own.clone();
-    own_claims(&of, own_roles, is_for_people, &mut mapped.fixed, to);
+    own_claims(&of, &held.own, is_for_people, &mut mapped.fixed, to);
     ours.set("claims", std::mem::take(&mut mapped.fixed.0));
     let mut scopes = scopes_of_client(&row, &client_id, mapped, to)?;
-    for (name, roles) in for_some {
+    for (name, roles) in &held.for_some {
         let is_its = !is_for_people && held.own.iter().any(|role| roles.contains(role));
         if !is_its && scopes.remove(name) {
-            to.note(&of, scope_for_some(name, roles));
+            note_for_some(&of, name, roles, to);
         }
-    }
-    if let Some(roles) = &held.named_alone
-        && scopes.remove(ROLES)
-    {
-        to.note(&of, roles_named_alone(roles));
     }
     if is_for_people {
         let without_asking = Vec::from_iter(scopes.without_asking);
@@ -378,7 +357,7 @@ fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
 /// that also signs people in does not get the roles: its users would have them.
 fn own_claims(
     of: &str,
-    own_roles: Vec<String>,
+    own_roles: &[String],
     is_for_people: bool,
     fixed: &mut ImportedObject,
     to: &mut Import,

@@ -63,7 +63,9 @@ impl MappedAttributes {
         config: &Row<'_>,
     ) -> Result<bool, String> {
         let form = ClaimForm {
-            json_type: config.text("jsonType.label")?.unwrap_or_default(),
+            json_type: config
+                .text("jsonType.label")?
+                .unwrap_or_else(|| String::from("String")),
             is_array: config.flag("multivalued", false)?,
         };
         let settled = self.forms.entry(attribute.to_owned());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Import, Row};
-use super::{ITS_CLIENTS, is_among};
+use super::{ITS_CLIENTS, ROLES, is_among};
 
 /// In every realm.
 const ITS_ROLES: &str = "offline_access uma_authorization";
@@ -30,22 +30,25 @@ pub(super) struct Roles {
     /// Of a client scope (`scope NAME`): who gets it has one of these roles. Of a client (`client
     /// ID`): its tokens name these roles alone, where they do not name all.
     mapped: BTreeMap<String, BTreeSet<RoleName>>,
+    /// The client scopes that some people did not get there, each with the roles of those who did.
+    for_some: RolesOfScopes,
 }
+
+pub(super) type RolesOfScopes = BTreeMap<String, BTreeSet<RoleName>>;
 
 /// What a client has to do with roles.
 pub(super) struct ClientRoles {
     /// Those of its service account.
     pub(super) own: Vec<RoleName>,
-    /// Those that its tokens name alone; `None` where they name all.
-    pub(super) named_alone: Option<BTreeSet<RoleName>>,
+    /// The scopes that are for everybody here, and say all, and were for these roles alone there.
+    pub(super) for_some: RolesOfScopes,
 }
 
-/// The roles of an account.
-#[derive(Default)]
-struct HeldRoles {
-    roles: Vec<RoleName>,
-    /// Those that are not assigned to the account itself, each with what gives it.
-    given: Vec<String>,
+/// A role of an account.
+struct HeldRole {
+    name: RoleName,
+    /// What gives it; nothing where it is assigned to the account itself.
+    source: &'static str,
 }
 
 impl Roles {
@@ -140,15 +143,23 @@ impl Roles {
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
     pub(super) fn of_user(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        let held = self.held_by(row)?;
-        for one in held.given {
-            *self.given.entry(one).or_default() += 1;
+        let mut names = Vec::new();
+        for HeldRole { name, source } in self.held_by(row)? {
+            if !is_ours(&name) {
+                continue;
+            }
+            if !source.is_empty() {
+                *self
+                    .given
+                    .entry(format!("role {name} ({source})"))
+                    .or_default() += 1;
+            }
+            names.push(name);
         }
-        Ok(held.roles)
+        Ok(names)
     }
 
-    /// The roles of a client: those of its service account, which is no user here and not counted,
-    /// and those that its tokens name.
+    /// The same of a client and its service account, which is no user here and not counted.
     pub(super) fn of_client(
         &mut self,
         row: &Row<'_>,
@@ -156,39 +167,37 @@ impl Roles {
     ) -> Result<ClientRoles, String> {
         let mut own = Vec::new();
         if let Some(account) = account {
-            own = self.held_by(account)?.roles;
+            own.extend(self.held_by(account)?.into_iter().map(|held| held.name));
+            own.retain(|name| is_ours(name));
         }
+        let mut for_some = self.for_some.clone();
         let names_all = !row.flag("consentRequired", false)?;
-        if row.flag("fullScopeAllowed", names_all)? {
-            let named_alone = None;
-            return Ok(ClientRoles { own, named_alone });
+        if !row.flag("fullScopeAllowed", names_all)? {
+            let client_id = row.required("clientId")?;
+            let mut mapped = row.texts("defaultClientScopes", "")?;
+            mapped
+                .iter_mut()
+                .for_each(|name| name.insert_str(0, "scope "));
+            mapped.push(format!("client {client_id}"));
+            let mapped = mapped.iter().filter_map(|of| self.mapped.get(of));
+            let its = self.owners.iter();
+            let its = its.filter(|(_, owners)| owners.contains(&client_id));
+            let names = mapped.flatten().chain(its.map(|(name, _)| name));
+            let names = BTreeSet::from_iter(self.with_parts(names.collect()));
+            own.retain(|role| names.contains(role));
+            for_some.insert(ROLES.to_owned(), names);
         }
-        let client_id = row.required("clientId")?;
-        let scopes = row.texts("defaultClientScopes", "")?;
-        let mut mapped: Vec<String> = scopes.iter().map(|name| format!("scope {name}")).collect();
-        mapped.push(format!("client {client_id}"));
-        let mapped = mapped.iter().filter_map(|of| self.mapped.get(of));
-        let mut names: Vec<&RoleName> = mapped.flatten().collect();
-        let is_its = |owners: &BTreeSet<String>| owners.contains(&client_id);
-        let its = self.owners.iter().filter(|(_, owners)| is_its(owners));
-        names.extend(its.map(|(name, _)| name));
-        let named_alone = BTreeSet::from_iter(self.with_parts(names));
-        own.retain(|role| named_alone.contains(role));
-        let named_alone = Some(named_alone);
-        Ok(ClientRoles { own, named_alone })
+        Ok(ClientRoles { own, for_some })
     }
 
-    /// The client scopes that some people did not get there, each with the roles of those who did.
-    /// A role that is a default one, and everybody's, keeps nobody out.
-    pub(super) fn scopes_for_some(
-        &mut self,
-        people: &[&Row<'_>],
-    ) -> Result<BTreeMap<String, BTreeSet<RoleName>>, String> {
+    /// Finds the client scopes that some of these people did not get. A role that is a default one,
+    /// and everybody's, keeps nobody out.
+    pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Result<(), String> {
         let mut accounts = vec![self.with_parts(vec![&self.default])];
         for person in people {
-            accounts.push(self.all_of(person)?);
+            let held = self.held_by(person)?.into_iter();
+            accounts.push(held.map(|held| held.name).collect());
         }
-        let mut scopes = BTreeMap::new();
         for (of, roles) in &self.mapped {
             let Some(scope) = of.strip_prefix("scope ") else {
                 continue;
@@ -196,23 +205,13 @@ impl Roles {
             let roles = BTreeSet::from_iter(self.with_parts(roles.iter().collect()));
             let gets = |held: &Vec<RoleName>| held.iter().any(|role| roles.contains(role));
             if !accounts.iter().all(gets) {
-                scopes.insert(scope.to_owned(), roles);
+                self.for_some.insert(scope.to_owned(), roles);
             }
         }
-        Ok(scopes)
+        Ok(())
     }
 
-    /// All roles of an account, those of Keycloak's own clients, too.
-    fn all_of(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        let mut names = self.named(row, "realmRoles", "clientRoles")?;
-        for path in row.texts("groups", "")? {
-            names.extend(self.groups.get(&path).into_iter().flatten().cloned());
-        }
-        Ok(self.with_parts(names.iter().collect()))
-    }
-
-    /// The roles of an account, those of Keycloak's own clients left out.
-    fn held_by(&mut self, row: &Row<'_>) -> Result<HeldRoles, String> {
+    fn held_by(&mut self, row: &Row<'_>) -> Result<Vec<HeldRole>, String> {
         let assigned = self.named(row, "realmRoles", "clientRoles")?;
         let of_groups = row.texts("groups", "")?;
         let of_groups = of_groups
@@ -226,27 +225,24 @@ impl Roles {
             ("by a group", of_groups.collect()),
             ("by default", assigned.iter().filter(is_default).collect()),
         ];
-        let mut held = HeldRoles::default();
+        let mut all: Vec<HeldRole> = Vec::new();
         for (source, names) in sources {
             let names: Vec<&RoleName> = names
                 .into_iter()
                 .filter(|name| source == "by default" || **name != self.default)
                 .collect();
-            let all = match source {
+            let names = match source {
                 "" => names.into_iter().cloned().collect(),
                 _ => self.with_parts(names),
             };
-            for name in all {
-                let is_one = !self.is_ambiguous(&name) && !held.roles.contains(&name);
-                if is_ours(&name) && name != self.default && is_one {
-                    if !source.is_empty() {
-                        held.given.push(format!("role {name} ({source})"));
-                    }
-                    held.roles.push(name);
+            for name in names {
+                let is_new = !all.iter().any(|held| held.name == name);
+                if is_new && name != self.default && !self.is_ambiguous(&name) {
+                    all.push(HeldRole { name, source });
                 }
             }
         }
-        Ok(held)
+        Ok(all)
     }
 
     /// The roles, and all that they bring along.

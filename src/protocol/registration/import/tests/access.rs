@@ -52,7 +52,7 @@ fn a_scope_for_people_with_a_role_is_given_to_no_client_that_everybody_may_use()
     // Its own account has the role, and the other's has not.
     assert_eq!(clients[1]["scope"], "admin-api openid");
     assert_eq!(clients[2]["scope"], "openid");
-    let line = "client web, client idle: left out of scope: admin-api: there only people with one of these roles got it: web/clerk. ";
+    let line = "client web, client idle: left out of scope: admin-api: there it was for these roles alone: web/clerk. ";
     assert!(lines.contains(line), "{lines}");
 }
 
@@ -63,7 +63,7 @@ fn a_default_role_that_somebody_lacks_keeps_its_scope_from_all() {
     assert_eq!(document["clients"][0]["scope"], "openid profile");
     for scope in ["offline_access", "shop-api"] {
         assert!(
-            lines.contains(&format!("left out of scope: {scope}: there only people")),
+            lines.contains(&format!("left out of scope: {scope}: there it was for")),
             "{lines}"
         );
     }
@@ -84,14 +84,16 @@ fn a_client_whose_tokens_named_some_roles_does_not_get_all() {
     let account = |of: &str| json!({"id": of, "username": format!("service-account-{of}"), "serviceAccountClientId": of, "realmRoles": ["a", "b", "c"], "clientRoles": {"some": ["own"]}});
     let (document, lines) = imported(&json!({
         "realm": "shop",
-        "roles": {"realm": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "client": {"some": [{"name": "own"}]}},
+        "roles": {"realm": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "client": {"some": [{"name": "own"}], "both": [{"name": "x", "composites": {"client": {"some": ["own"]}}}]}},
         "clientScopes": [{"name": "stock"}],
-        "scopeMappings": [{"client": "some", "roles": ["a"]}, {"clientScope": "stock", "roles": ["b"]}],
-        "clients": [client("some", json!(false)), client("all", json!(true)), {"clientId": "asks", "consentRequired": true, "defaultClientScopes": ["roles"]}],
+        "scopeMappings": [{"client": "some", "roles": ["a"]}, {"client": "both", "roles": ["a"]}, {"clientScope": "stock", "roles": ["b"]}],
+        "clients": [client("some", json!(false)), client("all", json!(true)), {"clientId": "asks", "consentRequired": true, "defaultClientScopes": ["roles"]},
+                    {"clientId": "both", "fullScopeAllowed": false, "publicClient": true, "redirectUris": ["https://a.example/cb"], "defaultClientScopes": ["roles", "stock"]}],
         "users": [account("some"), account("all")],
     }));
     let clients = &document["clients"];
-    assert_eq!(clients[0]["scope"], "openid stock");
+    // No user gets a token by it.
+    assert_eq!(clients[0]["scope"], "openid roles stock");
     assert_eq!(
         clients[0]["claims"],
         json!({"role": ["a", "b", "some/own"]})
@@ -101,8 +103,8 @@ fn a_client_whose_tokens_named_some_roles_does_not_get_all() {
     assert_eq!(clients[1]["claims"], all);
     assert_eq!(clients[2]["scope"], "openid");
     for line in [
-        "client some: left out of scope: roles: there its tokens named these roles alone, as fullScopeAllowed is false: a, b, some/own. ",
-        "client asks: left out of scope: roles: there its tokens named these roles alone, as fullScopeAllowed is false: none. ",
+        "client both: left out of scope: roles: there it was for these roles alone: a, b, both/x, some/own. ",
+        "client asks: left out of scope: roles: there it was for these roles alone: none. ",
     ] {
         assert!(lines.contains(line), "{line}: {lines}");
     }
