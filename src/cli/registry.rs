@@ -4,7 +4,6 @@
 mod comparison;
 mod enact;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -165,20 +164,39 @@ pub(super) fn read(
     most: u64,
     parse: impl FnOnce(&str) -> Result<Value, String>,
 ) -> Result<Value, Failure> {
-    let (name, source): (String, io::Result<Box<dyn Read>>) = match file {
+    let name = called(file);
+    let text = text_of(file, most)?;
+    if text.trim().is_empty() {
+        return Err(Failure::Refused(format!(
+            "{name} is empty, and so is not JSON; {{}} is the smallest document"
+        )));
+    }
+    let begins = if text.trim_start().starts_with('{') {
+        ""
+    } else {
+        "; a document is an object, and begins with {"
+    };
+    parse(&text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+}
+
+fn called(file: &str) -> String {
+    match file {
+        "-" => String::from("standard input"),
+        file => file.escape_debug().to_string(),
+    }
+}
+
+/// The same as text, without a byte order mark.
+pub(super) fn text_of(file: &str, most: u64) -> Result<String, Failure> {
+    let name = called(file);
+    let source: io::Result<Box<dyn Read>> = match file {
         "" => {
             return Err(Failure::Usage(String::from(
                 "FILE is an empty name; - is standard input",
             )));
         }
-        "-" => (
-            String::from("standard input"),
-            Ok(Box::new(io::stdin().lock())),
-        ),
-        file => (
-            file.escape_debug().to_string(),
-            fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
-        ),
+        "-" => Ok(Box::new(io::stdin().lock())),
+        file => fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
     };
     let mut bytes = Vec::new();
     let done =
@@ -190,19 +208,11 @@ pub(super) fn read(
             most / 1_048_576
         )));
     }
-    let text = utf8(&name, bytes)?;
-    let text = text.trim_start_matches('\u{feff}');
-    if text.trim().is_empty() {
-        return Err(Failure::Refused(format!(
-            "{name} is empty, and so is not JSON; {{}} is the smallest document"
-        )));
+    let mut text = utf8(&name, bytes)?;
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
     }
-    let begins = if text.trim_start().starts_with('{') {
-        ""
-    } else {
-        "; a document is an object, and begins with {"
-    };
-    parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+    Ok(text)
 }
 
 pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
@@ -399,6 +409,6 @@ fn change_json(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
         "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},
         "client_secret_changed": change.secrets.client_secret.is_some(),
         "password_changed": change.secrets.password,
-        "opens": BTreeMap::from_iter(plan.opened_by(change)),
+        "opens": plan.opened_by(change),
     })
 }

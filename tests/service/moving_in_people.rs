@@ -70,7 +70,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
     // Never written over, and made by both options or neither.
     let again = gatepost.run(&reset, "alice\n");
     assert!(
-        said(&again).contains("is there already"),
+        said(&again).contains("cannot be made: "),
         "{}",
         said(&again)
     );
@@ -86,7 +86,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
     }
     let empty = gatepost.run(&reset, "\n");
     assert!(
-        said(&empty).contains("has no user name"),
+        said(&empty).contains("no link was made"),
         "{}",
         said(&empty)
     );

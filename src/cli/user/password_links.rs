@@ -1,8 +1,8 @@
 //! `gatepost user invite|reset`: links by which people set a password, for one or for many.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::named;
 use crate::cli::arguments::Invocation;
-use crate::cli::input::{unread, utf8};
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
+use crate::cli::registry;
 use crate::config::cause;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
@@ -22,6 +22,8 @@ use crate::protocol::words::instant::Instant;
 use crate::store::audit_events;
 use crate::store::installation::{self, Installation};
 use crate::store::users::UserRow;
+
+const MOST_OF_NAMES: u64 = 64 * 1_048_576;
 
 /// What all links of one command have in common.
 struct LinkMaker<'o> {
@@ -93,26 +95,20 @@ pub(in crate::cli) fn reset(invocation: &Invocation) -> Result<(), Failure> {
 fn for_one(invocation: &Invocation, has_password: bool) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    check_password(&user, has_password)?;
+    check(&user, has_password)?;
     print_link(&operator, &installation, invocation, &user)
 }
 
-fn check_password(user: &UserRow, has_password: bool) -> Result<(), Failure> {
+fn check(user: &UserRow, has_password: bool) -> Result<(), Failure> {
     let rule = match (has_password, user.password_hash.is_some()) {
         (true, false) => "that user has no password: use `gatepost user invite`",
         (false, true) => "that user has a password: use `gatepost user reset`",
+        _ if !user.enabled || user.username.is_none() => {
+            "that user cannot sign in with a password: no user name, or disabled"
+        }
         (true, true) | (false, false) => return Ok(()),
     };
     Err(Failure::Refused(String::from(rule)))
-}
-
-fn check_sign_in(user: &UserRow) -> Result<(), Failure> {
-    if user.enabled && user.username.is_some() {
-        return Ok(());
-    }
-    Err(Failure::Refused(String::from(
-        "that user cannot sign in with a password: no user name, or disabled",
-    )))
 }
 
 pub(super) fn print_link(
@@ -121,7 +117,6 @@ pub(super) fn print_link(
     invocation: &Invocation,
     user: &UserRow,
 ) -> Result<(), Failure> {
-    check_sign_in(user)?;
     let maker = LinkMaker::new(operator, installation, invocation)?;
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
@@ -134,86 +129,39 @@ pub(super) fn print_link(
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
 fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Failure> {
-    let names = names_in(names)?;
+    let names = registry::text_of(names, MOST_OF_NAMES)?;
+    let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let (operator, installation) = Operator::open_installed(invocation)?;
     let maker = LinkMaker::new(&operator, &installation, invocation)?;
     let mut people = Vec::new();
-    let mut refusals = Vec::new();
-    for name in names {
-        let found = named(&operator, invocation, &name);
-        let fits = found.and_then(|user| {
-            check_password(&user, true)?;
-            check_sign_in(&user)?;
-            Ok(user)
-        });
-        match fits {
+    let mut refusals = String::new();
+    for name in names.into_iter().filter(|name| !name.is_empty()) {
+        let found = named(&operator, invocation, name);
+        match found.and_then(|user| check(&user, true).map(|()| user)) {
             Ok(user) => people.push(user),
-            Err(refusal) => refusals.push(format!("{}: {refusal}", name.escape_debug())),
+            Err(refusal) => refusals.push_str(&format!("{}: {refusal}\n", name.escape_debug())),
         }
     }
-    if !refusals.is_empty() {
-        refusals.push(String::from("no link was made"));
-        return Err(Failure::Refused(refusals.join("\n")));
+    if people.is_empty() || !refusals.is_empty() {
+        return Err(Failure::Refused(format!("{refusals}no link was made")));
     }
-    let mut out = new_file(file)?;
-    for user in &people {
-        let line = format!("{}\t{}\n", user.designation(), maker.link(user)?);
-        out.write_all(line.as_bytes())
-            .map_err(|error| unwritten(file, &error))?;
-    }
-    out.sync_all().map_err(|error| unwritten(file, &error))?;
-    output::line(&format!(
-        "{} links are in {}, good until {}",
-        people.len(),
-        file.escape_debug(),
-        output::time(maker.expires_at)
-    ))
-}
-
-/// The user names in a file, each once.
-fn names_in(file: &str) -> Result<BTreeSet<String>, Failure> {
-    let mut bytes = Vec::new();
-    let shown = match file {
-        "-" => String::from("standard input"),
-        file => file.escape_debug().to_string(),
-    };
-    let read = match file {
-        "-" => io::stdin().lock().read_to_end(&mut bytes),
-        file => File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)),
-    };
-    read.map_err(|error| unread(&shown, &error))?;
-    let text = utf8(&shown, bytes)?;
-    let lines = text.trim_start_matches('\u{feff}').lines();
-    let names: BTreeSet<String> = lines
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect();
-    match names.is_empty() {
-        true => Err(Failure::Refused(format!("{shown} has no user name"))),
-        false => Ok(names),
-    }
-}
-
-/// Made for its owner alone, and never written over another.
-fn new_file(file: &str) -> Result<File, Failure> {
+    let shown = file.escape_debug();
+    // Made for its owner alone, and never written over another.
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    options.open(file).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::Refused(format!(
-            "{} is there already: name a new file; no link was made",
-            file.escape_debug()
-        )),
-        _ => unwritten(file, &error),
-    })
-}
-
-fn unwritten(file: &str, error: &io::Error) -> Failure {
-    Failure::Refused(format!(
-        "{} cannot be written: {}",
-        file.escape_debug(),
-        cause(error)
-    ))
+    let made = options.write(true).create_new(true).mode(0o600).open(file);
+    let mut out = made.map_err(|error| {
+        let reason = cause(&error);
+        Failure::Refused(format!(
+            "{shown} cannot be made: {reason}; no link was made"
+        ))
+    })?;
+    for user in &people {
+        writeln!(out, "{}\t{}", user.designation(), maker.link(user)?)?;
+    }
+    out.sync_all()?;
+    let count = people.len();
+    let end = output::time(maker.expires_at);
+    output::line(&format!("{count} links are in {shown}, good until {end}"))
 }
 
 pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {

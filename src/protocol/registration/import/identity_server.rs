@@ -35,13 +35,7 @@ const CHILDREN: [(&str, &str, &str); 6] = [
 ];
 
 /// The types of secrets that IdentityServer knows.
-const TYPES: [&str; 5] = [
-    "JWK",
-    "SharedSecret",
-    "X509CertificateBase64",
-    "X509Name",
-    "X509Thumbprint",
-];
+const TYPES: &str = "JWK SharedSecret X509CertificateBase64 X509Name X509Thumbprint";
 const SUB: &str = "sub";
 const NO_CLAIM: &str = "reserved for the token, or no name of a claim";
 
@@ -282,8 +276,8 @@ fn secrets(
             ),
             ("JWK", _, Ok(key)) => add_key(key, &mut keys, of, to),
             _ => {
-                let known = TYPES.iter().find(|known| **known == kind);
-                let called = known.unwrap_or(&"of another type");
+                let known = TYPES.split(' ').find(|known| *known == kind);
+                let called = known.unwrap_or("of another type");
                 to.note(
                     of,
                     format!("a secret is left out: {called}, and no SHA-256 or SHA-512 in base64"),

@@ -234,29 +234,23 @@ impl PlannedChange<'_> {
             PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => Vec::new(),
         }
     }
-
-    /// The roles that a user gets.
-    fn new_roles(&self) -> BTreeSet<&str> {
-        match &self.step {
-            PlanStep::AddUser { entry, .. } => users::roles(entry),
-            PlanStep::ChangeUser { before, entry, .. } => {
-                &users::roles(entry) - &users::roles(before)
-            }
-            PlanStep::Put(..) | PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => {
-                BTreeSet::new()
-            }
-        }
-    }
 }
 
 impl Plan<'_> {
     /// The roles that a change gives a user and that let them use clients, with these clients.
-    pub fn opened_by(&self, change: &PlannedChange<'_>) -> Vec<(&str, &BTreeSet<String>)> {
-        let mut opened = Vec::new();
-        for role in change.new_roles() {
-            if let Some((role, clients)) = self.opening.get_key_value(role) {
-                opened.push((role.as_str(), clients));
-            }
+    pub fn opened_by(&self, change: &PlannedChange<'_>) -> BTreeMap<&str, &BTreeSet<String>> {
+        let mut opened = BTreeMap::new();
+        let (PlanStep::AddUser { entry, .. } | PlanStep::ChangeUser { entry, .. }) = &change.step
+        else {
+            return opened;
+        };
+        for role in users::roles(entry) {
+            let opening = self.opening.get_key_value(role);
+            opened.extend(opening.map(|(role, clients)| (role.as_str(), clients)));
+        }
+        if let PlanStep::ChangeUser { before, .. } = &change.step {
+            let had = users::roles(before);
+            opened.retain(|role, _| !had.contains(role));
         }
         opened
     }

@@ -226,7 +226,7 @@ fn change<'d>(
 }
 
 /// The claim `role` is a text or a list of them.
-pub(super) fn roles(user: &UserEntry) -> BTreeSet<&str> {
+pub(super) fn roles(user: &UserEntry) -> Vec<&str> {
     let roles = match user.claims.get("role") {
         Some(Value::Array(roles)) => roles.as_slice(),
         Some(role) => std::slice::from_ref(role),
