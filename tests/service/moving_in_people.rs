@@ -2,6 +2,8 @@
 //! it lets in and what is wrong with the document, all of it.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -91,6 +93,40 @@ fn links_for_many_stand_in_a_new_file_alone() {
         said(&empty)
     );
     std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn the_last_line_of_an_import_is_a_command_that_makes_the_links() {
+    let gatepost = start();
+    let hash = "AAABAgMEBQYHCAkKCwwNDg+ukCEMDf0yyQ29NYubggHIVY0sdEUfdyeM+E1LtH1uJg==";
+    let user = |id: &str, name: &str| json!({"Id": id, "UserName": name, "TwoFactorEnabled": true, "PasswordHash": hash});
+    let dump = json!({"AspNetUsers": [user("u", "o'neil \\n"), user("v", "ada")]});
+    let imported = gatepost.run(&["import", "identityserver", "-"], &dump.to_string());
+    let notes = String::from_utf8(imported.stderr).unwrap();
+    let document = String::from_utf8(imported.stdout).unwrap();
+    gatepost.run_well(&["apply", "-"], &document);
+    let (_, command) = notes.lines().last().unwrap().split_once("FILE: ").unwrap();
+    let path = std::env::temp_dir().join(format!("gatepost-made-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let command = command.replace("FILE", path.to_str().unwrap());
+    let ours = Path::new(env!("CARGO_BIN_EXE_gatepost")).parent().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &command]);
+    for (name, value) in gatepost.command().get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let done = shell
+        .env("PATH", format!("{}:/usr/bin:/bin", ours.display()))
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{command}: {}", said(&done));
+    let links = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let names: Vec<&str> = links
+        .lines()
+        .map(|line| line.split_once('\t').unwrap().0)
+        .collect();
+    assert_eq!(names, ["ada", "o'neil \\n"]);
 }
 
 #[test]
