@@ -909,7 +909,7 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
     assert!(
         installation
             .done(&["user", "show", "alice"], "")
-            .contains("claims.name: A\nenabled: true\n")
+            .contains("claims.name: A\nconsents: []\nenabled: true\n")
     );
     let epoch = || -> i64 {
         let query = "SELECT epoch FROM users WHERE sub = 'alice-1'";

@@ -182,7 +182,7 @@ fn the_operator_is_shown_what_an_issuer_is_called_now() {
         let mut shown: Value = serde_json::from_str(&shown).unwrap();
         shown["identities"].take()
     };
-    let linked = |names: &[&str]| json!([{"issuer": house.other.issuer(), "subject": SUBJECT, "providers": names}]);
+    let linked = |names: &[&str]| json!([{"issuer": house.other.issuer(), "subject": SUBJECT, "providers": names, "claims": {}}]);
     assert_eq!(shown(), linked(&["other"]));
     let renamed = json!([
         house.other.registration("another", json!({})),
