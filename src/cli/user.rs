@@ -9,6 +9,7 @@ use super::operator::{Operator, all, user_event};
 use super::output::{self, Failure};
 use super::{idp, input};
 use crate::keys::random;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
@@ -136,7 +137,14 @@ pub(super) fn named(
     username: &str,
 ) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
-    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username, None)?.user;
+    let found = users::find_for_sign_in(
+        &operator.store,
+        tenant.as_ref(),
+        username,
+        SignInWith::Username,
+        None,
+    )?
+    .user;
     if let Some(found) = found {
         return Ok(found.user);
     }

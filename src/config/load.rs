@@ -10,6 +10,7 @@ use super::{
     ListenAddress, Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
 };
 use crate::config::reader;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::AccessTokenTyp;
 use crate::protocol::words::secret::SecretText;
@@ -86,6 +87,10 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ("standard", InvalidClientStatus::Standard),
         ("400", InvalidClientStatus::Always400),
     ];
+    let sign_in_with = [
+        ("username", SignInWith::Username),
+        ("username,email", SignInWith::UsernameOrAddress),
+    ];
     let same_site = [("lax", SameSite::Lax), ("none", SameSite::None)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
@@ -129,6 +134,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
+        sign_in_with: reader.choice(&SIGN_IN_WITH, &sign_in_with, SignInWith::Username),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }

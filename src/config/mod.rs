@@ -15,6 +15,7 @@ use std::time::Duration;
 pub use source::{Source, cause, environment_secret};
 
 pub use crate::config::reader::BaseUrl;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::access_token::ScopeClaim;
 use crate::protocol::token::client_authentication::InvalidClientStatus;
@@ -56,6 +57,7 @@ pub struct Config {
     pub session_lifetime: Duration,
     /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
     pub remember_session_lifetime: Option<Duration>,
+    pub sign_in_with: SignInWith,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,

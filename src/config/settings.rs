@@ -99,6 +99,9 @@ settings! {
     REMEMBER_SESSION_LIFETIME: LIFETIME, Described("none: the page does not offer it"),
         "seconds that a sign-in lasts on a device that the person lets Gatepost remember; longer \
          than `GATEPOST_SESSION_LIFETIME`";
+    SIGN_IN_WITH: Text, Is("username"),
+        "what people type to sign in: `username`, or `username,email`: also the verified e-mail \
+         address that no other user of the tenant has";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

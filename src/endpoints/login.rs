@@ -285,6 +285,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
     let shown = SignInForm {
         someone_else,
+        with: app.config.sign_in_with,
         // The link leads to the account page. No application's sign-in can be made to say it.
         password_is_set: visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
         username: drawn.username,

@@ -302,17 +302,17 @@ WITH used AS (
     UPDATE authenticators SET sign_count = :next_sign_count::int8, used_at = clock_timestamp()
     WHERE sub = :sub::text AND kind = 'passkey' AND id = :id::bytea AND sign_count = :sign_count::int8 RETURNING sub
 ), forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = :forgotten::bytea AND EXISTS (SELECT FROM used)
+    DELETE FROM sign_in_failures WHERE bucket = ANY(:forgotten::bytea[]) AND EXISTS (SELECT FROM used)
 ), {audited used} FROM used";
 
-/// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`;
+/// Moves a passkey's counter on, and forgets the failures of those buckets of `sign_in_failures`;
 /// `false` when somebody else did meanwhile.
 pub fn use_passkey(
     store: &Store,
     sub: &Subject,
     row: &Authenticator,
     sign_count: i64,
-    forgotten: Option<[u8; 32]>,
+    forgotten: &[[u8; 32]],
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let event = AuditEvent {
@@ -324,7 +324,10 @@ pub fn use_passkey(
         ..row { id, sign_count },
         sub,
         next_sign_count = sign_count,
-        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice)
+        forgotten = forgotten
+            .iter()
+            .map(<[u8; 32]>::as_slice)
+            .collect::<Vec<_>>()
     );
     store.change(bound, &event)
 }

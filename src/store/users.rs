@@ -12,6 +12,7 @@ use super::error::StoreError;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
@@ -93,30 +94,46 @@ impl CurrentUser {
 
 #[derive(Clone, Debug)]
 pub struct SignInAccount {
-    /// The canonical name, whether or not a user has it: failures are counted by it.
-    pub username_key: String,
+    /// What was typed, in its canonical form, whether or not a user has it: failures are counted by
+    /// it.
+    pub typed_key: String,
     pub user: Option<CurrentUser>,
 }
 
+// A user name wins over an address. Both are looked for each time: no visitor can tell from the
+// time which of them was found. An address that two have signs in neither of them.
 const FIND_FOR_SIGN_IN: &str = "
-SELECT t.username_key AS typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
-FROM (SELECT lower(normalize(:username::text, NFKC)) AS username_key) AS t
+SELECT t.typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+FROM (SELECT lower(normalize(:username::text, NFKC)) AS typed_key) AS t
 CROSS JOIN installation i
-LEFT JOIN users u ON u.tenant = :tenant::text AND u.username_key = t.username_key
+LEFT JOIN users n ON n.tenant = :tenant::text AND n.username_key = t.typed_key
+LEFT JOIN LATERAL (
+    SELECT min(a.sub) AS sub FROM (
+        SELECT h.sub FROM users h
+        WHERE h.tenant = :tenant::text AND h.claims ? 'email' AND h.claims -> 'email_verified' = 'true'
+          AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) = t.typed_key COLLATE \"C\"
+          AND h.enabled AND h.password_hash IS NOT NULL
+        LIMIT 2
+    ) AS a HAVING count(*) = 1
+) AS a ON :by_address::bool
+LEFT JOIN users u ON u.sub = coalesce(n.sub, a.sub)
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text";
 
 /// Looks for the user of that name in that tenant (or without one), for that client where there is
-/// one. The name must be free of NUL.
+/// one; or for the one user who can sign in by that address. The name must be free of NUL.
 pub fn find_for_sign_in(
     store: &Store,
     tenant: Option<&TenantName>,
     username: &str,
+    by: SignInWith,
     client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
     let tenant = tenant_text(tenant);
-    let row = store.one(bind!(FIND_FOR_SIGN_IN, tenant, username, client_id))?;
+    let by_address = by == SignInWith::UsernameOrAddress;
+    let bound = bind!(FIND_FOR_SIGN_IN, tenant, username, by_address, client_id);
+    let row = store.one(bound)?;
     Ok(SignInAccount {
-        username_key: column(&row, "typed_key")?,
+        typed_key: column(&row, "typed_key")?,
         user: is_there(&row)?.then(|| current(&row)).transpose()?,
     })
 }

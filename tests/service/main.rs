@@ -93,6 +93,7 @@ mod rows_read;
 mod second_factors;
 mod session_management;
 mod sessions;
+mod sign_in_by_address;
 mod sign_in_storm;
 mod static_files;
 mod stolen_database;

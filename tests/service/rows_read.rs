@@ -100,7 +100,7 @@ const ELSEWHERE: &str = "
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
 const VALUES: &str = "
-    sub='alice' client_id='app-1' username='filled-7' tenant='' issuer='https://upstream.example'
+    sub='alice' client_id='app-1' username='filled-7' tenant='' by_address='true' issuer='https://upstream.example'
     upstream_issuer='https://upstream.example' upstream_subject='there-alice' subject='there-alice'
     provider='upstream' identity_provider='upstream' events='{}' acr='1' amr='{pwd}' scopes='{openid,profile}'
     granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
@@ -108,7 +108,7 @@ const VALUES: &str = "
     reuse='false' window='30' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
     kind='passkey' jti=sha256(int4send(4)) jti_hash=sha256('new') whom=sha256('whom')
     logouts=ARRAY[sha256('a'),sha256('b')] left_at=now() way=sha256('way') source='::1' user_agent='browser'
-    upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=sha256(int4send(7))
+    upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=ARRAY[sha256(int4send(7))]
     bucket=sha256(int4send(7)) step='1' with_codes='true' factors='0' strongest='2' password_hash='x' user_handle='x'
     ends_all_else='true' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
     backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'

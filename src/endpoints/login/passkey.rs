@@ -157,11 +157,13 @@ fn judge(
         audit_events::insert(&app.store, &cloned)?;
         return Ok(Err(Reason::PasskeyCloned));
     };
-    let wrong_passwords =
-        ticket.and_then(|_| counted_wrong(app, &owned.found, turn.request.source));
+    let wrong_passwords = match ticket {
+        Some(_) => counted_wrong(app, &owned.found, turn.request.source),
+        None => Vec::new(),
+    };
     let row = &owned.row;
     let store = &app.store;
-    if !authenticators::use_passkey(store, sub, row, sign_count, wrong_passwords, &event)? {
+    if !authenticators::use_passkey(store, sub, row, sign_count, &wrong_passwords, &event)? {
         return Ok(Err(Reason::PasskeyChallenge));
     }
     Ok(Ok(Shown {

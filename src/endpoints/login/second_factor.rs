@@ -360,7 +360,7 @@ fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdi
     }
     app.note_factor(kind);
     let wrong_passwords = counted_wrong(app, found, turn.request.source);
-    sign_in_failures::take_back(&app.store, &buckets, wrong_passwords)?;
+    sign_in_failures::take_back(&app.store, &buckets, &wrong_passwords)?;
     Ok(CodeVerdict::Right)
 }
 

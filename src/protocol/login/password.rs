@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::protocol::words::instant::Instant;
 
 /// In bytes.
@@ -56,6 +58,21 @@ pub fn check_new(text: &str) -> Result<(), PasswordFlaw> {
     Ok(())
 }
 
+/// What people can type to say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignInWith {
+    Username,
+    UsernameOrAddress,
+}
+
+/// The verified e-mail address of a user, as failures are counted by it. `None` where it has other
+/// than ASCII characters: what Postgres makes of those is not known here.
+pub fn address_key(claims: &Map<String, Value>) -> Option<String> {
+    let address = claims.get("email").and_then(Value::as_str)?;
+    let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
+    (is_verified && address.is_ascii()).then(|| address.to_ascii_lowercase())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
     pub count: u32,
@@ -79,6 +96,21 @@ pub struct PasswordLimits {
     /// Failures per account and hour. Beyond that, a source that is new to the account waits.
     pub account: u32,
     pub new_source_wait: Duration,
+}
+
+impl PasswordLimits {
+    /// The limits for what was typed. Failures count by that, so an account with a name and an
+    /// address is counted twice: each has half, and both together have no more than one.
+    pub fn by(self, with: SignInWith) -> PasswordLimits {
+        match with {
+            SignInWith::Username => self,
+            SignInWith::UsernameOrAddress => PasswordLimits {
+                account_and_source: (self.account_and_source / 2).max(1),
+                account: (self.account / 2).max(1),
+                ..self
+            },
+        }
+    }
 }
 
 /// The verdict on an attempt, before the password is checked.

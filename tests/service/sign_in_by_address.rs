@@ -1,0 +1,220 @@
+//! Signing in by e-mail address: whose address counts, what is counted, and what a visitor learns.
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
+
+const BY_ADDRESS: (&str, &str) = ("GATEPOST_SIGN_IN_WITH", "username,email");
+const ADDRESS: &str = "alice@example.com";
+const PASSWORD: &str = "a password for many of them";
+
+fn person(username: &str, email: &str, changes: Value) -> Value {
+    let mut user = json!({
+        "username": username, "password": PASSWORD,
+        "claims": {"email": email, "email_verified": true},
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        user[name] = value.clone();
+    }
+    user
+}
+
+fn registered(people: &[Value]) -> Value {
+    let direct = json!({
+        "grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid",
+    });
+    let mut document = with_clients(document(), &[("direct", direct)]);
+    let users = document["users"].as_array_mut().unwrap();
+    users.retain(|user| user["username"] != "alice");
+    users.push(person(
+        "alice",
+        ADDRESS,
+        json!({"password": ALICE_PASSWORD}),
+    ));
+    users.extend_from_slice(people);
+    document
+}
+
+/// Whether that signs in on the page; and the same by the grant that takes a password.
+fn lets_in(gatepost: &Gatepost, typed: &str, password: &str) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let is_in = sign_in(&mut browser, &page, typed, password).status == 303;
+    let form = [
+        ("grant_type", "password"),
+        ("username", typed),
+        ("password", password),
+    ];
+    let authorization = basic("direct", CONF1_SECRET);
+    let granted = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
+    assert_eq!(granted.status == 200, is_in, "{typed}: {}", granted.text());
+    is_in
+}
+
+#[test]
+fn a_verified_address_that_one_user_has_signs_them_in() {
+    let people = [
+        person(
+            "unverified",
+            "unverified@example.com",
+            json!({
+            "claims": {"email": "unverified@example.com", "email_verified": false}}),
+        ),
+        person(
+            "silent",
+            "silent@example.com",
+            json!({"claims": {"email": "silent@example.com"}}),
+        ),
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        person("one", "shared@example.com", json!({})),
+        person("two", "Shared@Example.com", json!({})),
+        person("first", "once@example.com", json!({})),
+        person(
+            "not-verified",
+            "once@example.com",
+            json!({
+            "claims": {"email": "once@example.com", "email_verified": false}}),
+        ),
+        person("gone", "once@example.com", json!({"enabled": false})),
+        json!({"username": "no-password", "claims": {"email": "once@example.com", "email_verified": true}}),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    for (typed, password, expected) in [
+        (ADDRESS, ALICE_PASSWORD, true),
+        ("Alice@EXAMPLE.com", ALICE_PASSWORD, true),
+        ("\u{ff41}lice@example.com", ALICE_PASSWORD, true),
+        ("alice", ALICE_PASSWORD, true),
+        (ADDRESS, "wrong", false),
+        ("alice@example.co", ALICE_PASSWORD, false),
+        ("unverified@example.com", PASSWORD, false),
+        ("silent@example.com", PASSWORD, false),
+        ("disabled@example.com", PASSWORD, false),
+        ("shared@example.com", PASSWORD, false),
+        ("one", PASSWORD, true),
+        ("once@example.com", PASSWORD, true),
+    ] {
+        assert_eq!(lets_in(&gatepost, typed, password), expected, "{typed}");
+    }
+}
+
+/// Else whoever may choose a user name takes the mail of others; and one that nobody can sign in
+/// with is no way to the account of the address.
+#[test]
+fn a_user_name_wins_over_an_address() {
+    let people = [
+        person("bob@example.com", "other@example.com", json!({})),
+        person(
+            "carol",
+            "bob@example.com",
+            json!({"password": BOB_PASSWORD}),
+        ),
+        person(
+            "dave@example.com",
+            "dave@example.org",
+            json!({"enabled": false}),
+        ),
+        person("erin", "dave@example.com", json!({})),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    for (typed, password, expected) in [
+        ("bob@example.com", PASSWORD, true),
+        ("bob@example.com", BOB_PASSWORD, false),
+        ("dave@example.com", PASSWORD, false),
+        ("erin", PASSWORD, true),
+    ] {
+        assert_eq!(
+            lets_in(&gatepost, typed, password),
+            expected,
+            "{typed} {password}"
+        );
+    }
+}
+
+#[test]
+fn an_address_signs_in_where_the_setting_says_so_and_in_its_own_tenant() {
+    let mut document = registered(&[person(
+        "tina",
+        "tina@example.com",
+        json!({"tenant": "acme"}),
+    )]);
+    document["tenants"] = json!([{"name": "acme"}]);
+    let mut gatepost = Gatepost::start_with(&document, &[]);
+    assert!(!lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+    let page = |gatepost: &Gatepost| {
+        let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+        page.text()
+    };
+    assert!(page(&gatepost).contains(">User name</label>"));
+    gatepost.stop();
+    gatepost.set(BY_ADDRESS.0, BY_ADDRESS.1);
+    gatepost.serve();
+    assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+    assert!(page(&gatepost).contains(">User name or e-mail address</label>"));
+    assert!(!lets_in(&gatepost, "tina@example.com", PASSWORD));
+    let mut browser = gatepost.browser();
+    let of_tenant = authorize_path("conf1", RP1, &[("acr_values", "tenant:acme")]);
+    let page = browser.visit(&of_tenant);
+    let answer = sign_in(&mut browser, &page, "tina@example.com", PASSWORD);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+}
+
+/// Name and address are counted apart, so a visitor does not learn that both are one person's; and
+/// whoever tries both has no more tries than before.
+#[test]
+fn failures_count_by_what_was_typed_each_with_half_of_the_limit() {
+    let limit = ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_ACCOUNT", "6");
+    let gatepost = Gatepost::start_with(&registered(&[]), &[BY_ADDRESS, limit]);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let mut status = |typed: &str| sign_in(&mut browser, &page, typed, "wrong").status;
+    for typed in ["alice", ADDRESS, "nobody@example.com"] {
+        let tries = [(); 4].map(|()| status(typed));
+        assert_eq!(tries, [200, 200, 200, 429], "{typed}");
+    }
+}
+
+#[test]
+fn every_way_to_fail_by_an_address_looks_the_same() {
+    let people = [
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        person("one", "shared@example.com", json!({})),
+        person("two", "shared@example.com", json!({})),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    let seen = [
+        "alice",
+        ADDRESS,
+        "nobody@example.com",
+        "disabled@example.com",
+        "shared@example.com",
+    ]
+    .map(|typed| {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut browser, &page, typed, "wrong");
+        assert_eq!(answer.status, 200);
+        let token = answer.fields().remove("form_token").unwrap();
+        let sealed = answer.action().split_once("?r=").unwrap().1.to_owned();
+        let text = answer.without_challenge();
+        assert!(text.contains("The user name, the e-mail address or the password is not correct"));
+        [token, sealed, typed.to_owned()]
+            .iter()
+            .fold(text, |text, own| text.replace(own.as_str(), "*"))
+    });
+    assert!(seen.iter().all(|text| *text == seen[0]), "{seen:#?}");
+}
