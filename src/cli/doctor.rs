@@ -19,6 +19,7 @@ use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::outbound::Outbound;
 use crate::protocol::keys::key_schedule::{announced, current};
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, client_checkup};
@@ -26,7 +27,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
-use crate::store::{clients, examination, partitions, signing_keys};
+use crate::store::{clients, examination, partitions, signing_keys, users};
 
 /// The faults of a part: those whose condition holds. Without any, one line says that the part is
 /// sound.
@@ -172,6 +173,14 @@ fn installed(
         !broken.is_empty() => broken "these say what fails: {broken}",
         !weak.is_empty() => weak "these say what could be stronger: {weak}",
     } else "every client and identity provider is in order");
+    if operator.config.sign_in_with == SignInWith::UsernameOrAddress {
+        let shared = users::count_shared(store)?;
+        judge!(findings, "addresses", {
+            shared > 0
+                => weak "{shared} verified e-mail addresses are of more than one user of a tenant, \
+                         and sign in none of them: `address_shared` in the audit log names them",
+        } else "no two users of a tenant have the same verified e-mail address");
+    }
     Ok(Some(Nonces {
         sealer: Sealer::new(&derived, Purpose::Doctor),
         latest: now,

@@ -17,7 +17,7 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
 use crate::store::users::{self, UserRow};
-use crate::store::{StoreError, catalogue, grants, linked_identities, sessions};
+use crate::store::{StoreError, audit_events, catalogue, grants, linked_identities, sessions};
 
 pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     let claims = match invocation.option("--claims") {
@@ -78,6 +78,11 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             },
         ))
     })?;
+    if let Some(other) = users::find_sharing(&operator.store, &new.sub)? {
+        let detail = json!({"by": "operator", "with": other});
+        let event = user_event("address_shared", &new.sub, detail);
+        audit_events::insert(&operator.store, &event)?;
+    }
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
         return change::print_link(&operator, &installation, invocation, &added);

@@ -110,9 +110,9 @@ LEFT JOIN users n ON n.tenant = :tenant::text AND n.username_key = t.typed_key
 LEFT JOIN LATERAL (
     SELECT min(a.sub) AS sub FROM (
         SELECT h.sub FROM users h
-        WHERE h.tenant = :tenant::text AND h.claims ? 'email' AND h.claims -> 'email_verified' = 'true'
+        WHERE h.tenant = :tenant::text AND h.claims ? 'email'
           AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) = t.typed_key COLLATE \"C\"
-          AND h.enabled AND h.password_hash IS NOT NULL
+          AND h.enabled AND h.password_hash IS NOT NULL AND {address counts}
         LIMIT 2
     ) AS a HAVING count(*) = 1
 ) AS a ON :by_address::bool
@@ -167,6 +167,29 @@ const LIST: &str =
 /// Users by subject, at most `limit` behind `after` (empty: from the beginning).
 pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
     store.list(bind!(LIST, after, limit), user)
+}
+
+pub(super) const FIND_SHARING: &str = "
+SELECT h.sub FROM users u
+JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
+  AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254)
+      = left(lower(normalize(u.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
+WHERE u.sub = :sub::text AND u.claims -> 'email_verified' = 'true' AND {address counts} LIMIT 1";
+
+/// Another user of the tenant who has the same verified address.
+pub fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+    store.find(bind!(FIND_SHARING, sub), |row| column(row, "sub"))
+}
+
+const COUNT_SHARED: &str = "
+SELECT count(*) AS shared FROM (
+    SELECT FROM users h WHERE h.claims ? 'email' AND {address counts}
+    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\" HAVING count(*) > 1
+) AS s";
+
+/// How many verified addresses more than one user of a tenant has. Reads all users.
+pub fn count_shared(store: &Store) -> Result<i64, StoreError> {
+    column(&store.one(bind!(COUNT_SHARED))?, "shared")
 }
 
 const INSERT: &str = "

@@ -29,7 +29,7 @@ const REQUESTS: &str = "
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
     upstream_sessions::FIND users::FIND users::FIND_FOR_CLIENT users::FIND_FOR_SIGN_IN
-    users::REHASH";
+    users::FIND_SHARING     users::REHASH";
 
 /// The same of those that only write: they read nothing that counts, at most what must not be there.
 const WRITES: &str = "
@@ -95,7 +95,7 @@ const ELSEWHERE: &str = "
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::USUAL_PBKDF2";
+    user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_PBKDF2";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.

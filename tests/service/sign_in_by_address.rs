@@ -6,6 +6,8 @@ use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
+use crate::support::house::House;
+use crate::support::traveller::Traveller;
 
 const BY_ADDRESS: (&str, &str) = ("GATEPOST_SIGN_IN_WITH", "username,email");
 const ADDRESS: &str = "alice@example.com";
@@ -217,4 +219,121 @@ fn every_way_to_fail_by_an_address_looks_the_same() {
             .fold(text, |text, own| text.replace(own.as_str(), "*"))
     });
     assert!(seen.iter().all(|text| *text == seen[0]), "{seen:#?}");
+}
+
+fn claims_of_alice(gatepost: &Gatepost) -> Value {
+    let told = gatepost.run_well(&["export"], "");
+    let document: Value = serde_json::from_str(&told).unwrap();
+    let users = document["users"].as_array().unwrap();
+    let alice = users.iter().find(|user| user["username"] == "alice");
+    alice.unwrap()["claims"].clone()
+}
+
+/// Whoever changes the address in a spreadsheet has not verified it.
+#[test]
+fn another_address_is_no_longer_verified_unless_the_same_change_says_so() {
+    let gatepost = Gatepost::start_with(&registered(&[]), &[BY_ADDRESS]);
+    let described = |email: &str| {
+        json!({"users": [{"username": "alice", "claims": {"email": email}}]}).to_string()
+    };
+    let told = gatepost.run_well(&["plan", "-"], &described("new@example.com"));
+    assert!(
+        told.contains("claims.email_verified") && told.contains("false"),
+        "{told}"
+    );
+    // The same address keeps what is known of it.
+    let said_again = gatepost.run_well(&["apply", "-"], &described(ADDRESS));
+    assert!(
+        said_again.contains("nothing") || said_again.contains("0"),
+        "{said_again}"
+    );
+    assert_eq!(claims_of_alice(&gatepost)["email_verified"], true);
+    assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+
+    gatepost.run_well(&["apply", "-"], &described("new@example.com"));
+    assert_eq!(claims_of_alice(&gatepost)["email_verified"], false);
+    assert!(!lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email_verified=true"], "");
+    assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email=new@example.com"], "");
+    assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email=third@example.com"], "");
+    assert!(!lets_in(&gatepost, "third@example.com", ALICE_PASSWORD));
+    let both = [
+        "user",
+        "set",
+        "alice",
+        "email=4@example.com",
+        "email_verified=true",
+    ];
+    gatepost.run_well(&both, "");
+    assert!(lets_in(&gatepost, "4@example.com", ALICE_PASSWORD));
+}
+
+/// A provider that may say anything must not choose whose letters go where, or lock somebody out of
+/// the own address.
+#[test]
+fn a_providers_word_counts_where_its_registration_says_so() {
+    for (changes, expected) in [(json!({}), false), (json!({"trust_email": true}), true)] {
+        let house = House::start_with(registered(&[]), &changes, &[BY_ADDRESS]);
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
+        });
+        let mut alice = house.alice();
+        house.link(&mut alice, "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        assert_eq!(claims_of_alice(&house.gatepost)["email"], "up@example.com");
+        let lets_in = lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+        assert_eq!(lets_in, expected, "{changes}");
+    }
+}
+
+#[test]
+fn a_second_user_of_a_verified_address_is_told() {
+    let people = [person("bea", "bea@example.com", json!({}))];
+    let trusted = json!({"trust_email": true});
+    let house = House::start_with(registered(&people), &trusted, &[BY_ADDRESS]);
+    let gatepost = &house.gatepost;
+    assert_eq!(house.events("address_shared").len(), 0);
+    let settings = gatepost.run(&["doctor"], "");
+    let told = String::from_utf8_lossy(&settings.stdout).into_owned();
+    assert!(
+        told.contains("no two users of a tenant have the same verified"),
+        "{told}"
+    );
+
+    house.up.plan(|plan| {
+        plan.userinfo = json!({"email": "Bea@example.com", "email_verified": true});
+    });
+    house.through(&mut Traveller::new(), "up").unwrap();
+    let shared = house.events("address_shared");
+    assert_eq!((shared.len(), &shared[0]["by"]), (1, &json!("up")));
+    assert_eq!(shared[0]["with"], house.sub("bea"));
+
+    let set = [
+        "user",
+        "set",
+        "bea",
+        &format!("email={ADDRESS}"),
+        "email_verified=true",
+    ];
+    gatepost.run_well(&set, "");
+    let described = json!({"users": [person("new", ADDRESS, json!({}))]}).to_string();
+    gatepost.run_well(&["apply", "-"], &described);
+    let claims = json!({"email": ADDRESS, "email_verified": true}).to_string();
+    let add = [
+        "user",
+        "add",
+        "added",
+        "--no-password",
+        "--claims",
+        claims.as_str(),
+    ];
+    gatepost.run_well(&add, "");
+    assert_eq!(house.events("address_shared").len(), 4);
+    let told = String::from_utf8_lossy(&gatepost.run(&["doctor"], "").stdout).into_owned();
+    assert!(
+        told.contains("1 verified e-mail addresses are of more than one user"),
+        "{told}"
+    );
 }

@@ -78,6 +78,7 @@ pub(super) fn read(
     }
     drop((value, stored));
     let users = users_of(writer, &document, &pruning)?;
+    let document = users.settled(document);
     Ok(Comparison {
         document,
         given,

@@ -35,10 +35,10 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
 use crate::registry::Snapshot;
 use crate::store::StoreError;
-use crate::store::audit_events::AuditEvent;
+use crate::store::audit_events::{self, AuditEvent};
 use crate::store::linked_identities::{self, Link, LinkedUser};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
-use crate::store::users::{CurrentUser, UserRow};
+use crate::store::users::{self, CurrentUser, UserRow};
 
 /// By how much the clock here may lag behind or be ahead of the database's, which dates the
 /// sign-outs upstream: rather somebody signs in anew than that a sign-out is missed.
@@ -334,6 +334,7 @@ impl Entry<'_> {
                 epoch: epochs.user,
                 ..user
             };
+            self.tell_of_sharing(&user)?;
             return Ok(Ok(CurrentUser {
                 user,
                 installation_epoch: epochs.installation,
@@ -355,7 +356,30 @@ impl Entry<'_> {
             claims: change.applied(&found.user.claims),
             ..found.user
         };
+        self.tell_of_sharing(&user)?;
         Ok(Ok(CurrentUser { user, ..found }))
+    }
+
+    /// Tells the audit log where the provider's word gave a user the verified address of another:
+    /// it signs in neither of them.
+    fn tell_of_sharing(&self, user: &UserRow) -> Result<(), StoreError> {
+        let store = &self.app.store;
+        if !self.provider.trust_email {
+            return Ok(());
+        }
+        let Some(other) = users::find_sharing(store, &user.sub)? else {
+            return Ok(());
+        };
+        let event = AuditEvent {
+            event: "address_shared",
+            client_id: self.visit.client_id(),
+            sub: Some(&user.sub),
+            source: Some(self.request.source),
+            request_id: Some(&self.request.id),
+            detail: json!({"by": self.provider.name, "with": other}),
+            ..AuditEvent::default()
+        };
+        audit_events::insert(store, &event)
     }
 
     fn refuse(&self, refusal: AccountRefusal) -> Response {

@@ -19,8 +19,9 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 64] = [
+pub const EVENTS: [&str; 65] = [
     "access_token_revoked",
+    "address_shared",
     OPENED,
     "client_authentication_failed",
     "client_changed",

@@ -9,6 +9,7 @@ mod users;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use serde_json::{Map, Value};
 
@@ -16,6 +17,7 @@ use super::document::{Document, DocumentEntry};
 use super::problem::DocumentProblem;
 use super::references::Stored;
 use super::user::{Owners, UserEntry};
+use super::verified_address;
 use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -55,6 +57,26 @@ pub struct RegisteredUsers {
     pub owners: Owners,
     /// Tenants of users that the document does not name.
     pub tenants_of_others: BTreeSet<String>,
+}
+
+impl RegisteredUsers {
+    /// The registered user that the entry at that place of a document is about.
+    fn meant(&self, index: usize, entry: &UserEntry) -> Option<(&Subject, &UserEntry)> {
+        let named = self.named.get(index).and_then(Option::as_ref);
+        let subject = entry.subject.as_ref().or(named)?;
+        self.users.get_key_value(subject)
+    }
+
+    /// The document, with what its users' `email_verified` becomes where it does not say.
+    pub fn settled(&self, mut document: Document) -> Document {
+        for (index, entry) in document.users.iter_mut().enumerate() {
+            if let Some((_, before)) = self.meant(index, entry) {
+                let written = mem::take(&mut entry.claims);
+                entry.claims = verified_address::settled(&before.claims, written);
+            }
+        }
+        document
+    }
 }
 
 impl RegisteredObjects {
