@@ -3,6 +3,10 @@
 
 CREATE INDEX CONCURRENTLY users_by_email ON users (tenant, (left(lower(normalize(claims->>'email', NFKC)), 254)) COLLATE "C") WHERE claims ? 'email';
 
+-- The address that was not verified here before this identity said so; empty: none. Null: nothing was written since this
+-- column is there, and what it said last counts.
+ALTER TABLE linked_identities ADD COLUMN verified_email text;
+
 CREATE TABLE sign_up_links (
     id bytea PRIMARY KEY CHECK (octet_length(id) = 16), -- the link holds it, with a MAC
     tenant text NOT NULL DEFAULT '',

@@ -202,7 +202,10 @@ pub fn provision(
 
 const UPDATE_CLAIMS: &str = "
 WITH noted AS (
-    UPDATE linked_identities SET claims = :said::jsonb
+    UPDATE linked_identities SET claims = :said::jsonb,
+        verified_email = CASE WHEN :set::jsonb ?| '{email,email_verified}'
+            THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true' THEN :said::jsonb ->> 'email' ELSE '' END
+            ELSE coalesce(verified_email, CASE WHEN claims -> 'email_verified' = 'true' THEN claims ->> 'email' END, '') END
     WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text AND sub = :sub::text RETURNING sub
 ), changed AS (
     UPDATE users u SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
@@ -210,7 +213,8 @@ WITH noted AS (
 ), {audited changed} FROM changed";
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
-/// away those of `removed`. All that it said is remembered. Nothing happens once the identity is
+/// away those of `removed`. All that it said is remembered, and which address it made a verified one.
+/// Nothing happens once the identity is
 /// the user's no longer.
 pub fn update_claims(
     store: &Store,

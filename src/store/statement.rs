@@ -110,7 +110,8 @@ const PIECES: [Piece; 11] = [
         name: "{address counts}",
         sql: "h.claims -> 'email_verified' = 'true' AND NOT EXISTS ( \
          SELECT FROM linked_identities l \
-         WHERE l.sub = h.sub AND l.claims -> 'email_verified' = 'true' AND l.claims -> 'email' = h.claims -> 'email' \
+         WHERE l.sub = h.sub AND h.claims ->> 'email' = coalesce(l.verified_email, \
+             CASE WHEN l.claims -> 'email_verified' = 'true' THEN l.claims ->> 'email' END) \
            AND NOT EXISTS (SELECT FROM catalogue_entries e WHERE e.kind = 'identity_provider' AND e.name = l.provider \
                AND e.document -> 'trust_email' = 'true'))",
     },
