@@ -10,6 +10,7 @@ pub mod guesses;
 pub mod hashing;
 pub mod key_keeping;
 mod metadata;
+pub mod password_rules;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -39,6 +40,7 @@ use failure::Failure;
 use fetched::Fetched;
 use guesses::{Guesses, Source};
 use hashing::Hashing;
+use password_rules::PasswordRules;
 
 /// If the database has not confirmed the registry for so long, no token is issued by it.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
@@ -104,6 +106,7 @@ pub struct App {
     ui_locales: &'static [&'static str],
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     hashing: Hashing,
+    pub password_rules: PasswordRules,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +227,7 @@ impl App {
             upstream_documents: Fetched::new(fetched::METADATA),
             ui_locales,
             rendered: RwLock::default(),
+            password_rules: PasswordRules::new(&config),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,

@@ -12,6 +12,7 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
 use super::{client, idp, registry, sealed};
+use crate::app::password_rules::PasswordRules;
 use crate::app::{MOST_SKEW_MICROS, key_keeping};
 use crate::endpoints::metrics::DOCTOR;
 use crate::endpoints::static_files;
@@ -86,10 +87,13 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         .unwrap_or_default();
     let logo = static_files::logo_fault(&config.brand);
     let no_logo = logo.as_deref().unwrap_or_default();
+    let unread = PasswordRules::new(&config).fault();
+    let no_list = unread.as_deref().unwrap_or_default();
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
+        unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
     let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
         findings.push(Finding::broken(failure.to_string()));

@@ -8,6 +8,7 @@ use super::arguments::Invocation;
 use super::operator::{Operator, all, user_event};
 use super::output::{self, Failure};
 use super::{idp, input};
+use crate::app::password_rules::PasswordRules;
 use crate::keys::random;
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::plan::FieldChange;
@@ -107,7 +108,7 @@ pub(super) fn new_subject() -> Subject {
 }
 
 fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
-    let password = input::new_password()?;
+    let password = input::new_password(&PasswordRules::new(&operator.config))?;
     operator
         .password_hashing()?
         .hash(&password)

@@ -7,7 +7,7 @@ use super::settings::*;
 use super::source::Source;
 use super::{
     Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits,
-    ListenAddress, Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
+    ListenAddress, Listeners, LogFormat, NewPasswords, Problem, SameSite, ScopeClaim, installed,
 };
 use crate::config::reader;
 use crate::protocol::login::password::SignInWith;
@@ -130,6 +130,10 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         brand: brand(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
+        passwords: NewPasswords {
+            least: reader.number(&PASSWORD_MIN_LENGTH),
+            blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+        },
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),

@@ -51,6 +51,7 @@ pub struct Config {
     pub brand: Brand,
     pub key_days: KeyDays,
     pub argon2: Argon2Parameters,
+    pub passwords: NewPasswords,
     pub limits: Limits,
     /// `GATEPOST_AUTHORIZATION_REQUEST_LIFETIME`: how long a sealed request is good.
     pub authorization_request_lifetime: Duration,
@@ -127,6 +128,15 @@ pub struct KeyDays {
     pub publish: u32,
     /// Public part kept after that, to check hints.
     pub hint: u32,
+}
+
+/// What may become a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasswords {
+    /// `GATEPOST_PASSWORD_MIN_LENGTH`: in characters.
+    pub least: u32,
+    /// `GATEPOST_PASSWORD_BLOCKLIST_FILE`
+    pub blocklist: Option<PathBuf>,
 }
 
 /// Argon2id parameters (RFC 9106 §3.1).

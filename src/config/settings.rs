@@ -2,6 +2,7 @@
 
 use self::Default::{Described, Is, Required};
 use self::Kind::{Number, Secret, Text, TextOrEmpty};
+use crate::protocol::login::password::SHORTEST_PASSWORD;
 
 /// Ten years: nothing that ends lives longer.
 pub const LONGEST_LIFETIME: u32 = 315_360_000;
@@ -93,6 +94,11 @@ settings! {
         "memory of one password hash, KiB (Argon2id)";
     ARGON2_PASSES: Number(1, 20), Is("2"), "passes of a password hash";
     ARGON2_LANES: Number(1, 16), Is("1"), "lanes of a password hash";
+    PASSWORD_MIN_LENGTH: Number(SHORTEST_PASSWORD, 64), Is("8"),
+        "characters that a new password must have";
+    PASSWORD_BLOCKLIST_FILE: Text, Described("none"),
+        "file with passwords that nobody may choose, at an absolute path: Pwned Passwords, a line \
+         for each as `SHA1:count`, sorted";
     AUTHORIZATION_REQUEST_LIFETIME: Number(60, 86_400), Is("3600"),
         "seconds that a person has to answer an authorization request";
     SESSION_LIFETIME: LIFETIME, Is("36000"), "seconds that a sign-in lasts, from its beginning";

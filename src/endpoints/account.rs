@@ -26,7 +26,6 @@ use crate::pages::account::{AccountProblem, Holdings, Outcome};
 use crate::pages::frame::PageForm;
 use crate::protocol::authorize::consent::{Allowance, merged};
 use crate::protocol::authorize::interaction::{Interaction, Step};
-use crate::protocol::login::password::check_new;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::parameters::{self, Parameters};
@@ -403,7 +402,7 @@ fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountPro
     }
     let problem = if new == present {
         AccountProblem::NewPasswordIsPresent
-    } else if let Err(flaw) = check_new(new) {
+    } else if let Err(flaw) = change.turn.app.password_rules.check(new) {
         AccountProblem::NewPasswordUnfit(flaw)
     } else if new != again {
         AccountProblem::NewPasswordsDiffer

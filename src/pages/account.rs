@@ -104,13 +104,15 @@ impl AccountProblem {
             AccountProblem::TooManyAttempts { minutes } => {
                 return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
             }
+            AccountProblem::NewPasswordUnfit(flaw) => {
+                return (Some("new-password"), unfit(texts, flaw));
+            }
             AccountProblem::PresentPasswordMissing => {
                 (Some("present-password"), texts.present_password_missing)
             }
             AccountProblem::PresentPasswordWrong => {
                 (Some("present-password"), texts.present_password_wrong)
             }
-            AccountProblem::NewPasswordUnfit(flaw) => (Some("new-password"), unfit(texts, flaw)),
             AccountProblem::NewPasswordsDiffer => {
                 (Some("new-password-again"), texts.new_passwords_differ)
             }
@@ -135,11 +137,11 @@ impl AccountProblem {
 }
 
 /// What is wrong with a new password, and what to do.
-fn unfit(texts: &Texts, flaw: PasswordFlaw) -> &'static str {
+fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
     match flaw {
-        PasswordFlaw::TooShort => texts.new_password_short,
-        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long,
-        PasswordFlaw::TooCommon => texts.new_password_common,
+        PasswordFlaw::TooShort(least) => texts.new_password_short.fill(&least.to_string()),
+        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long.to_owned(),
+        PasswordFlaw::TooCommon => texts.new_password_common.to_owned(),
     }
 }
 
@@ -190,7 +192,7 @@ pub fn page(
             @if has_password || has_identities {
                 div {
                     @if has_password { (factors(texts, form, holdings)) }
-                    @if has_password { (password(texts, form, account.username, problem)) }
+                    @if has_password { (password(chrome, form, account.username, problem)) }
                     @if has_identities { (identities(texts, form, holdings)) }
                 }
             }
@@ -341,11 +343,12 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
 }
 
 fn password(
-    texts: &Texts,
+    chrome: Chrome<'_>,
     form: PageForm<'_>,
     username: &str,
     problem: Option<AccountProblem>,
 ) -> Markup {
+    let texts = chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
     let present = PasswordField {
         name: "present_password",
@@ -354,8 +357,8 @@ fn password(
         hint: None,
         has_focus: false,
     };
-    let new = PasswordField::new_one(texts);
-    let again = PasswordField::new_one_again(texts);
+    let new = PasswordField::new_one(chrome);
+    let again = PasswordField::new_one_again(chrome);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }

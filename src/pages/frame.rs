@@ -21,6 +21,8 @@ pub struct Chrome<'a> {
     /// Differs whenever a file under `static/` differs: lets browsers keep them for long.
     pub assets_version: &'a str,
     pub request_id: &'a str,
+    /// Characters that a new password must have.
+    pub least_password: u32,
 }
 
 impl<'a> Chrome<'a> {

@@ -92,6 +92,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         base_path: "/auth",
         assets_version: name,
         request_id: name,
+        least_password: 8,
     };
     let client = client(name);
     let catalogue = catalogue(name);
@@ -615,6 +616,7 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
         base_path: "",
         assets_version: "1",
         request_id: "0",
+        least_password: 8,
     };
     let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
     let fields = [("code", "C"), ("state", state)].map(|(name, value)| (name, value.to_owned()));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::app;
+use crate::app::password_rules::PasswordRules;
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::Operator;
 use crate::cli::output::Failure;
@@ -78,6 +79,11 @@ pub(super) fn read(
     }
     drop((value, stored));
     let users = users_of(writer, &document, &pruning)?;
+    let rules = PasswordRules::new(&operator.config);
+    let problems = users.unfit_passwords(&document, |password| rules.check(password));
+    if !problems.is_empty() {
+        return Err(Failure::of_document(&problems));
+    }
     let document = users.settled(document);
     Ok(Comparison {
         document,

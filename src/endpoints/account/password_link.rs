@@ -20,7 +20,6 @@ use crate::pages::account::AccountProblem;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
-use crate::protocol::login::password::check_new;
 use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers;
@@ -95,8 +94,8 @@ fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> 
 }
 
 /// What is wrong with the two passwords that they typed.
-fn problem_of(new: &str, again: Option<&str>) -> Option<AccountProblem> {
-    match check_new(new) {
+fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<AccountProblem> {
+    match app.password_rules.check(new) {
         Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
         Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
         Ok(()) => None,
@@ -176,7 +175,7 @@ impl OpenLink<'_> {
         if !forms::matches(app, Form::Password, sealed, Some(browser), &form) {
             return Ok(self.draw(Some(AccountProblem::SessionChanged), before, None));
         }
-        if let Some(problem) = problem_of(new, again) {
+        if let Some(problem) = problem_of(app, new, again) {
             return Ok(self.draw(Some(problem), before, None));
         }
         let added = match link

@@ -16,8 +16,9 @@ use serde_json::{Map, Value};
 use super::document::{Document, DocumentEntry};
 use super::problem::DocumentProblem;
 use super::references::Stored;
-use super::user::{Owners, UserEntry};
+use super::user::{Credential, Owners, UserEntry};
 use super::verified_address;
+use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -65,6 +66,25 @@ impl RegisteredUsers {
         let named = self.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named)?;
         self.users.get_key_value(subject)
+    }
+
+    /// The passwords of new users that must not become theirs. Those of others count for nothing.
+    pub fn unfit_passwords(
+        &self,
+        document: &Document,
+        check: impl Fn(&str) -> Result<(), PasswordFlaw>,
+    ) -> Vec<DocumentProblem> {
+        let mut problems = Vec::new();
+        for (index, entry) in document.users.iter().enumerate() {
+            if let Some(Credential::Password(password)) = &entry.credential
+                && self.meant(index, entry).is_none()
+                && let Err(flaw) = check(password.expose())
+            {
+                let place = format!("users[{index}].password");
+                problems.push(DocumentProblem::new(place, flaw.rule()));
+            }
+        }
+        problems
     }
 
     /// The document, with what its users' `email_verified` becomes where it does not say.
