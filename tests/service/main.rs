@@ -77,6 +77,7 @@ mod logout;
 mod metrics;
 mod moving_in;
 mod moving_in_compared;
+mod new_passwords;
 mod own_sessions;
 mod pages;
 mod passkey_sign_in;
