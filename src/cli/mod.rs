@@ -13,6 +13,7 @@ mod idp;
 mod import;
 mod input;
 mod key;
+mod mail;
 pub mod logging;
 mod migrate;
 mod operator;
@@ -91,6 +92,7 @@ const RUN: &[(&str, Run)] = &[
     ("key reset", Once(sealed::reset)),
     ("idp list", Once(idp::list)),
     ("idp test", Once(idp::test)),
+    ("mail test", Once(mail::test)),
     ("audit list", Once(audit::list)),
     ("audit verify", Once(audit::verify)),
     ("doctor", Once(doctor::run)),

@@ -120,7 +120,7 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     }
     let hash = hashed_password(&operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
-    if !users::set_password(&operator.store, &user.sub, None, &hash, &event)? {
+    if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
     output::line(&format!(

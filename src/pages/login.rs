@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, problem_notice,
+    done, help, problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::Texts;
@@ -50,6 +50,8 @@ pub enum LoginProblem {
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
+    /// Where they go who forgot their password, if letters are sent.
+    pub forgotten: Option<&'a str>,
     /// They come from the link by which they set their password.
     pub password_is_set: bool,
     /// `login_hint`, or what was typed before.
@@ -83,6 +85,7 @@ pub fn page(
 ) -> Markup {
     let SignInForm {
         someone_else,
+        forgotten,
         password_is_set,
         username,
         remember,
@@ -124,6 +127,9 @@ pub fn page(
                     button .primary type="submit" { (texts.sign_in) }
                 }
             }))
+            @if let Some(forgotten) = forgotten {
+                p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
+            }
         }
         @if let Some(AskPasskey { action, options }) = passkey {
             (passkey_form(chrome, PageForm { action, token }, options, false))
@@ -219,6 +225,7 @@ pub(super) fn card(
             p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
         }
         (ways)
+        (help(chrome))
         @if let Some(client) = client { (client_links(chrome, client)) }
     };
     document_with(chrome, is_error, heading, card)

@@ -19,8 +19,9 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 64] = [
+pub const EVENTS: [&str; 67] = [
     "access_token_revoked",
+    "address_changed",
     OPENED,
     "client_authentication_failed",
     "client_changed",
@@ -51,6 +52,8 @@ pub const EVENTS: [&str; 64] = [
     "identity_unlinked",
     "issuer_renamed",
     "keys_reset",
+    "letter_sent",
+    "letter_withheld",
     "link_made",
     "master_secret_rotated",
     "more_failures",
