@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::arguments::Invocation;
 use super::operator::{Operator, all, user_event};
 use super::output::{self, Failure};
-use super::{idp, input};
+use super::{idp, input, mail};
 use crate::keys::random;
+use crate::protocol::login::letters::stored_address;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
@@ -46,6 +47,9 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--invite") {
         change::lifetime(invocation)?;
         operator.sealers(&installation)?;
+    }
+    if invocation.has("--mail") {
+        check_mail(invocation, &operator, &entry)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
     let password_hash = if without {
@@ -86,6 +90,20 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         invocation.value(0),
         new.sub
     ))
+}
+
+/// Nobody is added to whom the letter could not go.
+fn check_mail(
+    invocation: &Invocation,
+    operator: &Operator,
+    entry: &UserEntry,
+) -> Result<(), Failure> {
+    if !invocation.has("--invite") {
+        let rule = "--mail goes with --invite";
+        return Err(Failure::Usage(String::from(rule)));
+    }
+    let address = stored_address(&entry.claims);
+    mail::check(invocation, &operator.config, address, true).map(drop)
 }
 
 /// By the rules of a document.

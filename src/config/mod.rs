@@ -15,8 +15,8 @@ use std::time::Duration;
 
 pub use source::{Source, cause, environment_secret};
 
-pub use crate::config::reader::BaseUrl;
 use crate::config::mail::Mail;
+pub use crate::config::reader::BaseUrl;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::access_token::ScopeClaim;
 use crate::protocol::token::client_authentication::InvalidClientStatus;

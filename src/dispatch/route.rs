@@ -176,13 +176,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
             ),
-            forgotten::PAGE => (
-                "forgotten",
-                FORM,
-                Person,
-                Nobody,
-                Plain(forgotten::handle),
-            ),
+            forgotten::PAGE => ("forgotten", FORM, Person, Nobody, Plain(forgotten::handle)),
             "/consent" => (
                 "consent",
                 FORM,

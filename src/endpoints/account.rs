@@ -109,11 +109,10 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
             change.sign_in_anew()
         }
         // An account elsewhere signs in past the passkey.
-        Some("add_app" | "add_passkey" | "remove_factor" | "change_address" | "link" | "confirm_link" | "unlink")
-            if needs_passkey(turn.present) =>
-        {
-            factors::refuse_without_passkey(change)
-        }
+        Some(
+            "add_app" | "add_passkey" | "remove_factor" | "change_address" | "link"
+            | "confirm_link" | "unlink",
+        ) if needs_passkey(turn.present) => factors::refuse_without_passkey(change),
         Some("sign_in_anew") => change.sign_in_anew(),
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),

@@ -181,10 +181,7 @@ fn limit(number: u32) -> i32 {
 /// Leaves the letter to whichever thread of the lane is free.
 fn enter(app: &App, asked: &AskedBy, letter: Letter) {
     let sub = letter.subs.first().cloned();
-    if !app
-        .letters
-        .enter(Errand::Written(letter), asked.clone())
-    {
+    if !app.letters.enter(Errand::Written(letter), asked.clone()) {
         withhold(app, asked, sub.as_ref(), Withheld::Queue);
     }
 }
@@ -213,7 +210,10 @@ fn write_resets(
                 log::warn!("no letter to the user {sub}: their address {rule}");
                 withhold(app, asked, Some(sub), Withheld::Address);
             }
-            None => log::info!("no letter to the user {}: no verified address", user.user.sub),
+            None => log::info!(
+                "no letter to the user {}: no verified address",
+                user.user.sub
+            ),
         }
     }
     for (address, users) in &of_addresses {
@@ -292,7 +292,11 @@ fn write_reset(
     let client = client.map(|client| frame.texts.language.of(&client.client_name));
     let text = frame.reset(&accounts, client, until);
     let subs = users.iter().map(|user| user.user.sub.clone()).collect();
-    enter(app, asked, letter(app, asked, address, &text, subs, "reset"));
+    enter(
+        app,
+        asked,
+        letter(app, asked, address, &text, subs, "reset"),
+    );
 }
 
 fn reset_link(

@@ -61,10 +61,9 @@ impl Postman {
             .timeout(Some(STEP))
             .hello_name(HelloName::Domain(host.to_owned()));
         let builder = match (&server.user, &mail.password) {
-            (Some(user), Some(password)) => builder.credentials(Credentials::new(
-                user.clone(),
-                password.expose().to_owned(),
-            )),
+            (Some(user), Some(password)) => {
+                builder.credentials(Credentials::new(user.clone(), password.expose().to_owned()))
+            }
             (_, _) => builder,
         };
         Ok(Postman {
@@ -125,7 +124,9 @@ fn tls(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, String> {
         TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::None);
     for authority in authorities(ca_file)? {
         // The system's store may hold what no verifier takes.
-        if rustls::RootCertStore::empty().add(authority.clone()).is_ok()
+        if rustls::RootCertStore::empty()
+            .add(authority.clone())
+            .is_ok()
             && let Ok(certificate) = Certificate::from_der(authority.to_vec())
         {
             builder = builder.add_root_certificate(certificate);

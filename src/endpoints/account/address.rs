@@ -86,8 +86,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     let visit = &Visit::to_account(app)?;
     let present = PresentSession::find(app, request)?;
-    let is_theirs =
-        |present: &&PresentSession| present.user.sub == link.subject && link.counts_in(&present.row);
+    let is_theirs = |present: &&PresentSession| {
+        present.user.sub == link.subject && link.counts_in(&present.row)
+    };
     let Some(present) = present.as_ref().filter(is_theirs) else {
         return sign_in_first(app, presentation);
     };

@@ -216,7 +216,13 @@ impl OpenMailLink<'_> {
         let form = forms::read_post(app, request)?;
         let new = form.single("new_password")?.unwrap_or_default();
         let again = form.single("new_password_again")?;
-        if !forms::matches(app, Form::Password, &self.sealed, Some(&self.browser), &form) {
+        if !forms::matches(
+            app,
+            Form::Password,
+            &self.sealed,
+            Some(&self.browser),
+            &form,
+        ) {
             return Ok(self.draw(Some(AccountProblem::SessionChanged)));
         }
         if let Some(problem) = problem_of(new, again) {

@@ -220,7 +220,14 @@ impl OpenLink<'_> {
         };
         let Some(added) = added else {
             let epochs = Some(found.session_epochs());
-            return match users::set_password(&app.store, &link.subject, epochs, &hash, None, &event)? {
+            return match users::set_password(
+                &app.store,
+                &link.subject,
+                epochs,
+                &hash,
+                None,
+                &event,
+            )? {
                 true => {
                     notices::send(app, &self.presentation(), user, AccountChange::Password);
                     Ok(answers::see_other(self.sign_in()))

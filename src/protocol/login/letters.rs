@@ -113,7 +113,10 @@ mod tests {
                 Some("a@b.example"),
             ),
             (json!({"email": "a@b.example"}), None),
-            (json!({"email": "a@b.example", "email_verified": false}), None),
+            (
+                json!({"email": "a@b.example", "email_verified": false}),
+                None,
+            ),
             (
                 json!({"email": "a@b.example", "email_verified": "true"}),
                 None,

@@ -42,13 +42,7 @@ pub struct MailLink {
 impl MailLink {
     /// Whether the link is good for the user as stored now. The user must have a name to sign in
     /// with.
-    pub fn stands(
-        &self,
-        user: &User,
-        factors: i64,
-        installation_epoch: i64,
-        now: Instant,
-    ) -> bool {
+    pub fn stands(&self, user: &User, factors: i64, installation_epoch: i64, now: Instant) -> bool {
         let is_as_it_was = user.epoch == self.epoch
             && installation_epoch == self.installation_epoch
             && factors == self.factors
