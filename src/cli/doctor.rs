@@ -12,8 +12,11 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
 use super::{client, idp, registry, sealed};
+use crate::app::letters::postman;
 use crate::app::password_rules::PasswordRules;
 use crate::app::{MOST_SKEW_MICROS, key_keeping};
+use crate::config::Config;
+use crate::config::mail::SmtpSecurity;
 use crate::endpoints::metrics::DOCTOR;
 use crate::endpoints::static_files;
 use crate::keys::master::Purpose;
@@ -95,11 +98,31 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
+    letters(&config, findings)?;
     let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
         findings.push(Finding::broken(failure.to_string()));
         None
     });
     outside::examine(&config, nonces, findings)
+}
+
+/// Whether letters can go out. Nothing where there is no e-mail.
+fn letters(config: &Config, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let (Some(mail), Some(postman)) = (
+        &config.mail,
+        postman(config).map_err(Failure::Configuration)?,
+    ) else {
+        return Ok(());
+    };
+    let tried = postman.try_server();
+    let problem = tried.as_ref().err().map(ToString::to_string);
+    let problem = problem.unwrap_or_default();
+    judge!(findings, "mail", {
+        tried.is_err() => broken "the mail server does not do: {problem}",
+        mail.server.security == SmtpSecurity::StartTls
+            => weak "smtp:// begins in the clear: use smtps://, if the mail server has it",
+    } else "the mail server lets us in");
+    Ok(())
 }
 
 /// What shows the server that `gatepost doctor` asks; each is good once.

@@ -14,6 +14,7 @@ mod import;
 mod input;
 mod key;
 pub mod logging;
+mod mail;
 mod migrate;
 mod operator;
 mod output;
@@ -91,6 +92,7 @@ const RUN: &[(&str, Run)] = &[
     ("key reset", Once(sealed::reset)),
     ("idp list", Once(idp::list)),
     ("idp test", Once(idp::test)),
+    ("mail test", Once(mail::test)),
     ("audit list", Once(audit::list)),
     ("audit verify", Once(audit::verify)),
     ("doctor", Once(doctor::run)),

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use super::arguments::Invocation;
 use super::operator::{Operator, all, user_event};
 use super::output::{self, Failure};
-use super::{idp, input};
+use super::{idp, input, mail};
 use crate::app::password_rules::PasswordRules;
 use crate::keys::random;
+use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
@@ -48,6 +49,9 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--invite") {
         change::lifetime(invocation)?;
         operator.sealers(&installation)?;
+    }
+    if invocation.has("--mail") {
+        check_mail(invocation, &operator, &entry)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
     let password_hash = if without {
@@ -95,6 +99,20 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     ))
 }
 
+/// Nobody is added to whom the letter could not go.
+fn check_mail(
+    invocation: &Invocation,
+    operator: &Operator,
+    entry: &UserEntry,
+) -> Result<(), Failure> {
+    if !invocation.has("--invite") {
+        let rule = "--mail goes with --invite";
+        return Err(Failure::Usage(String::from(rule)));
+    }
+    let address = stored_address(&entry.claims);
+    mail::check(invocation, &operator.config, address, true).map(drop)
+}
+
 /// By the rules of a document.
 fn judged(described: &Value) -> Result<UserEntry, Failure> {
     registration::stored(described, "", registration::user::read).map_err(|problems| {
@@ -127,7 +145,7 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     }
     let hash = hashed_password(&operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
-    if !users::set_password(&operator.store, &user.sub, None, &hash, &event)? {
+    if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
     output::line(&format!(

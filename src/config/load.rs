@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::mail::mail;
 use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
@@ -128,6 +129,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: brand(reader),
+        mail: mail(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
         passwords: NewPasswords {
@@ -165,6 +167,7 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
         color: reader.parsed(&BRAND_COLOR, reader::color),
         privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
         terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
+        help_url: reader.parsed(&BRAND_HELP_URL, reader::help_link),
     }
 }
 
@@ -200,6 +203,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
             .number(&LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
         extension_failures_per_minute: reader.number(&LIMIT_EXTENSION_FAILURES_PER_MINUTE),
         logout_token_failures_per_minute: reader.number(&LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE),
+        letters_per_hour: reader.number(&LIMIT_LETTERS_PER_HOUR),
         tracked: reader.number(&LIMIT_TRACKED),
     }
 }

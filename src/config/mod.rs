@@ -3,6 +3,7 @@
 
 mod installed;
 mod load;
+pub mod mail;
 pub mod reader;
 pub mod settings;
 mod source;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use source::{Source, cause, environment_secret};
 
+use crate::config::mail::Mail;
 pub use crate::config::reader::BaseUrl;
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -49,6 +51,8 @@ pub struct Config {
     pub scope_claim: ScopeClaim,
     pub audit_days: u32,
     pub brand: Brand,
+    /// `None`: there is no e-mail, and no trace of it.
+    pub mail: Option<Mail>,
     pub key_days: KeyDays,
     pub argon2: Argon2Parameters,
     pub passwords: NewPasswords,
@@ -101,6 +105,8 @@ pub struct Brand {
     pub color: Option<Color>,
     pub privacy_url: Option<String>,
     pub terms_url: Option<String>,
+    /// Where those get help who cannot sign in.
+    pub help_url: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +173,8 @@ pub struct Limits {
     pub extension_failures_per_minute: u32,
     /// Logout tokens a minute that are not believed, per source.
     pub logout_token_failures_per_minute: u32,
+    /// Letters an hour to people who forgot their password.
+    pub letters_per_hour: u32,
     /// Counters held in memory at once.
     pub tracked: u32,
 }

@@ -83,6 +83,16 @@ settings! {
     BRAND_COLOR: Text, Described("the pages' own"), "colour of buttons and links, as `#rrggbb`";
     BRAND_PRIVACY_URL: Text, Described("none"), "privacy policy linked from the pages";
     BRAND_TERMS_URL: Text, Described("none"), "terms of service linked from the pages";
+    BRAND_HELP_URL: Text, Described("none"),
+        "where people get help who cannot sign in, linked from the pages about signing in: a web \
+         address, or `mailto:` and an e-mail address";
+    SMTP_URL: Text, Described("none: no e-mail at all"),
+        "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), or \
+         `smtp://localhost:25` without a user, in the clear, for this machine alone";
+    SMTP_PASSWORD_FILE: Text, Described("the systemd credential `gatepost-smtp-password`"),
+        "file that holds the password of that user";
+    MAIL_FROM: Text, Described("required with `GATEPOST_SMTP_URL`"),
+        "the address that letters come from";
     KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"),
         "days that a signing key is published before it signs";
     KEY_USE_DAYS: Number(1, 3_650), Is("90"), "days that a signing key signs";
@@ -151,6 +161,8 @@ settings! {
         "refused extension grants, for each client and source";
     LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"),
         "refused logout tokens, for each source";
+    LIMIT_LETTERS_PER_HOUR: COUNT, Is("300"),
+        "letters to people who forgot their password, in all. See [mail](../operate/mail.md)";
     LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"),
         "counters of each kind in memory; the oldest are dropped";
 }

@@ -2,15 +2,18 @@
 //! password. People who are not signed in sign in first: within the tenant that the address names,
 //! or without one.
 
+pub mod address;
 pub mod factors;
 pub mod linked;
+pub mod mail_link;
 pub mod password_link;
 
 use serde_json::json;
 
-use super::answers;
+use super::{answers, notices};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
@@ -105,11 +108,10 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
             change.sign_in_anew()
         }
         // An account elsewhere signs in past the passkey.
-        Some("add_app" | "add_passkey" | "remove_factor" | "link" | "confirm_link" | "unlink")
-            if needs_passkey(turn.present) =>
-        {
-            factors::refuse_without_passkey(change)
-        }
+        Some(
+            "add_app" | "add_passkey" | "remove_factor" | "change_address" | "link"
+            | "confirm_link" | "unlink",
+        ) if needs_passkey(turn.present) => factors::refuse_without_passkey(change),
         Some("sign_in_anew") => change.sign_in_anew(),
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),
@@ -121,6 +123,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
         Some("change_password") => change_password(change),
+        Some("change_address") => address::ask_for(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -235,6 +238,7 @@ fn draw(
         catalogue: &snapshot.catalogue,
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
+        claims: app.letters.from().map(|_| &present.user.claims),
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, present),
@@ -369,6 +373,8 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
         app.store.confirm()?;
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     };
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, &user, AccountChange::Password);
     let mut kept = PresentSession {
         handle,
         user,

@@ -71,7 +71,11 @@ named! {
         /// `/device`, where it asks for the code.
         UserCode = "user code",
         Account = "account",
-        /// Behind a link from the operator.
+        /// `/login/forgotten`.
+        Forgotten = "forgotten",
+        /// Behind a link that confirms an address.
+        NewAddress = "new address",
+        /// Behind a link to set a password.
         Password = "password",
         /// Where a new factor is added during a sign-in.
         NewFactor = "new factor",

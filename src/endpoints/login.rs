@@ -3,6 +3,7 @@
 //! of a sign-in comes from that request, never from the form; so does which services there are to
 //! choose from.
 
+pub mod forgotten;
 pub mod known_browser;
 pub mod new_factor;
 pub mod passkey;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use super::answers::{self, WayBack};
 use super::cookies::{self, Browser};
+use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::{self, Form};
@@ -26,6 +28,7 @@ use crate::pages::frame::PageForm;
 use crate::pages::login::{AskPasskey, LoginProblem, SignInForm};
 use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::Step;
+use crate::protocol::login::mail_link::{NOTE_PREFIX, PasswordSetNote};
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
@@ -63,6 +66,21 @@ pub fn as_someone_else(address: String) -> String {
 /// The address of this page that says first that the password is set.
 pub fn after_password_link(address: String) -> String {
     format!("{address}&{PASSWORD_SET}=true")
+}
+
+/// The same for whoever set it by a link that Gatepost sent: with their user name filled in.
+pub fn after_mail_link(app: &App, address: String, username: &str, sealed: &str) -> String {
+    let note = PasswordSetNote::new(username, sealed);
+    let note = app.vault.mail_links.seal_text(NOTE_PREFIX, &note);
+    format!("{address}&{PASSWORD_SET}={note}")
+}
+
+/// Who has just set their password, for this request.
+fn password_set(turn: Turn<'_>) -> Option<PasswordSetNote> {
+    let query = Parameters::parse(turn.request.query.as_bytes()).ok()?;
+    let text = query.bounded(PASSWORD_SET, parameters::HANDLE).ok()??;
+    let note: PasswordSetNote = turn.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
+    note.is_for(&turn.visit.sealed).then_some(note)
 }
 
 /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
@@ -279,6 +297,9 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let choices = visit.choices();
     let options = || webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]);
     let options = choices.password.then(options).flatten();
+    let has_letters = app.letters.from().is_some() && choices.password;
+    let forgotten = has_letters.then(|| turn.action(forgotten::PAGE));
+    let note = password_set(turn);
     let to_second_factor = turn.action(second_factor::PAGE);
     // As it was sent, else as the session is. Who says that they are somebody else begins without.
     let is_remembered = present.is_some_and(|present| present.is_remembered(app));
@@ -286,9 +307,15 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let shown = SignInForm {
         someone_else,
         with: app.config.sign_in_with,
-        // The link leads to the account page. No application's sign-in can be made to say it.
-        password_is_set: visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
-        username: drawn.username,
+        forgotten: forgotten.as_deref(),
+        // The operator's link leads to the account page. No application's sign-in can be made to
+        // say it, but by a note that was sealed for it.
+        password_is_set: note.is_some()
+            || visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
+        username: match &note {
+            Some(note) if drawn.username.is_empty() => &note.username,
+            Some(_) | None => drawn.username,
+        },
         remember: app.config.remember_session_lifetime.map(|_| is_ticked),
         passkey: options.as_deref().map(|options| AskPasskey {
             action: &to_second_factor,

@@ -162,6 +162,8 @@ impl Visit {
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
             | SealedPurpose::SetPassword { .. }
+            | SealedPurpose::MailLink { .. }
+            | SealedPurpose::NewAddress(_)
             | SealedPurpose::Logout(_)
             | SealedPurpose::SignedOut(_) => Err(invalid()),
         }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
@@ -17,6 +18,7 @@ use crate::pages::second_factor::factors;
 use crate::pages::sign_ins::SignIns;
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::consent::Allowance;
+use crate::protocol::login::letters::{stored_address, verified_address};
 use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::upstream::account::readable;
 use crate::protocol::upstream::choices::provider_of;
@@ -34,6 +36,8 @@ pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
     pub has_password: bool,
+    /// With their address, where letters are sent.
+    pub claims: Option<&'a Map<String, Value>>,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
     /// Whether the base URL can have passkeys.
@@ -65,6 +69,9 @@ pub enum Outcome<'a> {
     IdentityUnlinked(&'a str),
     FactorAdded,
     FactorRemoved,
+    /// A letter to this address is on its way.
+    AddressLetterSent(&'a str),
+    AddressChanged,
     Problem(AccountProblem),
 }
 
@@ -95,6 +102,7 @@ pub enum AccountProblem {
     FactorImpossible,
     FactorsChanged,
     PasskeyNeeded,
+    AddressUnfit,
 }
 
 impl AccountProblem {
@@ -131,6 +139,7 @@ impl AccountProblem {
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),
             AccountProblem::FactorsChanged => (None, texts.factors_changed),
             AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
+            AccountProblem::AddressUnfit => (Some("new-address"), texts.address_unfit),
         };
         (field, sentence.to_owned())
     }
@@ -147,8 +156,8 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
-/// `provider`, or `change_password` with `present_password`, `new_password` and
-/// `new_password_again`. `sign_out` is the address of the logout page.
+/// `provider`, `change_password` with `present_password`, `new_password` and
+/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the logout page.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -193,6 +202,9 @@ pub fn page(
                 div {
                     @if has_password { (factors(texts, form, holdings)) }
                     @if has_password { (password(chrome, form, account.username, problem)) }
+                    @if let Some(claims) = holdings.claims.filter(|_| has_password) {
+                        (address(texts, form, claims, problem))
+                    }
                     @if has_identities { (identities(texts, form, holdings)) }
                 }
             }
@@ -222,6 +234,8 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
         Outcome::FactorAdded => done(html! { (texts.factor_added) }),
         Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
+        Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
+        Outcome::AddressChanged => done(html! { (texts.address_changed) }),
         Outcome::Problem(problem) => problem_notice(
             texts,
             &html! {
@@ -371,6 +385,42 @@ fn password(
                 div .actions {
                     button .primary type="submit" name="decision" value="change_password" {
                         (texts.change_password)
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn address(
+    texts: &Texts,
+    form: PageForm<'_>,
+    claims: &Map<String, Value>,
+    problem: Option<AccountProblem>,
+) -> Markup {
+    let is_wrong = problem == Some(AccountProblem::AddressUnfit);
+    html! {
+        section aria-labelledby="address" {
+            h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
+            @match stored_address(claims) {
+                Some(address) => {
+                    p { bdi { (address) } }
+                    @if verified_address(claims).is_none() {
+                        p .hint { (texts.address_not_confirmed) }
+                    }
+                },
+                None => p .hint { (texts.no_address) },
+            }
+            (form.of(&html! {
+                div .field {
+                    label for="new-address" { (texts.new_address) }
+                    input #new-address type="email" name="new_address" required maxlength="254"
+                        autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+                        aria-describedby=[is_wrong.then_some("problem")];
+                }
+                div .actions {
+                    button type="submit" name="decision" value="change_address" {
+                        (texts.change_address)
                     }
                 }
             }))

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, problem_notice,
+    done, help, problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
@@ -53,6 +53,8 @@ pub struct SignInForm<'a> {
     pub someone_else: bool,
     /// What they type to say who they are.
     pub with: SignInWith,
+    /// Where they go who forgot their password, if letters are sent.
+    pub forgotten: Option<&'a str>,
     /// They come from the link by which they set their password.
     pub password_is_set: bool,
     /// `login_hint`, or what was typed before.
@@ -87,6 +89,7 @@ pub fn page(
     let SignInForm {
         someone_else,
         with,
+        forgotten,
         password_is_set,
         username,
         remember,
@@ -129,6 +132,9 @@ pub fn page(
                     button .primary type="submit" { (texts.sign_in) }
                 }
             }))
+            @if let Some(forgotten) = forgotten {
+                p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
+            }
         }
         @if let Some(AskPasskey { action, options }) = passkey {
             (passkey_form(chrome, PageForm { action, token }, options, false))
@@ -224,6 +230,7 @@ pub(super) fn card(
             p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
         }
         (ways)
+        (help(chrome))
         @if let Some(client) = client { (client_links(chrome, client)) }
     };
     document_with(chrome, is_error, heading, card)

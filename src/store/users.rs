@@ -138,6 +138,32 @@ pub fn find_for_sign_in(
     })
 }
 
+// By name and by address, each by its index.
+const FIND_BY_NAME_OR_ADDRESS: &str = "
+SELECT h.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
+FROM (SELECT n.sub FROM users n
+      WHERE n.tenant = :tenant::text AND n.username_key = lower(normalize(:typed::text, NFKC))
+      UNION
+      (SELECT e.sub FROM users e
+       WHERE e.tenant = :tenant::text AND e.claims ? 'email'
+         AND left(lower(normalize(e.claims->>'email', NFKC)), 254) COLLATE \"C\" = left(lower(normalize(:typed::text, NFKC)), 254)
+       LIMIT 100)) AS f
+JOIN users h ON h.sub = f.sub
+CROSS JOIN installation i
+WHERE h.enabled AND {address counts}
+ORDER BY h.sub";
+
+/// The enabled users in that tenant (or without one) who are called so, or have this address, and
+/// whose address counts; a hundred of an address at most. What was typed must be free of NUL.
+pub fn find_by_name_or_address(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    typed: &str,
+) -> Result<Vec<CurrentUser>, StoreError> {
+    let tenant = tenant_text(tenant);
+    store.list(bind!(FIND_BY_NAME_OR_ADDRESS, tenant, typed), current)
+}
+
 const FIND_FOR_CLIENT: &str = "
 SELECT u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM users u
@@ -232,19 +258,24 @@ pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
-    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
-    WHERE sub = :sub::text AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
+    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch(),
+        claims = CASE WHEN :verified::text IS NULL THEN claims ELSE claims || '{\"email_verified\": true}' END
+    WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text) AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
     RETURNING sub
+), proved AS (
+    UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub AND :verified::text IS NOT NULL
 ), {user called}, {audited changed} FROM changed";
 
 /// Gives a user another password, ends everything that was signed in with the old one, and calls
 /// the clients of their sessions. `false` when there is no such user, or when they no longer have
-/// the epochs given.
+/// the epochs given. `verified` is the address that the link came by, which is verified with it: it
+/// must still be theirs.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
     epochs: Option<SessionEpochs>,
     hash: &SecretText,
+    verified: Option<&str>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let bound = bind!(
@@ -253,6 +284,37 @@ pub fn set_password(
         password_hash = hash.expose(),
         user_epoch = epochs.map(|epochs| epochs.user),
         installation_epoch = epochs.map(|epochs| epochs.installation),
+        verified,
+    );
+    store.change(bound, audit)
+}
+
+const CHANGE_ADDRESS: &str = "
+WITH {own session}, changed AS (
+    UPDATE users SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true), updated_at = clock_timestamp()
+    FROM own
+    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8 AND claims->>'email' IS NOT DISTINCT FROM :old::text
+    RETURNING users.sub
+), proved AS (
+    UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub
+), {audited changed} FROM changed";
+
+/// Gives a user another address, which they have shown to be theirs, in a session that lives.
+/// `false` when session, user or address are no longer as they were. Ends nothing.
+pub fn change_address(
+    store: &Store,
+    user: &UserRow,
+    session: &Session,
+    old: Option<&str>,
+    new: &str,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        CHANGE_ADDRESS,
+        ..user { sub, epoch },
+        ..session { day, sid },
+        old,
+        new
     );
     store.change(bound, audit)
 }

@@ -34,13 +34,13 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["account", "answer", "device", "logout"],
+            &["account", "answer", "device", "letters", "logout"],
             &["upstream"],
             &["token"],
             &["consent", "login"],
             &["visit"],
             &["present_session"],
-            &["cookies", "discovery", "forms", "metrics"],
+            &["cookies", "discovery", "forms", "metrics", "notices"],
             &["answers"],
             &["static_files"],
         ],

@@ -68,6 +68,7 @@ mod hashing;
 mod imported_passwords;
 mod introspection;
 mod issued_tokens;
+mod letters;
 mod linked_accounts;
 mod localized_names;
 mod login;

@@ -19,7 +19,11 @@ const DIGEST: &str = "0E0741CFC67AB9CB087CC6BBF8330DEDD650C1BE";
 fn list() -> String {
     let other = |index: u32| {
         let digest = Sha256::digest(index.to_be_bytes());
-        let digits: String = digest.iter().take(20).map(|byte| format!("{byte:02X}")).collect();
+        let digits: String = digest
+            .iter()
+            .take(20)
+            .map(|byte| format!("{byte:02X}"))
+            .collect();
         format!("{digits}:{index}\r\n")
     };
     let mut lines: Vec<String> = (0..500).map(other).collect();
@@ -63,10 +67,22 @@ fn the_least_length_and_the_list_hold_wherever_a_password_is_set() {
     let (gatepost, _) = start();
     let mut browser = signed_in(&gatepost);
     let page = browser.visit("/account");
-    assert!(page.text().contains("At least 14 characters"), "{}", page.text());
+    assert!(
+        page.text().contains("At least 14 characters"),
+        "{}",
+        page.text()
+    );
     for (password, on_page, in_shell) in [
-        (SHORT, "at least 14 characters", "GATEPOST_PASSWORD_MIN_LENGTH"),
-        (KNOWN, "Many people use this password", "most guessed passwords"),
+        (
+            SHORT,
+            "at least 14 characters",
+            "GATEPOST_PASSWORD_MIN_LENGTH",
+        ),
+        (
+            KNOWN,
+            "Many people use this password",
+            "most guessed passwords",
+        ),
     ] {
         let answer = change(&mut browser, &page, password);
         assert!(answer.text().contains(on_page), "{}", answer.text());
@@ -83,9 +99,8 @@ fn the_least_length_and_the_list_hold_wherever_a_password_is_set() {
         let answer = other.post(&form.action(), &sent);
         assert!(answer.text().contains(on_page), "{}", answer.text());
 
-        let described = |name: &str| -> Value {
-            json!({"users": [{"username": name, "password": password}]})
-        };
+        let described =
+            |name: &str| -> Value { json!({"users": [{"username": name, "password": password}]}) };
         for (arguments, input) in [
             (&["user", "add", "carol"][..], password.to_owned()),
             (&["user", "password", "bob"], password.to_owned()),
@@ -100,7 +115,11 @@ fn the_least_length_and_the_list_hold_wherever_a_password_is_set() {
         assert_eq!(told, "");
     }
     assert_eq!(refusal(&gatepost, &["user", "add", "carol"], GOOD), "");
-    assert!(change(&mut browser, &page, GOOD).text().contains("Your password"));
+    assert!(
+        change(&mut browser, &page, GOOD)
+            .text()
+            .contains("Your password")
+    );
 }
 
 /// Nobody must be kept from changing a password that a thief may have.
@@ -116,5 +135,8 @@ fn a_list_that_is_gone_or_not_sorted_takes_nothing_away_and_is_told() {
         log.contains("WARN") && log.contains("taken without a look at")
     });
     let told = String::from_utf8(gatepost.run(&["doctor"], "").stdout).unwrap();
-    assert!(told.contains("new passwords are taken without a look at"), "{told}");
+    assert!(
+        told.contains("new passwords are taken without a look at"),
+        "{told}"
+    );
 }

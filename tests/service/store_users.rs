@@ -103,9 +103,21 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
         users::find(&store, &sub).unwrap().unwrap().password_hash,
         Some(new)
     );
-    assert!(users::set_password(&store, &sub, None, &SecretText::new("hash3"), &event()).unwrap());
+    assert!(
+        users::set_password(
+            &store,
+            &sub,
+            None,
+            &SecretText::new("hash3"),
+            None,
+            &event()
+        )
+        .unwrap()
+    );
     assert_ne!(epoch(), at_first);
-    assert!(!users::set_password(&store, &Subject::new("nobody"), None, &old, &event()).unwrap());
+    assert!(
+        !users::set_password(&store, &Subject::new("nobody"), None, &old, None, &event()).unwrap()
+    );
     // Each connection of the pool opens a chain: those rows do not count.
     assert_eq!(
         database.count("audit_events WHERE event <> 'chain_opened'"),

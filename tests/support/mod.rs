@@ -8,6 +8,7 @@ pub mod gatepost;
 pub mod house;
 pub mod http;
 pub mod jwt;
+pub mod mailbox;
 pub mod offline;
 pub mod phone;
 pub mod postgres;

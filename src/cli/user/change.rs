@@ -9,7 +9,7 @@ use super::{judged, missing, named, told_field};
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
-use crate::cli::{input, registry};
+use crate::cli::{input, mail, registry};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::pages::second_factor::factor_name;
@@ -107,6 +107,9 @@ pub(super) fn print_link(
     }
     // Another master secret than the server's would make a link that nobody can open.
     operator.sealers(installation)?;
+    if invocation.has("--mail") {
+        return mail::send_link(operator, installation, invocation, user, lifetime);
+    }
     let derived = operator
         .master_secret()?
         .derive(&installation.id, &installation.issuer);

@@ -5,11 +5,13 @@ use serde_json::json;
 use super::{Change, draw, with_form};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
+use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::visit::InSession;
 use crate::http::Response;
@@ -200,5 +202,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, user, AccountChange::FactorRemoved);
     read_again(change, Outcome::FactorRemoved)
 }

@@ -1,4 +1,5 @@
-//! `/account/link`: where a link from the operator leads. Opening it changes nothing, since mail
+//! `/account/link`: where a link leads by which somebody sets their password: one from the operator,
+//! or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
 //! scanners open links, too. It leaves the address at once, for one that is good in this browser
 //! alone and for ten minutes; the form there sets the password.
 
@@ -7,11 +8,14 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::account::mail_link;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::after_password_link;
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
+use crate::endpoints::notices;
 use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
 use crate::keys::password::PasswordVerdict;
@@ -31,7 +35,7 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator, NewFactors};
 use crate::store::users::{self, CurrentUser};
 
-const PAGE: &str = "/account/link";
+pub(super) const PAGE: &str = "/account/link";
 
 /// Takes the link out of the address, shows the form, or takes it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -42,6 +46,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
+        if text.starts_with(mail_link::PREFIX) {
+            let entered = mail_link::enter(app, presentation, text)?;
+            return Ok(entered.unwrap_or_else(|| over(presentation)));
+        }
         let entered = enter(app, presentation, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
@@ -49,6 +57,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(over(presentation));
     };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
+    if let SealedPurpose::MailLink { .. } = opened.request.purpose {
+        return mail_link::handle(app, request, opened, browser);
+    }
     let SealedPurpose::SetPassword {
         link,
         browser: tied,
@@ -83,18 +94,18 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn over(presentation: Presentation<'_>) -> Response {
+pub(super) fn over(presentation: Presentation<'_>) -> Response {
     answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 /// For whoever sends its form: they may have used the link by it a moment ago.
-fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+pub(super) fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
     app.store.confirm()?;
     Ok(over(presentation))
 }
 
 /// What is wrong with the two passwords that they typed.
-fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<AccountProblem> {
+pub(super) fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<AccountProblem> {
     match app.password_rules.check(new) {
         Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
         Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
@@ -208,8 +219,18 @@ impl OpenLink<'_> {
         };
         let Some(added) = added else {
             let epochs = Some(found.session_epochs());
-            return match users::set_password(&app.store, &link.subject, epochs, &hash, &event)? {
-                true => Ok(answers::see_other(self.sign_in())),
+            return match users::set_password(
+                &app.store,
+                &link.subject,
+                epochs,
+                &hash,
+                None,
+                &event,
+            )? {
+                true => {
+                    notices::send(app, &self.presentation(), user, AccountChange::Password);
+                    Ok(answers::see_other(self.sign_in()))
+                }
                 false => used(app, self.presentation()),
             };
         };
@@ -223,6 +244,7 @@ impl OpenLink<'_> {
         if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
         }
+        notices::send(app, &self.presentation(), user, AccountChange::Password);
         let chrome = self.presentation().chrome("");
         Ok(answers::form_page(
             200,
@@ -288,6 +310,6 @@ fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> 
     ))
 }
 
-fn name_of(browser: &SecretBytes) -> String {
+pub(super) fn name_of(browser: &SecretBytes) -> String {
     identifiers::encode(&Sha256::digest(browser.expose()))
 }

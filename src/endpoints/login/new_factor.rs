@@ -13,8 +13,10 @@ use super::webauthn::{
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::visit::InSession;
 use crate::http::Response;
@@ -240,6 +242,10 @@ fn add(
         Err(StoreError::Taken(_)) => false,
         Err(error) => return Err(error.into()),
     };
+    if added {
+        let presentation = turn.presentation();
+        notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    }
     Ok(match added {
         false => Added::Problem(FactorProblem::Impossible),
         true if is_first => Added::First {

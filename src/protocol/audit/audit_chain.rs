@@ -19,8 +19,9 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 65] = [
+pub const EVENTS: [&str; 68] = [
     "access_token_revoked",
+    "address_changed",
     "address_shared",
     OPENED,
     "client_authentication_failed",
@@ -52,6 +53,8 @@ pub const EVENTS: [&str; 65] = [
     "identity_unlinked",
     "issuer_renamed",
     "keys_reset",
+    "letter_sent",
+    "letter_withheld",
     "link_made",
     "master_secret_rotated",
     "more_failures",

@@ -3,7 +3,9 @@
 //! passkeys.
 
 pub mod cbor;
+pub mod letters;
 pub mod line;
+pub mod mail_link;
 pub mod passkey;
 pub mod password;
 pub mod password_link;
