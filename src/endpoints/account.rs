@@ -6,6 +6,7 @@ pub mod address;
 pub mod factors;
 pub mod linked;
 pub mod mail_link;
+mod passkey_link;
 pub mod password_link;
 
 use serde_json::json;
@@ -238,6 +239,7 @@ fn draw(
         catalogue: &snapshot.catalogue,
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
+        has_own_way_in: present.user.has_own_way_in(),
         claims: app.letters.from().map(|_| &present.user.claims),
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),

@@ -44,6 +44,8 @@ pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
 const SOMEONE_ELSE: &str = "someone_else";
 /// The parameter of the address: they come from the link by which they set their password.
 const PASSWORD_SET: &str = "password_set";
+/// The same for a passkey.
+const PASSKEY_SET: &str = "passkey_set";
 /// How long somebody shall wait whose password nobody had the time to look at.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
@@ -61,6 +63,11 @@ fn says(request: &Request, parameter: &str) -> bool {
 /// upstream.
 pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
+}
+
+/// The address of this page that says first that the passkey is made.
+pub fn after_passkey_link(address: String) -> String {
+    format!("{address}&{PASSKEY_SET}=true")
 }
 
 /// The address of this page that says first that the password is set.
@@ -312,6 +319,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
         // say it, but by a note that was sealed for it.
         password_is_set: note.is_some()
             || visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
+        passkey_is_set: visit.client_id().is_none() && says(turn.request, PASSKEY_SET),
         username: match &note {
             Some(note) if drawn.username.is_empty() => &note.username,
             Some(_) | None => drawn.username,

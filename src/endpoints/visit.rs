@@ -162,6 +162,7 @@ impl Visit {
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
             | SealedPurpose::SetPassword { .. }
+            | SealedPurpose::SetPasskey { .. }
             | SealedPurpose::MailLink { .. }
             | SealedPurpose::NewAddress(_)
             | SealedPurpose::Logout(_)

@@ -36,6 +36,8 @@ pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
     pub has_password: bool,
+    /// A password, or a passkey alone.
+    pub has_own_way_in: bool,
     /// With their address, where letters are sent.
     pub claims: Option<&'a Map<String, Value>>,
     /// With the recovery codes.
@@ -99,6 +101,8 @@ pub enum AccountProblem {
     LinkCancelled,
     ProviderUnavailable,
     LastFactor,
+    /// Of somebody without a password.
+    LastPasskey,
     FactorImpossible,
     FactorsChanged,
     PasskeyNeeded,
@@ -136,6 +140,7 @@ impl AccountProblem {
             AccountProblem::LinkCancelled => (None, texts.link_cancelled),
             AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
             AccountProblem::LastFactor => (None, texts.last_factor),
+            AccountProblem::LastPasskey => (None, texts.last_passkey),
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),
             AccountProblem::FactorsChanged => (None, texts.factors_changed),
             AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
@@ -170,6 +175,7 @@ pub fn page(
         catalogue,
         account,
         has_password,
+        has_own_way_in,
         present,
         ..
     } = *holdings;
@@ -198,9 +204,9 @@ pub fn page(
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {
-            @if has_password || has_identities {
+            @if has_own_way_in || has_identities {
                 div {
-                    @if has_password { (factors(texts, form, holdings)) }
+                    @if has_own_way_in { (factors(texts, form, holdings)) }
                     @if has_password { (password(chrome, form, account.username, problem)) }
                     @if let Some(claims) = holdings.claims.filter(|_| has_password) {
                         (address(texts, form, claims, problem))

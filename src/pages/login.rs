@@ -57,6 +57,8 @@ pub struct SignInForm<'a> {
     pub forgotten: Option<&'a str>,
     /// They come from the link by which they set their password.
     pub password_is_set: bool,
+    /// The same for a passkey.
+    pub passkey_is_set: bool,
     /// `login_hint`, or what was typed before.
     pub username: &'a str,
     /// Whether the box to stay signed in is ticked; `None` where it is not offered.
@@ -91,6 +93,7 @@ pub fn page(
         with,
         forgotten,
         password_is_set,
+        passkey_is_set,
         username,
         remember,
         passkey,
@@ -116,6 +119,8 @@ pub fn page(
             (summary(texts, asked, problem))
         } @else if password_is_set {
             (done(&html! { (texts.password_is_set) }))
+        } @else if passkey_is_set {
+            (done(&html! { (texts.passkey_is_set) }))
         }
         @if choices.password {
             (form(html! {

@@ -401,6 +401,7 @@ fn account_page(
             username: name,
         },
         has_password: true,
+        has_own_way_in: true,
         factors: &factors,
         has_passkeys: true,
         needs_passkey: false,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::login::mail_link::{AddressLink, MailLink};
-use crate::protocol::login::password_link::PasswordLink;
+use crate::protocol::login::password_link::{PasskeyLink, PasswordLink};
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::upstream::account::LinkOffer;
 use crate::protocol::words::identifiers::Subject;
@@ -63,4 +63,9 @@ pub enum SealedPurpose {
     },
     /// The question whether to take another address.
     NewAddress(AddressLink),
+    /// The form behind a link by which somebody makes a passkey. `browser` is as in `SetPassword`.
+    SetPasskey {
+        link: PasskeyLink,
+        browser: String,
+    },
 }

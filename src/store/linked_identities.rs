@@ -315,7 +315,7 @@ WITH own AS MATERIALIZED (
     WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
       AND own.issuer = :issuer::text AND own.upstream_subject = :upstream_subject::text
       AND (:usable_issuers::text[] IS NULL
-           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND u.password_hash IS NOT NULL)
+           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
            OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY (:usable_issuers::text[])
                       AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)))
     RETURNING l.sub, l.claims
@@ -341,7 +341,7 @@ WITH own AS MATERIALIZED (
 ), {called}, {audited removed} FROM removed";
 
 /// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came
-/// from it, with an event for each, their clients called. A password, or an identity of one of
+/// from it, with an event for each, their clients called. A password, a passkey, or an identity of one of
 /// `usable_issuers`, must be left to sign in with; `None` leaves that to the operator.
 pub fn unlink(
     store: &Store,

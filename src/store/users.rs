@@ -45,6 +45,11 @@ impl UserRow {
         self.username.as_deref().unwrap_or(self.sub.as_str())
     }
 
+    /// Whether they sign in with something of ours: a password, or a passkey alone.
+    pub fn has_own_way_in(&self) -> bool {
+        self.password_hash.is_some() || self.strongest_acr == Strength::PhishingResistant
+    }
+
     /// As the core sees a user: without the password.
     pub fn into_core(self) -> User {
         let UserRow {

@@ -13,7 +13,8 @@ use crate::cli::{input, mail, registry};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::pages::second_factor::factor_name;
-use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::passkey;
+use crate::protocol::login::password_link::{PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
@@ -83,10 +84,14 @@ pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(
 pub(in crate::cli) fn invite(invocation: &Invocation, has_one: bool) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    if user.password_hash.is_some() != has_one {
+    let has = match invocation.has("--passkey") {
+        true => user.has_own_way_in(),
+        false => user.password_hash.is_some(),
+    };
+    if has != has_one {
         let rule = match has_one {
-            true => "that user has no password: use `gatepost user invite`",
-            false => "that user has a password: use `gatepost user reset`",
+            true => "that user has nothing to reset: use `gatepost user invite`",
+            false => "that user has a way to sign in: use `gatepost user reset`",
         };
         return Err(Failure::Refused(String::from(rule)));
     }
@@ -107,6 +112,15 @@ pub(super) fn print_link(
     }
     // Another master secret than the server's would make a link that nobody can open.
     operator.sealers(installation)?;
+    let is_passkey = invocation.has("--passkey");
+    if is_passkey && (invocation.has("--enrol") || invocation.has("--mail")) {
+        let rule = "--passkey does not go with --enrol or --mail";
+        return Err(Failure::Usage(String::from(rule)));
+    }
+    if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
+        let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
+        return Err(Failure::Refused(String::from(rule)));
+    }
     if invocation.has("--mail") {
         return mail::send_link(operator, installation, invocation, user, lifetime);
     }
@@ -123,7 +137,11 @@ pub(super) fn print_link(
         enrols: invocation.has("--enrol"),
         expires_at,
     };
-    let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
+    let sealed = match is_passkey {
+        true => Sealer::new(&derived, Purpose::PasskeyLink)
+            .seal_text(PASSKEY_PREFIX, &PasskeyLink { link }),
+        false => Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link),
+    };
     let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
     audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
     let address = format!(

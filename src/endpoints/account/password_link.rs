@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
-use crate::endpoints::account::mail_link;
+use crate::endpoints::account::{mail_link, passkey_link};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
@@ -24,7 +24,9 @@ use crate::pages::account::AccountProblem;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
-use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
+use crate::protocol::login::password_link::{
+    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
+};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -33,7 +35,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator, NewFactors};
-use crate::store::users::{self, CurrentUser};
+use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/account/link";
 
@@ -50,6 +52,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             let entered = mail_link::enter(app, presentation, text)?;
             return Ok(entered.unwrap_or_else(|| over(presentation)));
         }
+        if text.starts_with(PASSKEY_PREFIX) {
+            let entered = passkey_link::enter(app, presentation, text)?;
+            return Ok(entered.unwrap_or_else(|| over(presentation)));
+        }
         let entered = enter(app, presentation, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
@@ -60,10 +66,15 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if let SealedPurpose::MailLink { .. } = opened.request.purpose {
         return mail_link::handle(app, request, opened, browser);
     }
-    let SealedPurpose::SetPassword {
+    let is_for_passkey = matches!(opened.request.purpose, SealedPurpose::SetPasskey { .. });
+    let (SealedPurpose::SetPassword {
         link,
         browser: tied,
-    } = opened.request.purpose
+    }
+    | SealedPurpose::SetPasskey {
+        link: PasskeyLink { link },
+        browser: tied,
+    }) = opened.request.purpose
     else {
         return Ok(over(presentation));
     };
@@ -81,10 +92,11 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
                 link,
                 found,
             };
-            if method == Method::Post {
-                open.take()
-            } else {
-                Ok(open.draw(None, None, None))
+            match (method == Method::Post, is_for_passkey) {
+                (true, false) => open.take(),
+                (true, true) => passkey_link::take(&open),
+                (false, false) => Ok(open.draw(None, None, None)),
+                (false, true) => passkey_link::draw(&open, None),
             }
         }
         (None, Method::Post) => used(app, presentation),
@@ -114,17 +126,17 @@ pub(super) fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<Ac
 }
 
 /// A link that is good, in the browser that opened it.
-struct OpenLink<'a> {
-    app: &'a App,
-    request: &'a Request,
-    browser: SecretBytes,
-    sealed: String,
+pub(super) struct OpenLink<'a> {
+    pub(super) app: &'a App,
+    pub(super) request: &'a Request,
+    pub(super) browser: SecretBytes,
+    pub(super) sealed: String,
     link: PasswordLink,
-    found: CurrentUser,
+    pub(super) found: CurrentUser,
 }
 
 impl OpenLink<'_> {
-    fn presentation(&self) -> Presentation<'_> {
+    pub(super) fn presentation(&self) -> Presentation<'_> {
         Presentation {
             config: &self.app.config,
             request: self.request,
@@ -240,6 +252,7 @@ impl OpenLink<'_> {
             factors: &all,
             strongest: Strength::TwoFactors,
             user_handle: None,
+            replaces_all: false,
         };
         if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
@@ -252,20 +265,24 @@ impl OpenLink<'_> {
         ))
     }
 
-    /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
-    /// this browser.
     fn sign_in(&self) -> String {
-        let purpose = SealedPurpose::Account {
-            tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
-            ui_locales: None,
-            anew: true,
-            by_password: true,
-        };
-        let sealed = visit::seal(self.app, purpose).sealed;
-        let address = visit::page_address(self.app, "/login", &sealed);
+        let address = sign_in_of(self.app, &self.found.user);
         self.presentation()
             .in_its_language(after_password_link(address))
     }
+}
+
+/// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
+/// this browser.
+pub(super) fn sign_in_of(app: &App, user: &UserRow) -> String {
+    let purpose = SealedPurpose::Account {
+        tenant: user.tenant.as_ref().map(ToString::to_string),
+        ui_locales: None,
+        anew: true,
+        by_password: true,
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    visit::page_address(app, "/login", &sealed)
 }
 
 /// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
@@ -296,7 +313,7 @@ fn enter(
 }
 
 /// The user of the link, while it is good.
-fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
+pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
     let found = users::find_for_client(&app.store, &link.subject, None)?;
     Ok(found.filter(
         |CurrentUser {

@@ -19,7 +19,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 68] = [
+pub const EVENTS: [&str; 69] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -60,6 +60,7 @@ pub const EVENTS: [&str; 68] = [
     "more_failures",
     "passkey_cloned",
     "passkey_refused",
+    "passkey_set_by_link",
     "password_change_refused",
     "password_changed",
     "password_granted",
