@@ -81,6 +81,7 @@ mod moving_in_compared;
 mod new_passwords;
 mod own_sessions;
 mod pages;
+mod passkey_alone;
 mod passkey_sign_in;
 mod passkeys;
 mod password_links;
