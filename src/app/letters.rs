@@ -13,6 +13,7 @@ use super::guesses::{Guesses, Source};
 use crate::config::Config;
 use crate::outbound::{Postman, Undelivered};
 use crate::protocol::login::letters::{MOST_OF_SOURCE, Withheld};
+use crate::protocol::login::sign_up::SignUpId;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
@@ -35,6 +36,11 @@ pub enum Errand {
         typed: SecretText,
         /// The sealed request that they sign in for.
         sealed: String,
+    },
+    /// Somebody wants to make an account for this address, by a sign-up link.
+    Join {
+        id: SignUpId,
+        to: MailAddress,
     },
     /// A user wants to have this address.
     NewAddress {

@@ -61,6 +61,7 @@ pub struct Vault {
     pub upstream_id_tokens: Sealer,
     pub password_links: Sealer,
     pub passkey_links: Sealer,
+    pub sign_up_links: Mac,
     /// Links that Gatepost sends itself.
     pub mail_links: Sealer,
     /// What was proved so far, apps that are being set up, and challenges of passkeys.
@@ -335,6 +336,7 @@ impl Vault {
             upstream_states: Sealer::new(derived, Purpose::UpstreamState),
             upstream_id_tokens: Sealer::new(derived, Purpose::UpstreamIdToken),
             password_links: Sealer::new(derived, Purpose::PasswordLink),
+            sign_up_links: Mac::new(derived, Purpose::SignUpLink),
             passkey_links: Sealer::new(derived, Purpose::PasskeyLink),
             mail_links: Sealer::of_kinds(derived, Purpose::MailLink),
             second_factors: Sealer::of_kinds(derived, Purpose::SecondFactor),

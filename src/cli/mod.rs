@@ -23,6 +23,7 @@ mod registry;
 mod sealed;
 pub mod serve;
 mod session;
+mod signup;
 mod user;
 
 use std::ffi::OsString;
@@ -80,6 +81,9 @@ const RUN: &[(&str, Run)] = &[
     ("explain request", Once(explain::request)),
     ("client revoke", Once(client::revoke)),
     ("client remove", Once(client::remove)),
+    ("signup make", Once(signup::make)),
+    ("signup list", Once(signup::list)),
+    ("signup end", Once(signup::end)),
     ("session list", Once(session::list)),
     ("session end", Once(session::end)),
     ("grant list", Once(session::list_grants)),

@@ -8,7 +8,9 @@ use crate::endpoints::conversation::{self, Page};
 use crate::endpoints::login::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{account, answers, device, discovery, metrics, static_files, upstream};
+use crate::endpoints::{
+    account, answers, device, discovery, join, metrics, static_files, upstream,
+};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -176,6 +178,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
             ),
+            join::PAGE => ("join", FORM, Person, Nobody, Plain(join::handle)),
             forgotten::PAGE => ("forgotten", FORM, Person, Nobody, Plain(forgotten::handle)),
             "/consent" => (
                 "consent",

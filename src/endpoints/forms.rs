@@ -73,6 +73,10 @@ named! {
         Account = "account",
         /// `/login/forgotten`.
         Forgotten = "forgotten",
+        /// `/join`, where it asks for an address.
+        SignUp = "sign up",
+        /// `/join`, where it makes the account.
+        Join = "join",
         /// Behind a link that confirms an address.
         NewAddress = "new address",
         /// Behind a link to set a password.

@@ -25,6 +25,7 @@ use crate::protocol::login::letters::{
 use crate::protocol::login::mail_link::{
     ADDRESS_LIFETIME, LONGEST_REQUEST, MailLink, PREFIX, RESET_LIFETIME, address_hash,
 };
+use crate::protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
@@ -32,6 +33,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_up_links;
 use crate::store::users::{self, CurrentUser};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -112,6 +114,7 @@ fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreErr
 fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
     match errand {
         Errand::Forgotten { typed, sealed } => write_resets(app, asked, typed, sealed),
+        Errand::Join { id, to } => write_join(app, asked, id, to),
         Errand::NewAddress {
             sub,
             username,
@@ -223,6 +226,43 @@ fn write_resets(
             Some(why) => withhold(app, asked, users.first().map(|one| &one.user.sub), why),
         }
     }
+    Ok(())
+}
+
+/// A letter to somebody who wants an account; or one that says that there is one. Neither where the
+/// sign-up link is over, or takes no such address.
+fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Result<(), Failure> {
+    let found = sign_up_links::find(&app.store, id)?;
+    let found =
+        found.filter(|link| link.stands(app.now()) && sign_up::takes(link.domain.as_deref(), to));
+    let Some(found) = found else {
+        log::info!("no letter: the sign-up link is over, or takes no such address");
+        return Ok(());
+    };
+    if let Some(why) = count_reset(app, asked, to)? {
+        withhold(app, asked, None, why);
+        return Ok(());
+    }
+    let frame = frame(app, asked);
+    let is_held = sign_up_links::holds(&app.store, found.tenant.as_ref(), to.as_str())?;
+    let text = if is_held {
+        frame.held_address()
+    } else {
+        let link = JoinLink {
+            id: *id,
+            address: to.as_str().to_owned(),
+            random: random::bytes(),
+            expires_at: app.now().plus(JOIN_LIFETIME),
+        };
+        let sealed = app.vault.mail_links.seal_text(JOIN_PREFIX, &link);
+        let address = format!("{}/join?l={sealed}", app.issuer());
+        frame.join(&address, link.expires_at)
+    };
+    enter(
+        app,
+        asked,
+        letter(app, asked, to, &text, Vec::new(), "join"),
+    );
     Ok(())
 }
 

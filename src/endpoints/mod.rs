@@ -10,6 +10,7 @@ pub mod cookies;
 pub mod device;
 pub mod discovery;
 pub mod forms;
+pub mod join;
 pub mod letters;
 pub mod login;
 pub mod logout;

@@ -163,6 +163,8 @@ impl Visit {
             | SealedPurpose::Unlink { .. }
             | SealedPurpose::SetPassword { .. }
             | SealedPurpose::SetPasskey { .. }
+            | SealedPurpose::SignUp(_)
+            | SealedPurpose::Join { .. }
             | SealedPurpose::MailLink { .. }
             | SealedPurpose::NewAddress(_)
             | SealedPurpose::Logout(_)

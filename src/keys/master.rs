@@ -35,6 +35,8 @@ named! {
         FormToken = "form token",
         /// Links by which people set their password.
         PasswordLink = "password link",
+        /// Links by which people make accounts.
+        SignUpLink = "sign-up link",
         /// Links by which people make a passkey.
         PasskeyLink = "passkey link",
         /// Links that Gatepost sends itself.

@@ -75,6 +75,24 @@ impl LetterFrame<'_> {
         )
     }
 
+    /// To somebody who wants to make an account.
+    pub fn join(&self, link: &str, until: Instant) -> LetterText {
+        let texts = self.texts;
+        let mut paragraphs = vec![format!("{}\n{link}", texts.letter_join), self.until(until)];
+        paragraphs.extend(self.source());
+        paragraphs.push(texts.letter_join_not_you.to_owned());
+        self.letter(texts.letter_join_subject.fill(&self.brand.name), paragraphs)
+    }
+
+    /// To an address that has an account already.
+    pub fn held_address(&self) -> LetterText {
+        let texts = self.texts;
+        let mut paragraphs = vec![texts.letter_join_held.to_owned()];
+        paragraphs.extend(self.source());
+        paragraphs.push(texts.letter_join_not_you.to_owned());
+        self.letter(texts.letter_join_subject.fill(&self.brand.name), paragraphs)
+    }
+
     /// To an address that somebody wants for their account.
     pub fn new_address(&self, username: &str, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;

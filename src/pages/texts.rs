@@ -433,6 +433,22 @@ texts! {
     confirm_address_now: Text,
     sign_in_to_confirm: Text,
     address_changed: Text,
+
+    // Making an account by a sign-up link
+    join_title: Text,
+    join_hint: Text,
+    email_address: Text,
+    join_letter_sent: Text,
+    join_address: Template,
+    your_name: Text,
+    create_account: Text,
+    username_unfit: Text,
+    username_of_others: Text,
+    username_taken: Text,
+    letter_join_subject: Template,
+    letter_join: Text,
+    letter_join_held: Text,
+    letter_join_not_you: Text,
 }
 
 impl Texts {

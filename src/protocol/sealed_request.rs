@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::login::mail_link::{AddressLink, MailLink};
 use crate::protocol::login::password_link::{PasskeyLink, PasswordLink};
+use crate::protocol::login::sign_up::{JoinLink, SignUpId};
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::upstream::account::LinkOffer;
 use crate::protocol::words::identifiers::Subject;
@@ -66,6 +67,13 @@ pub enum SealedPurpose {
     /// The form behind a link by which somebody makes a passkey. `browser` is as in `SetPassword`.
     SetPasskey {
         link: PasskeyLink,
+        browser: String,
+    },
+    /// The page behind a sign-up link, which asks for an address.
+    SignUp(SignUpId),
+    /// The form behind a letter, which makes an account. `browser` is as in `SetPassword`.
+    Join {
+        link: JoinLink,
         browser: String,
     },
 }

@@ -130,10 +130,10 @@ describe("second factors", { timeout: 300_000 }, () => {
 
   test("whoever is invited by a link for a passkey makes one, and signs in without a password", async () => {
     const name = `invited-${process.pid}`;
-    operate(directory, ["user", "add", name, "--no-password"]);
-    const invite = () => operate(directory, ["user", "invite", name, "--passkey"]).trim();
+    await operate(directory, ["user", "add", name, "--no-password"]);
+    const invite = async () => (await operate(directory, ["user", "invite", name, "--passkey"])).trim();
     const scriptless = await visitor(browser, { javaScriptEnabled: false });
-    await scriptless.page.goto(invite());
+    await scriptless.page.goto(await invite());
     await scriptless.page.getByText("This page needs JavaScript").waitFor();
     await looked(scriptless.page, "passkey-link-without-script");
     await scriptless.context.close();
@@ -142,14 +142,14 @@ describe("second factors", { timeout: 300_000 }, () => {
       ["passkey-link-german", { locale: "de-DE" }],
     ]) {
       const other = await visitor(browser, options);
-      await other.page.goto(invite());
+      await other.page.goto(await invite());
       await looked(other.page, look);
       await other.context.close();
     }
 
     const { page, context } = await visitor(browser);
     const device = await authenticator(context, page);
-    await page.goto(invite());
+    await page.goto(await invite());
     assert.equal(await page.getByText("This page needs JavaScript").isVisible(), false);
     await page.getByLabel("Name of this passkey").fill("Laptop");
     await page.getByRole("button", { name: "Add a passkey" }).click();

@@ -106,18 +106,25 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-pub(super) fn over(presentation: Presentation<'_>) -> Response {
+pub(in crate::endpoints) fn over(presentation: Presentation<'_>) -> Response {
     answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 /// For whoever sends its form: they may have used the link by it a moment ago.
-pub(super) fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+pub(in crate::endpoints) fn used(
+    app: &App,
+    presentation: Presentation<'_>,
+) -> Result<Response, Failure> {
     app.store.confirm()?;
     Ok(over(presentation))
 }
 
 /// What is wrong with the two passwords that they typed.
-pub(super) fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<AccountProblem> {
+pub(in crate::endpoints) fn problem_of(
+    app: &App,
+    new: &str,
+    again: Option<&str>,
+) -> Option<AccountProblem> {
     match app.password_rules.check(new) {
         Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
         Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
@@ -327,6 +334,6 @@ pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>
     ))
 }
 
-pub(super) fn name_of(browser: &SecretBytes) -> String {
+pub(in crate::endpoints) fn name_of(browser: &SecretBytes) -> String {
     identifiers::encode(&Sha256::digest(browser.expose()))
 }

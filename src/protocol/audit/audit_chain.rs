@@ -19,7 +19,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 69] = [
+pub const EVENTS: [&str; 72] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -74,8 +74,11 @@ pub const EVENTS: [&str; 69] = [
     "second_factor_failed",
     "session_ended",
     "sign_in_failed",
+    "sign_up_link_ended",
+    "sign_up_link_made",
     "signed_in",
     "signed_out",
+    "signed_up",
     "signing_key_erased",
     "signing_key_forgotten",
     "signing_key_imported",

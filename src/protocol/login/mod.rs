@@ -11,3 +11,4 @@ pub mod password;
 pub mod password_link;
 pub mod pbkdf2;
 pub mod second_factor;
+pub mod sign_up;
