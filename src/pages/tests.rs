@@ -77,6 +77,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         color,
         privacy_url,
         terms_url,
+        help_url: some("mailto:help@brand.example"),
     };
     let logo = Some("/logo.svg".into());
     let with_logo = Brand {
@@ -84,6 +85,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         color: None,
         privacy_url: some(name),
         terms_url: None,
+        help_url: None,
         ..brand.clone()
     };
     let chrome = Chrome {
@@ -607,6 +609,7 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
         color: None,
         privacy_url: None,
         terms_url: None,
+        help_url: None,
     };
     let texts = Language::German.texts();
     let chrome = Chrome {

@@ -1,5 +1,5 @@
-//! `/account/link`: where a link leads by which somebody sets their password: one from the operator,
-//! or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
+//! `/account/link`: where a link leads by which somebody sets their password: one from the
+//! operator, or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
 //! scanners open links, too. It leaves the address at once, for one that is good in this browser
 //! alone and for ten minutes; the form there sets the password.
 
@@ -228,10 +228,7 @@ impl OpenLink<'_> {
                 None,
                 &event,
             )? {
-                true => {
-                    notices::send(app, &self.presentation(), user, AccountChange::Password);
-                    Ok(answers::see_other(self.sign_in()))
-                }
+                true => Ok(answers::see_other(self.sign_in())),
                 false => used(app, self.presentation()),
             };
         };
@@ -245,7 +242,6 @@ impl OpenLink<'_> {
         if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
         }
-        notices::send(app, &self.presentation(), user, AccountChange::Password);
         let chrome = self.presentation().chrome("");
         Ok(answers::form_page(
             200,
@@ -253,9 +249,16 @@ impl OpenLink<'_> {
         ))
     }
 
-    /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
-    /// this browser.
+    /// Tells them that the password is set. Where they sign in: as the user of the link and within
+    /// their tenant, whoever is signed in in this browser.
     fn sign_in(&self) -> String {
+        let user = &self.found.user;
+        notices::send(
+            self.app,
+            &self.presentation(),
+            user,
+            AccountChange::Password,
+        );
         let purpose = SealedPurpose::Account {
             tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
             ui_locales: None,
