@@ -164,7 +164,11 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
 
 /// `None` where no server is named: then there is no e-mail at all.
 fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
-    let server = reader.parsed(&SMTP_URL, SmtpServer::parse)?;
+    let Some(server) = reader.parsed(&SMTP_URL, SmtpServer::parse) else {
+        // What is set for later must be right, too.
+        reader.parsed(&MAIL_FROM, MailAddress::parse);
+        return None;
+    };
     let from = reader.needed(&MAIL_FROM, "is required with GATEPOST_SMTP_URL", |reader| {
         reader.parsed(&MAIL_FROM, MailAddress::parse)
     });

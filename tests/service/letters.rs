@@ -226,7 +226,7 @@ fn the_page_is_the_same_for_everybody_and_takes_only_what_may_be_a_name() {
         let again = ask_on(&mut browser, &page, name);
         assert!(again.text().contains("There is a problem"), "{name:?}");
     }
-    ask_on(&mut browser, &page, "nobody\0").assert_error_page(400, "GP1006", "NUL");
+    ask_on(&mut browser, &page, "nobody\0").assert_error_page(400, "GP1001", "NUL");
     let forged = [("form_token", "x"), ("name", "alice")];
     let again = browser.post(&page.action(), &forged);
     assert!(

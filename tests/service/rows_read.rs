@@ -28,7 +28,7 @@ const REQUESTS: &str = "
     session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
-    upstream_sessions::FIND users::FIND users::FIND_FOR_CLIENT users::FIND_FOR_SIGN_IN
+    upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT users::FIND_FOR_SIGN_IN
     users::REHASH";
 
 /// The same of those that only write: they read nothing that counts, at most what must not be there.
@@ -95,7 +95,7 @@ const ELSEWHERE: &str = "
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::USUAL_PBKDF2";
+    user_changes::UPDATE_USER users::FIND_BY_NAME_OR_ADDRESS users::USUAL_PBKDF2";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
@@ -114,6 +114,7 @@ const VALUES: &str = "
     backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
     lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' removed='{}' set='{}' usable_issuers=NULL
     told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
+    verified=NULL typed='filled-7'
     after_sid='' after='' seq='0' chain=''
     buckets=ARRAY[sha256(int4send(1)),sha256(int4send(2))] windows='{60,60}'
     device_code_hashes=ARRAY[sha256(int4send(1)),sha256(int4send(2))]
