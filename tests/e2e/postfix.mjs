@@ -121,9 +121,10 @@ smtpd_recipient_restrictions = permit_sasl_authenticated, reject
 
 function masterConfiguration(port) {
   const unix = ["cleanup unix n - n - 0 cleanup", "qmgr unix n - n 300 1 qmgr", "tlsmgr unix - - n 1000? 1 tlsmgr"];
+  const limits = { bounce: 0, verify: 1, anvil: 1 };
   for (const name of ["rewrite", "bounce", "defer", "trace", "verify", "proxymap", "smtp", "error", "retry", "discard", "virtual", "anvil"]) {
     const program = { rewrite: "trivial-rewrite", defer: "bounce", trace: "bounce", retry: "error" }[name] ?? name;
-    unix.push(`${name} unix - ${name === "virtual" ? "n" : "-"} n - ${name === "bounce" ? 0 : "-"} ${program}`);
+    unix.push(`${name} unix - ${name === "virtual" ? "n" : "-"} n - ${limits[program] ?? "-"} ${program}`);
   }
   unix.push("postlog unix-dgram n - n - 1 postlogd");
   return `127.0.0.1:${port} inet n - n - - smtpd\n${unix.join("\n")}\n`;
