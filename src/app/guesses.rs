@@ -1,6 +1,6 @@
 //! Counts per minute or hour, in bounded memory of this process: wrong guesses of client secrets
-//! and of user codes, device authorizations, and letters. A right guess does not count. Beyond the limit no guess
-//! is looked at, so an address that guesses learns nothing even from a right one.
+//! and of user codes, device authorizations, and letters. A right guess does not count. Beyond the
+//! limit no guess is looked at, so an address that guesses learns nothing even from a right one.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -155,13 +155,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
         let app = open(house, &loading, extensions, &master);
-        start("housekeeper", app, keep_house);
-        start("logout-calls", app, keep_calling);
-        start("audit", app, keep_audit);
-        if app.config.mail.is_some() {
-            start("letters", app, keep_sending);
-            start("letters", app, keep_sending);
-        }
+        start_upkeep(app);
         keep(app)
     });
     let watch = thread::Builder::new()
@@ -229,6 +223,16 @@ fn await_opening(house: &House, store: &Store, is_successor: bool) {
     let is_hopeless = || !is_successor && store.is_away();
     while house.app.get().is_none() && Instant::now() < until && !is_hopeless() {
         thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn start_upkeep(app: &'static App) {
+    start("housekeeper", app, keep_house);
+    start("logout-calls", app, keep_calling);
+    start("audit", app, keep_audit);
+    if app.config.mail.is_some() {
+        start("letters", app, keep_sending);
+        start("letters", app, keep_sending);
     }
 }
 

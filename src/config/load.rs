@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::mail::mail;
+use super::mail::{Mail, SmtpServer};
 use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
@@ -14,6 +14,7 @@ use crate::config::reader;
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::AccessTokenTyp;
+use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
 
@@ -169,6 +170,34 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
         terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
         help_url: reader.parsed(&BRAND_HELP_URL, reader::help_link),
     }
+}
+
+/// `None` where no server is named: then there is no e-mail at all.
+fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
+    let Some(server) = reader.parsed(&SMTP_URL, SmtpServer::parse) else {
+        // What is set for later must be right, too.
+        reader.parsed(&MAIL_FROM, MailAddress::parse);
+        return None;
+    };
+    let from = reader.needed(&MAIL_FROM, "is required with GATEPOST_SMTP_URL", |reader| {
+        reader.parsed(&MAIL_FROM, MailAddress::parse)
+    });
+    let password = match server.user {
+        Some(_) => reader.needed(
+            &SMTP_PASSWORD_FILE,
+            "is required: GATEPOST_SMTP_URL names a user",
+            |reader| {
+                let credential = "gatepost-smtp-password";
+                reader.secret_file_or_credential(&SMTP_PASSWORD_FILE, credential)
+            },
+        ),
+        None => None,
+    };
+    Some(Mail {
+        server,
+        password,
+        from: from?,
+    })
 }
 
 fn key_days(reader: &mut Reader<'_>) -> KeyDays {

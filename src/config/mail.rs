@@ -2,8 +2,6 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::config::reader::Reader;
-use crate::config::settings::{MAIL_FROM, SMTP_PASSWORD_FILE, SMTP_URL};
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::SecretText;
 
@@ -88,30 +86,6 @@ fn user_name(encoded: &str) -> Result<String, &'static str> {
         return Err("must not have the password in it: that is for GATEPOST_SMTP_PASSWORD_FILE");
     }
     Ok(user.into_owned())
-}
-
-/// `None` where no server is named: then there is no e-mail at all.
-pub(super) fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
-    let server = reader.parsed(&SMTP_URL, SmtpServer::parse)?;
-    let from = reader.needed(&MAIL_FROM, "is required with GATEPOST_SMTP_URL", |reader| {
-        reader.parsed(&MAIL_FROM, MailAddress::parse)
-    });
-    let password = match server.user {
-        Some(_) => reader.needed(
-            &SMTP_PASSWORD_FILE,
-            "is required: GATEPOST_SMTP_URL names a user",
-            |reader| {
-                let credential = "gatepost-smtp-password";
-                reader.secret_file_or_credential(&SMTP_PASSWORD_FILE, credential)
-            },
-        ),
-        None => None,
-    };
-    Some(Mail {
-        server,
-        password,
-        from: from?,
-    })
 }
 
 #[cfg(test)]

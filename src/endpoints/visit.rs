@@ -159,16 +159,7 @@ impl Visit {
                     snapshot,
                 })
             }
-            SealedPurpose::Link(_)
-            | SealedPurpose::Unlink { .. }
-            | SealedPurpose::SetPassword { .. }
-            | SealedPurpose::SetPasskey { .. }
-            | SealedPurpose::SignUp(_)
-            | SealedPurpose::Join { .. }
-            | SealedPurpose::MailLink { .. }
-            | SealedPurpose::NewAddress(_)
-            | SealedPurpose::Logout(_)
-            | SealedPurpose::SignedOut(_) => Err(invalid()),
+            _ => Err(invalid()),
         }
     }
 

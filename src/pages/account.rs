@@ -162,7 +162,8 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
 /// `provider`, `change_password` with `present_password`, `new_password` and
-/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the logout page.
+/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the
+/// logout page.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,

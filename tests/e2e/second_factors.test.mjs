@@ -135,7 +135,7 @@ describe("second factors", { timeout: 300_000 }, () => {
     const scriptless = await visitor(browser, { javaScriptEnabled: false });
     await scriptless.page.goto(await invite());
     await scriptless.page.getByText("This page needs JavaScript").waitFor();
-    await looked(scriptless.page, "passkey-link-without-script");
+    await screenshot(scriptless.page, "passkey-link-without-script");
     await scriptless.context.close();
     for (const [look, options] of [
       ["passkey-link-320-dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],

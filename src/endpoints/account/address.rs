@@ -74,6 +74,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         config: &app.config,
         request,
     };
+    if app.letters.from().is_none() {
+        return Ok(answers::error_page(
+            &presentation,
+            Problem::NotFound,
+            Reason::NotFound,
+        ));
+    }
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
         return Ok(enter(app, presentation, text));

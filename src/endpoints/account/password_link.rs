@@ -1,5 +1,5 @@
-//! `/account/link`: where a link leads by which somebody sets their password: one from the operator,
-//! or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
+//! `/account/link`: where a link leads by which somebody sets their password: one from the
+//! operator, or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
 //! scanners open links, too. It leaves the address at once, for one that is good in this browser
 //! alone and for ten minutes; the form there sets the password.
 
@@ -246,10 +246,7 @@ impl OpenLink<'_> {
                 None,
                 &event,
             )? {
-                true => {
-                    notices::send(app, &self.presentation(), user, AccountChange::Password);
-                    Ok(answers::see_other(self.sign_in()))
-                }
+                true => Ok(answers::see_other(self.sign_in())),
                 false => used(app, self.presentation()),
             };
         };
@@ -264,7 +261,6 @@ impl OpenLink<'_> {
         if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
         }
-        notices::send(app, &self.presentation(), user, AccountChange::Password);
         let chrome = self.presentation().chrome("");
         Ok(answers::form_page(
             200,
@@ -272,8 +268,16 @@ impl OpenLink<'_> {
         ))
     }
 
+    /// Tells them that the password is set. Answers where they sign in.
     fn sign_in(&self) -> String {
-        let address = sign_in_of(self.app, &self.found.user);
+        let user = &self.found.user;
+        notices::send(
+            self.app,
+            &self.presentation(),
+            user,
+            AccountChange::Password,
+        );
+        let address = sign_in_of(self.app, user);
         self.presentation()
             .in_its_language(after_password_link(address))
     }
