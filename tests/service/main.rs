@@ -98,6 +98,7 @@ mod session_management;
 mod sessions;
 mod sign_in_by_address;
 mod sign_in_storm;
+mod sign_up;
 mod static_files;
 mod stolen_database;
 mod store_grants;
