@@ -25,7 +25,7 @@ use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_p
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::device::device_code::UserCode;
-use crate::protocol::login::password::PasswordFlaw;
+use crate::protocol::login::password::{PasswordFlaw, SignInWith};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::upstream::choices::Choices;
@@ -506,6 +506,8 @@ fn login_pages(
             options: "{}",
         });
         let shown = SignInForm {
+            with: SignInWith::Username,
+            passkey_is_set: false,
             password_is_set: problem.is_none(),
             forgotten: Some("/login/forgotten?r=R"),
             someone_else,

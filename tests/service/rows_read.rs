@@ -97,9 +97,7 @@ const ELSEWHERE: &str = "
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
-    users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
-    sign_up_links::HOLDS sign_up_links::JOIN";
+    user_changes::UPDATE_USER users::COUNT_SHARED users::FIND_BY_NAME_OR_ADDRESS users::USUAL_PBKDF2";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
@@ -131,7 +129,8 @@ const VALUES: &str = "
     grants::REDEEM::id='0123456789abcdef' grants::LIST::sub=NULL grants::LIST::client_id=NULL after_day='-2147483648' after_id=''
     sessions::INSERT::sid='new' sessions::INSERT::handle_hash=sha256('new') sessions::RENEW::handle_hash=sha256('new')
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
-    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2'
+    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
+    sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.
