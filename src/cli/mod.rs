@@ -52,11 +52,11 @@ const RUN: &[(&str, Run)] = &[
     ("user password", Once(user::password)),
     (
         "user invite",
-        Once(|invocation| user::change::invite(invocation, false)),
+        Once(|invocation| user::links::invite(invocation, false)),
     ),
     (
         "user reset",
-        Once(|invocation| user::change::invite(invocation, true)),
+        Once(|invocation| user::links::invite(invocation, true)),
     ),
     ("user factors", Once(user::change::factors)),
     ("user role", Once(user::change::role)),

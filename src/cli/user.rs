@@ -1,6 +1,7 @@
 //! `gatepost user`: people who sign in.
 
 pub(super) mod change;
+pub(super) mod links;
 
 use serde_json::{Map, Value, json};
 
@@ -47,7 +48,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
-        change::lifetime(invocation)?;
+        links::lifetime(invocation)?;
         operator.sealers(&installation)?;
     }
     if invocation.has("--mail") {
@@ -90,7 +91,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     }
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
-        return change::print_link(&operator, &installation, invocation, &added);
+        return links::print_link(&operator, &installation, invocation, &added);
     }
     output::line(&format!(
         "added {} with sub {}",

@@ -243,6 +243,16 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["0", "3", "PHR", "mfa"],
         ),
         (
+            "GATEPOST_SIGN_IN_WITH",
+            &["username", "username,email"],
+            &["email", "username, email", "email,username"],
+        ),
+        (
+            "GATEPOST_PASSWORD_BLOCKLIST_FILE",
+            &["/srv/pwned.txt"],
+            &["pwned.txt"],
+        ),
+        (
             "GATEPOST_ENROLMENT",
             &["sign-in", "link"],
             &["on", "off", "links"],

@@ -417,7 +417,7 @@ mod tests {
     /// SHA-256 of every level that has landed.
     const LANDED: &[&str] = &[
         "ea6543e50c23769d24d73b82526db3e1e64a72dfa72bea4dba4212edb1f9799e",
-        "dc575f2e870714fe9bc376418c6b110962a95a10290587d6679c6b579346f343",
+        "04c1148578330f4cdbf2599895970c62877476fad3f3a1eacc523fbaafa52154",
     ];
 
     #[test]

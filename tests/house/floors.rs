@@ -34,6 +34,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
+            &["join"],
             &["account", "answer", "device", "letters", "logout"],
             &["upstream"],
             &["token"],
@@ -61,6 +62,7 @@ const FLOORS: &[Floors] = &[
                 "partitions",
                 "session_clients",
                 "sign_in_failures",
+                "sign_up_links",
                 "signing_keys",
                 "user_changes",
             ],

@@ -1,7 +1,4 @@
-//! `gatepost user invite|reset|role|set|disable|enable|remove|link|unlink`: what changes about
-//! somebody.
-
-use std::time::Duration;
+//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
 use serde_json::{Map, Value, json};
 
@@ -9,27 +6,22 @@ use super::{judged, missing, named, told_field};
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
-use crate::cli::{input, mail, registry};
-use crate::keys::master::Purpose;
-use crate::keys::sealing::Sealer;
+use crate::cli::{input, registry};
 use crate::pages::second_factor::factor_name;
-use crate::protocol::login::passkey;
-use crate::protocol::login::password_link::{PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::{Identity, is_possible_claim};
-use crate::protocol::registration::{ObjectKind, timestamp, verified_address};
+use crate::protocol::registration::{ObjectKind, verified_address};
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::Authenticator;
-use crate::store::installation::Installation;
 use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
-use crate::store::{audit_events, authenticators, catalogue, installation};
+use crate::store::{authenticators, catalogue};
 
 fn change<T>(
     invocation: &Invocation,
@@ -78,82 +70,6 @@ pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(
         Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
-}
-
-/// A link for somebody without a password; `has_one` is for those who have.
-pub(in crate::cli) fn invite(invocation: &Invocation, has_one: bool) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
-    let has = match invocation.has("--passkey") {
-        true => user.has_own_way_in(),
-        false => user.password_hash.is_some(),
-    };
-    if has != has_one {
-        let rule = match has_one {
-            true => "that user has nothing to reset: use `gatepost user invite`",
-            false => "that user has a way to sign in: use `gatepost user reset`",
-        };
-        return Err(Failure::Refused(String::from(rule)));
-    }
-    print_link(&operator, &installation, invocation, &user)
-}
-
-pub(super) fn print_link(
-    operator: &Operator,
-    installation: &Installation,
-    invocation: &Invocation,
-    user: &UserRow,
-) -> Result<(), Failure> {
-    let lifetime = lifetime(invocation)?;
-    if !user.enabled || user.username.is_none() {
-        return Err(Failure::Refused(String::from(
-            "that user cannot sign in with a password: no user name, or disabled",
-        )));
-    }
-    // Another master secret than the server's would make a link that nobody can open.
-    operator.sealers(installation)?;
-    let is_passkey = invocation.has("--passkey");
-    if is_passkey && (invocation.has("--enrol") || invocation.has("--mail")) {
-        let rule = "--passkey does not go with --enrol or --mail";
-        return Err(Failure::Usage(String::from(rule)));
-    }
-    if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
-        let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
-        return Err(Failure::Refused(String::from(rule)));
-    }
-    if invocation.has("--mail") {
-        return mail::send_link(operator, installation, invocation, user, lifetime);
-    }
-    let derived = operator
-        .master_secret()?
-        .derive(&installation.id, &installation.issuer);
-    let expires_at = operator.now()?.plus(lifetime);
-    let installation_epoch = installation::epoch(&operator.store)?;
-    let link = PasswordLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch,
-        factors: user.factors,
-        enrols: invocation.has("--enrol"),
-        expires_at,
-    };
-    let sealed = match is_passkey {
-        true => Sealer::new(&derived, Purpose::PasskeyLink)
-            .seal_text(PASSKEY_PREFIX, &PasskeyLink { link }),
-        false => Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link),
-    };
-    let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
-    audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
-    let address = format!(
-        "{}/account/link?l={sealed}",
-        operator.config.base_url.as_str()
-    );
-    match invocation.has("--json") {
-        true => output::line(
-            &json!({"link": address, "expires_at": output::time(expires_at)}).to_string(),
-        ),
-        false => output::line(&address),
-    }
 }
 
 /// Lists them, or removes one or all.
@@ -233,14 +149,6 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
         "removed; sessions, grants and tokens of {} are over",
         user.designation()
     ))
-}
-
-pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
-    let text = invocation.option("--for").unwrap_or("72h");
-    let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
-    let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));
-    fits.map(Duration::from_secs)
-        .ok_or_else(|| Failure::Usage(String::from(rule)))
 }
 
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
