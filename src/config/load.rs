@@ -89,10 +89,6 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ("standard", InvalidClientStatus::Standard),
         ("400", InvalidClientStatus::Always400),
     ];
-    let sign_in_with = [
-        ("username", SignInWith::Username),
-        ("username,email", SignInWith::UsernameOrAddress),
-    ];
     let same_site = [("lax", SameSite::Lax), ("none", SameSite::None)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
@@ -133,15 +129,12 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         mail: mail(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
-        passwords: NewPasswords {
-            least: reader.number(&PASSWORD_MIN_LENGTH),
-            blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
-        },
+        passwords: new_passwords(reader),
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
-        sign_in_with: reader.choice(&SIGN_IN_WITH, &sign_in_with, SignInWith::Username),
+        sign_in_with: sign_in_with(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }
@@ -207,6 +200,21 @@ fn key_days(reader: &mut Reader<'_>) -> KeyDays {
         publish: reader.number(&KEY_PUBLISH_DAYS),
         hint: reader.number(&KEY_HINT_DAYS),
     }
+}
+
+fn new_passwords(reader: &mut Reader<'_>) -> NewPasswords {
+    NewPasswords {
+        least: reader.number(&PASSWORD_MIN_LENGTH),
+        blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+    }
+}
+
+fn sign_in_with(reader: &mut Reader<'_>) -> SignInWith {
+    let known = [
+        ("username", SignInWith::Username),
+        ("username,email", SignInWith::UsernameOrAddress),
+    ];
+    reader.choice(&SIGN_IN_WITH, &known, SignInWith::Username)
 }
 
 fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
