@@ -382,6 +382,63 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
 }
 
+/// By an address as by a name; and the page behind a sign-up link leaves everything to the lane of
+/// letters.
+#[test]
+fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_SIGN_IN_WITH", "username,email"),
+        ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
+        ("GATEPOST_MAIL_FROM", "login@example.com"),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    gatepost.apply(&document());
+    gatepost.run_well(
+        &[
+            "user",
+            "set",
+            "alice",
+            "email=a@example.com",
+            "email_verified=true",
+        ],
+        "",
+    );
+    let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    meter.await_quiet();
+    let mut browser = signed_in(&gatepost);
+    browser.visit(&authorize_path("conf1", RP1, &[]));
+    let cost = meter.of(|| {
+        let mut fresh = gatepost.browser();
+        let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut fresh, &page, "A@example.com", ALICE_PASSWORD);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    });
+    assert_eq!(
+        (cost.writes, cost.statements()),
+        (ROUNDS, ROUNDS * SIGN_IN),
+        "{cost:#?}"
+    );
+    let cost = meter.of(|| {
+        let mut fresh = gatepost.browser();
+        let opened = fresh.get(link.trim());
+        let page = fresh.follow(opened);
+        let token = page.fields().remove("form_token").unwrap();
+        let form = [("form_token", token.as_str()), ("address", "nobody")];
+        assert_eq!(fresh.post(&page.action(), &form).status, 200);
+    });
+    assert_eq!((cost.writes, cost.statements()), (0, 0), "{cost:#?}");
+}
+
 #[test]
 fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant() {
     let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
