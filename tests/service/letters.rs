@@ -8,6 +8,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, docu
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
 use crate::support::phone::add_app;
+use crate::support::timing::welch;
 use crate::support::waiting::{SOON, await_that};
 
 const NEW: &str = "a password of her own choosing";
@@ -606,6 +607,8 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
         assert!(told.contains("is on its way"), "{fault}");
     }
     await_that("a try fails", SOON, || {
+        // Two at most are under way, whatever hangs.
+        assert!(sending(&gatepost) <= 2);
         gatepost.log().contains("is tried again")
     });
     mailbox.becomes("ok");
@@ -624,6 +627,85 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
     ask(&gatepost, "alice");
     gatepost.stop();
     assert_eq!(mailbox.count(), 4);
+}
+
+/// Threads that talk to the mail server.
+fn sending(gatepost: &Gatepost) -> usize {
+    let processes = gatepost.server_processes();
+    let threads = processes.iter().flat_map(|pid| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.into_iter().flatten().flatten()
+    });
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "letter").count()
+}
+
+#[test]
+fn the_page_stays_while_the_database_is_away_and_the_letter_comes_after_it() {
+    let mailbox = Mailbox::open();
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy_with(&mailbox.settings());
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let link = letter_of(&gatepost, &mailbox, "alice");
+    let form = browser.visit(link.link());
+    proxy.cut(true);
+    let told = ask_on(&mut browser, &page, "alice");
+    assert!(told.status == 200 && told.text().contains("is on its way"));
+    assert_eq!(set(&mut browser, &form, NEW).status, 503);
+    proxy.cut(false);
+    late(&mailbox, 2);
+}
+
+#[test]
+fn time_tells_nobody_who_exists() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with(&mailbox, &[("GATEPOST_LIMIT_LETTERS_PER_HOUR", "1000000")]);
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let action = page.action();
+    let cookie = browser.cookie_header();
+    let token = page.fields().remove("form_token").unwrap();
+    let mut connection = gatepost.connect();
+    let mut number = 0_u32;
+    let mut try_name = |name: &str| {
+        number += 1;
+        // Each from elsewhere, but for those whose source has had its letters.
+        let [_, _, high, low] = number.to_be_bytes();
+        let source = match name {
+            "limited" => String::from("192.0.2.1"),
+            _ => format!("198.18.{high}.{low}"),
+        };
+        let answer = connection.post(
+            &action,
+            &[("Cookie", &cookie), ("X-Forwarded-For", &source)],
+            &[("form_token", &token), ("name", name)],
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    for name in ["alice", "bob", "limited"] {
+        let names = ["unknown", name];
+        welch(100, |which| try_name(names[which]));
+        let t = welch(1_000, |which| try_name(names[which]));
+        println!("unknown against {name}, 2,000 posts: t = {t}");
+        assert!(t.abs() < 4.5, "unknown against {name}: {t}");
+    }
+}
+
+#[test]
+fn doctor_says_whether_letters_can_go_out() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let said = |gatepost: &Gatepost| {
+        let output = gatepost.run(&["doctor"], "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said(&gatepost).contains("ok    mail: the mail server lets us in"));
+    mailbox.becomes("hang");
+    assert!(said(&gatepost).contains("fails mail: the mail server does not do"));
+    let without = Gatepost::start();
+    assert!(!said(&without).contains("mail:"));
 }
 
 /// A letter that comes at a later try.
