@@ -34,7 +34,14 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["account", "answer", "device", "letters", "logout"],
+            &[
+                "account",
+                "answer",
+                "device",
+                "forgotten",
+                "letters",
+                "logout",
+            ],
             &["upstream"],
             &["token"],
             &["consent", "login"],
