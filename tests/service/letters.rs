@@ -1,6 +1,8 @@
 //! Letters: forgotten passwords, links that Gatepost sends, what is withheld, and what a mail
 //! server may do wrong.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in, signed_in};
@@ -424,6 +426,7 @@ fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
 fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     let mailbox = Mailbox::open();
     let gatepost = start(&mailbox);
+    let mut before = signed_in(&gatepost);
     let mut browser = signed_in(&gatepost);
     for wrong in ["", "alice", "a@b.example, c@d.example", "<a@b.example>"] {
         let fields = [("decision", "change_address"), ("new_address", wrong)];
@@ -442,7 +445,15 @@ fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     );
     let letter = mailbox.letter(1);
     assert_eq!(letter.to, ["new@example.com"]);
-    // Not for a stranger, not by looking, and not without the form's token.
+    // Not for a stranger or somebody else, not in a session that began before, not by looking, and
+    // not without the form's token.
+    let mut bob = gatepost.browser();
+    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+    for other in [&mut before, &mut bob] {
+        let page = other.visit(letter.link());
+        assert!(page.text().contains("Sign in first"), "{}", page.text());
+    }
     let stranger = gatepost.browser().visit(letter.link());
     assert!(
         stranger.text().contains("Sign in first"),
@@ -627,6 +638,22 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
     ask(&gatepost, "alice");
     gatepost.stop();
     assert_eq!(mailbox.count(), 4);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_the_letters_under_way_and_nothing_else() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    mailbox.becomes("hang");
+    ask(&gatepost, "alice");
+    await_that("the letter is under way", SOON, || sending(&gatepost) == 1);
+    let process = gatepost.server_processes()[0].to_string();
+    let killed = Command::new("kill").args(["-9", &process]).status();
+    assert!(killed.unwrap().success());
+    mailbox.becomes("ok");
+    await_that("another process serves", SOON, || gatepost.is_ready());
+    let letter = letter_of(&gatepost, &mailbox, "alice");
+    assert_eq!(letter.to, ["alice@example.com"]);
 }
 
 /// Threads that talk to the mail server.
