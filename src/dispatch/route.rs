@@ -5,11 +5,10 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::conversation::{self, Page};
+use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{
-    account, answers, device, discovery, forgotten, metrics, static_files, upstream,
-};
+use crate::endpoints::{account, answers, device, discovery, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -177,7 +176,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
             ),
-            "/login/forgotten" => ("forgotten", FORM, Person, Nobody, Plain(forgotten::handle)),
+            forgotten::PAGE => ("forgotten", FORM, Person, Nobody, Plain(forgotten::handle)),
             "/consent" => (
                 "consent",
                 FORM,

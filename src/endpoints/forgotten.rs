@@ -9,7 +9,6 @@ use crate::app::letters::Errand;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::FORGOTTEN;
 use crate::endpoints::notices::{asked_by, hand_over};
 use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
@@ -21,6 +20,8 @@ use crate::protocol::login::letters::Withheld;
 use crate::protocol::words::mail_address;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
+
+pub use crate::endpoints::login::FORGOTTEN as PAGE;
 
 /// Shows the page, or takes its form. Without e-mail there is no such page.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -62,7 +63,7 @@ impl ForgottenPage<'_> {
         let app = self.app;
         let browser = Browser::of(&app.config, self.presentation.request);
         let form = PageForm {
-            action: &self.address(FORGOTTEN),
+            action: &self.address(PAGE),
             token: &forms::issue(app, Form::Forgotten, &self.sealed, &browser.value),
         };
         let back = self.address("/login");

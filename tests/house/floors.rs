@@ -24,7 +24,7 @@ const FLOORS: &[Floors] = &[
             &["login"],
             &["authorize"],
             &["device"],
-            &["token"],
+            &["forgotten", "token"],
             &["keys"],
             &["words"],
         ],
@@ -34,16 +34,9 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &[
-                "account",
-                "answer",
-                "device",
-                "forgotten",
-                "letters",
-                "logout",
-            ],
+            &["account", "answer", "device", "letters", "logout"],
             &["upstream"],
-            &["token"],
+            &["forgotten", "token"],
             &["consent", "login"],
             &["visit"],
             &["present_session"],
