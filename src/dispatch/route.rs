@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::conversation::{self, Page};
-use crate::endpoints::login::forgotten;
+use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{

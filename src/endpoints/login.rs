@@ -3,7 +3,6 @@
 //! of a sign-in comes from that request, never from the form; so does which services there are to
 //! choose from.
 
-pub mod forgotten;
 pub mod known_browser;
 pub mod new_factor;
 pub mod passkey;
@@ -38,6 +37,8 @@ use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 
 const PAGE: &str = "/login";
+/// The page for people who forgot their password.
+pub const FORGOTTEN: &str = "/login/forgotten";
 /// The audit event of a sign-in that failed at an identity provider.
 pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
 /// The field, and the parameter of the address.
@@ -305,7 +306,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let options = || webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]);
     let options = choices.password.then(options).flatten();
     let has_letters = app.letters.from().is_some() && choices.password;
-    let forgotten = has_letters.then(|| turn.action(forgotten::PAGE));
+    let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
     let note = password_set(turn);
     let to_second_factor = turn.action(second_factor::PAGE);
     // As it was sent, else as the session is. Who says that they are somebody else begins without.

@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod cookies;
 pub mod device;
 pub mod discovery;
+pub mod forgotten;
 pub mod forms;
 pub mod join;
 pub mod letters;

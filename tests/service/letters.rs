@@ -1,6 +1,8 @@
 //! Letters: forgotten passwords, links that Gatepost sends, what is withheld, and what a mail
 //! server may do wrong.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in, signed_in};
@@ -8,6 +10,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, docu
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
 use crate::support::phone::add_app;
+use crate::support::timing::welch;
 use crate::support::waiting::{SOON, await_that};
 
 const NEW: &str = "a password of her own choosing";
@@ -156,6 +159,7 @@ fn who_forgot_their_password_sets_another_and_goes_on_where_they_came_from() {
     assert!(signs_in(&gatepost, "alice", ALICE_PASSWORD), "nothing yet");
     let answer = set(&mut browser, &page, NEW);
     assert_eq!(answer.status, 303, "{}", answer.text());
+    let set_at = answer.location().to_owned();
     let page = browser.follow(answer);
     let text = page.text();
     assert!(
@@ -163,15 +167,14 @@ fn who_forgot_their_password_sets_another_and_goes_on_where_they_came_from() {
         "{text}"
     );
     assert_eq!(page.attribute("id=\"username\"", "value").unwrap(), "alice");
-    // What says so is sealed for this request.
+    // What says so is sealed for this request: another one's page does not say it.
     let other = browser.get(&authorize_path("conf1", RP1, &[("state", "another")]));
-    let (_, note) = page.action().split_once('?').map_or_else(
-        || (String::new(), String::new()),
-        |(path, query)| (path.to_owned(), query.to_owned()),
-    );
-    assert!(!note.contains("password_set"), "the form is without it");
-    let stolen = format!("{}&password_set=gpw_AAAA", other.location());
-    assert!(!browser.get(&stolen).text().contains("password is set"));
+    let (_, note) = set_at.split_once("password_set=").unwrap();
+    for note in [note, "gpw_AAAA", "true"] {
+        let stolen = browser.get(&format!("{}&password_set={note}", other.location()));
+        let text = stolen.text();
+        assert!(text.contains("First shop") && !text.contains("password is set"));
+    }
     let back = sign_in(&mut browser, &page, "alice", NEW);
     assert!(
         back.location().starts_with(RP1) && back.query().contains_key("code"),
@@ -423,6 +426,7 @@ fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
 fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     let mailbox = Mailbox::open();
     let gatepost = start(&mailbox);
+    let mut before = signed_in(&gatepost);
     let mut browser = signed_in(&gatepost);
     for wrong in ["", "alice", "a@b.example, c@d.example", "<a@b.example>"] {
         let fields = [("decision", "change_address"), ("new_address", wrong)];
@@ -441,7 +445,15 @@ fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     );
     let letter = mailbox.letter(1);
     assert_eq!(letter.to, ["new@example.com"]);
-    // Not for a stranger, not by looking, and not without the form's token.
+    // Not for a stranger or somebody else, not in a session that began before, not by looking, and
+    // not without the form's token.
+    let mut bob = gatepost.browser();
+    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+    for other in [&mut before, &mut bob] {
+        let page = other.visit(letter.link());
+        assert!(page.text().contains("Sign in first"), "{}", page.text());
+    }
     let stranger = gatepost.browser().visit(letter.link());
     assert!(
         stranger.text().contains("Sign in first"),
@@ -606,6 +618,8 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
         assert!(told.contains("is on its way"), "{fault}");
     }
     await_that("a try fails", SOON, || {
+        // Two at most are under way, whatever hangs.
+        assert!(sending(&gatepost) <= 2);
         gatepost.log().contains("is tried again")
     });
     mailbox.becomes("ok");
@@ -624,6 +638,101 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
     ask(&gatepost, "alice");
     gatepost.stop();
     assert_eq!(mailbox.count(), 4);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_the_letters_under_way_and_nothing_else() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    mailbox.becomes("hang");
+    ask(&gatepost, "alice");
+    await_that("the letter is under way", SOON, || sending(&gatepost) == 1);
+    let process = gatepost.server_processes()[0].to_string();
+    let killed = Command::new("kill").args(["-9", &process]).status();
+    assert!(killed.unwrap().success());
+    mailbox.becomes("ok");
+    await_that("another process serves", SOON, || gatepost.is_ready());
+    let letter = letter_of(&gatepost, &mailbox, "alice");
+    assert_eq!(letter.to, ["alice@example.com"]);
+}
+
+/// Threads that talk to the mail server.
+fn sending(gatepost: &Gatepost) -> usize {
+    let processes = gatepost.server_processes();
+    let threads = processes.iter().flat_map(|pid| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.into_iter().flatten().flatten()
+    });
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "letter").count()
+}
+
+#[test]
+fn the_page_stays_while_the_database_is_away_and_the_letter_comes_after_it() {
+    let mailbox = Mailbox::open();
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy_with(&mailbox.settings());
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let link = letter_of(&gatepost, &mailbox, "alice");
+    let form = browser.visit(link.link());
+    proxy.cut(true);
+    let told = ask_on(&mut browser, &page, "alice");
+    assert!(told.status == 200 && told.text().contains("is on its way"));
+    assert_eq!(set(&mut browser, &form, NEW).status, 503);
+    proxy.cut(false);
+    late(&mailbox, 2);
+}
+
+#[test]
+fn time_tells_nobody_who_exists() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with(&mailbox, &[("GATEPOST_LIMIT_LETTERS_PER_HOUR", "1000000")]);
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let action = page.action();
+    let cookie = browser.cookie_header();
+    let token = page.fields().remove("form_token").unwrap();
+    let mut connection = gatepost.connect();
+    let mut number = 0_u32;
+    let mut try_name = |name: &str| {
+        number += 1;
+        // Each from elsewhere, but for those whose source has had its letters.
+        let [_, _, high, low] = number.to_be_bytes();
+        let source = match name {
+            "limited" => String::from("192.0.2.1"),
+            _ => format!("198.18.{high}.{low}"),
+        };
+        let answer = connection.post(
+            &action,
+            &[("Cookie", &cookie), ("X-Forwarded-For", &source)],
+            &[("form_token", &token), ("name", name)],
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    for name in ["alice", "bob", "limited"] {
+        let names = ["unknown", name];
+        welch(100, |which| try_name(names[which]));
+        let t = welch(1_000, |which| try_name(names[which]));
+        println!("unknown against {name}, 2,000 posts: t = {t}");
+        assert!(t.abs() < 4.5, "unknown against {name}: {t}");
+    }
+}
+
+#[test]
+fn doctor_says_whether_letters_can_go_out() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let said = |gatepost: &Gatepost| {
+        let output = gatepost.run(&["doctor"], "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said(&gatepost).contains("ok    mail: the mail server lets us in"));
+    mailbox.becomes("hang");
+    assert!(said(&gatepost).contains("fails mail: the mail server does not do"));
+    let without = Gatepost::start();
+    assert!(!said(&without).contains("mail:"));
 }
 
 /// A letter that comes at a later try.

@@ -16,6 +16,7 @@ pub mod proxy;
 pub mod record;
 pub mod secrets;
 pub mod signer;
+pub mod timing;
 pub mod traveller;
 pub mod upstream;
 pub mod waiting;

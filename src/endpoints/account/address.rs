@@ -4,6 +4,7 @@
 
 use serde_json::json;
 
+use super::password_link::over;
 use super::{Change, address, draw};
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -131,10 +132,6 @@ fn enter(app: &App, presentation: Presentation<'_>, text: &str) -> Response {
         }
         None => over(presentation),
     }
-}
-
-fn over(presentation: Presentation<'_>) -> Response {
-    answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 fn sign_in_first(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {

@@ -21,7 +21,7 @@ use crate::protocol::words::mail_address;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 
-pub const PAGE: &str = "/login/forgotten";
+pub use crate::endpoints::login::FORGOTTEN as PAGE;
 
 /// Shows the page, or takes its form. Without e-mail there is no such page.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
