@@ -7,6 +7,7 @@ use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
 use crate::support::house::House;
+use crate::support::timing::welch;
 use crate::support::traveller::Traveller;
 
 const BY_ADDRESS: (&str, &str) = ("GATEPOST_SIGN_IN_WITH", "username,email");
@@ -355,4 +356,49 @@ fn a_second_user_of_a_verified_address_is_told() {
         told.contains("1 verified e-mail addresses are of more than one user"),
         "{told}"
     );
+}
+
+/// Nor does time, for a visitor who tries a wrong password.
+#[test]
+fn time_does_not_tell_which_addresses_are_there() {
+    let people = [
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        json!({"username": "keyed"}),
+    ];
+    let many = "1000000";
+    let limits = ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"]
+        .map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
+    let mut settings = vec![BY_ADDRESS];
+    settings.extend(limits.each_ref().map(|name| (name.as_str(), many)));
+    let gatepost = Gatepost::start_with(&registered(&people), &settings);
+    // As if she had a passkey alone.
+    let passkey = "UPDATE users SET strongest_acr = 'phr', factors = 1 WHERE username = 'keyed'";
+    gatepost.database.run(passkey);
+    let authorization = basic("direct", CONF1_SECRET);
+    let mut connection = gatepost.connect();
+    let mut try_name = |typed: &str| {
+        let form = [
+            ("grant_type", "password"),
+            ("username", typed),
+            ("password", "wrong password"),
+        ];
+        let headers = [("Authorization", authorization.as_str())];
+        let answer = connection.post("/connect/token", &headers, &form);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    };
+    for (name, rounds) in [
+        (ADDRESS, 1_000),
+        ("disabled@example.com", 300),
+        ("keyed", 300),
+    ] {
+        let names = ["unknown@example.com", name];
+        welch(50, |which| try_name(names[which]));
+        let t = welch(rounds, |which| try_name(names[which]));
+        println!("unknown against {name}: t = {t}");
+        assert!(t.abs() < 4.5, "unknown against {name}: {t}");
+    }
 }
