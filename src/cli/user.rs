@@ -20,7 +20,7 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
 use crate::store::users::{self, UserRow};
-use crate::store::{StoreError, audit_events, catalogue, grants, linked_identities, sessions};
+use crate::store::{StoreError, catalogue, grants, linked_identities, sessions};
 
 pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     let claims = match invocation.option("--claims") {
@@ -84,11 +84,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             },
         ))
     })?;
-    if let Some(other) = users::find_sharing(&operator.store, &new.sub)? {
-        let detail = json!({"by": "operator", "with": other});
-        let event = user_event("address_shared", &new.sub, detail);
-        audit_events::insert(&operator.store, &event)?;
-    }
+    users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
         return links::print_link(&operator, &installation, invocation, &added);

@@ -4,10 +4,11 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Store;
 use super::audit_event::AuditEvent;
+use super::audit_events;
 use super::error::StoreError;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
@@ -208,8 +209,26 @@ JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
 WHERE u.sub = :sub::text AND u.claims -> 'email_verified' = 'true' AND {address counts} LIMIT 1";
 
 /// Another user of the tenant who has the same verified address.
-pub fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreError> {
     store.find(bind!(FIND_SHARING, sub), |row| column(row, "sub"))
+}
+
+/// Tells the audit log where somebody else has the verified address of a user, too: it signs in
+/// neither of them. `audit` is of the change that gave them the address, made by whom.
+pub fn tell_of_sharing(
+    store: &Store,
+    sub: &Subject,
+    by: &str,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let Some(other) = find_sharing(store, sub)? else {
+        return Ok(());
+    };
+    let event = AuditEvent {
+        detail: json!({"by": by, "with": other}),
+        ..audit.as_event("address_shared")
+    };
+    audit_events::insert(store, &event)
 }
 
 const COUNT_SHARED: &str = "

@@ -177,6 +177,7 @@ fn take(turn: InSession<'_>, sealed: &str, link: &AddressLink) -> Result<Respons
         app.store.confirm()?;
         return Ok(over(presentation));
     }
+    users::tell_of_sharing(&app.store, &user.sub, "user", &event)?;
     if old != Some(link.new.as_str()) {
         notices::send(app, &presentation, user, AccountChange::Address);
     }

@@ -35,7 +35,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
 use crate::registry::Snapshot;
 use crate::store::StoreError;
-use crate::store::audit_events::{self, AuditEvent};
+use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, LinkedUser};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
 use crate::store::users::{self, CurrentUser, UserRow};
@@ -330,11 +330,13 @@ impl Entry<'_> {
             let event = event("user_provisioned", &user.sub, detail);
             let epochs =
                 linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
+            if self.provider.trust_email {
+                users::tell_of_sharing(store, &user.sub, name, &event)?;
+            }
             let user = UserRow {
                 epoch: epochs.user,
                 ..user
             };
-            self.tell_of_sharing(&user)?;
             return Ok(Ok(CurrentUser {
                 user,
                 installation_epoch: epochs.installation,
@@ -352,34 +354,14 @@ impl Entry<'_> {
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = event("user_changed", &found.user.sub, detail);
         linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
+        if self.provider.trust_email {
+            users::tell_of_sharing(store, &found.user.sub, &self.provider.name, &event)?;
+        }
         let user = UserRow {
             claims: change.applied(&found.user.claims),
             ..found.user
         };
-        self.tell_of_sharing(&user)?;
         Ok(Ok(CurrentUser { user, ..found }))
-    }
-
-    /// Tells the audit log where the provider's word gave a user the verified address of another:
-    /// it signs in neither of them.
-    fn tell_of_sharing(&self, user: &UserRow) -> Result<(), StoreError> {
-        let store = &self.app.store;
-        if !self.provider.trust_email {
-            return Ok(());
-        }
-        let Some(other) = users::find_sharing(store, &user.sub)? else {
-            return Ok(());
-        };
-        let event = AuditEvent {
-            event: "address_shared",
-            client_id: self.visit.client_id(),
-            sub: Some(&user.sub),
-            source: Some(self.request.source),
-            request_id: Some(&self.request.id),
-            detail: json!({"by": self.provider.name, "with": other}),
-            ..AuditEvent::default()
-        };
-        audit_events::insert(store, &event)
     }
 
     fn refuse(&self, refusal: AccountRefusal) -> Response {
