@@ -118,7 +118,7 @@ fn letters(config: &Config, findings: &mut Vec<Finding>) -> Result<(), Failure> 
     let problem = tried.as_ref().err().map(ToString::to_string);
     let problem = problem.unwrap_or_default();
     judge!(findings, "mail", {
-        tried.is_err() => broken "the mail server does not do: {problem}",
+        tried.is_err() => broken "no letter would go out: {problem}",
         mail.server.security == SmtpSecurity::StartTls
             => weak "smtp:// begins in the clear: use smtps://, if the mail server has it",
     } else "the mail server lets us in");
