@@ -12,6 +12,7 @@ use crate::endpoints::account::password_link::{name_of, over, problem_of, used};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
+use crate::endpoints::letters::standing_link;
 use crate::endpoints::login::after_mail_link;
 use crate::endpoints::notices::{asked_by, hand_over};
 use crate::endpoints::visit;
@@ -105,9 +106,8 @@ fn entered(app: &App, browser: &SecretBytes, text: &str) -> Result<Option<Sealed
 /// The sign-up link behind a letter, while both are good. Whether the letter was used is not asked
 /// here: the account that it made has the address.
 fn found(app: &App, link: &JoinLink) -> Result<Option<SignUpLink>, Failure> {
-    let found = sign_up_links::find(&app.store, &link.id)?;
-    let now = app.now();
-    let Some(found) = found.filter(|found| found.stands(now) && now < link.expires_at) else {
+    let found = standing_link(app, &link.id)?;
+    let Some(found) = found.filter(|_| app.now() < link.expires_at) else {
         return Ok(None);
     };
     let is_held = sign_up_links::holds(&app.store, found.tenant.as_ref(), &link.address)?;

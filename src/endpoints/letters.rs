@@ -33,7 +33,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::sign_in_failures::{self, FailureBucket};
-use crate::store::sign_up_links;
+use crate::store::sign_up_links::{self, SignUpLink};
 use crate::store::users::{self, CurrentUser};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -229,12 +229,22 @@ fn write_resets(
     Ok(())
 }
 
+/// A sign-up link that makes accounts now: its tenant is still registered.
+pub fn standing_link(app: &App, id: &SignUpId) -> Result<Option<SignUpLink>, StoreError> {
+    let found = sign_up_links::find(&app.store, id)?;
+    let snapshot = app.registry.snapshot();
+    let tenants = &snapshot.catalogue.tenants;
+    Ok(found.filter(|link| {
+        let tenant = link.tenant.as_ref();
+        link.stands(app.now()) && tenant.is_none_or(|tenant| tenants.contains_key(tenant.as_str()))
+    }))
+}
+
 /// A letter to somebody who wants an account; or one that says that there is one. Neither where the
 /// sign-up link is over, or takes no such address.
 fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Result<(), Failure> {
-    let found = sign_up_links::find(&app.store, id)?;
-    let found =
-        found.filter(|link| link.stands(app.now()) && sign_up::takes(link.domain.as_deref(), to));
+    let found = standing_link(app, id)?;
+    let found = found.filter(|link| sign_up::takes(link.domain.as_deref(), to));
     let Some(found) = found else {
         log::info!("no letter: the sign-up link is over, or takes no such address");
         return Ok(());

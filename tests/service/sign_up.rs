@@ -240,6 +240,19 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
 }
 
 #[test]
+fn no_account_is_made_in_a_tenant_that_is_gone() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(&gatepost, &["--tenant", "acme"]);
+    ask(&gatepost, &link, "new@example.com");
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, mailbox.letter(1).link());
+    gatepost.run_well(&["apply", "-", "--prune", "--yes"], r#"{"tenants": []}"#);
+    gatepost.settle();
+    is_over(&send(&mut browser, &page, "newcomer"), "its tenant is gone");
+}
+
+#[test]
 fn twenty_at_once_on_a_link_of_five_uses_are_five_users() {
     let mailbox = Mailbox::open();
     let gatepost = start(&mailbox);
