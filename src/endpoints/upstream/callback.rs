@@ -330,9 +330,7 @@ impl Entry<'_> {
             let event = event("user_provisioned", &user.sub, detail);
             let epochs =
                 linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
-            if self.provider.trust_email {
-                users::tell_of_sharing(store, &user.sub, name, &event)?;
-            }
+            self.tell_of_sharing(&event)?;
             let user = UserRow {
                 epoch: epochs.user,
                 ..user
@@ -354,14 +352,21 @@ impl Entry<'_> {
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = event("user_changed", &found.user.sub, detail);
         linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
-        if self.provider.trust_email {
-            users::tell_of_sharing(store, &found.user.sub, &self.provider.name, &event)?;
-        }
+        self.tell_of_sharing(&event)?;
         let user = UserRow {
             claims: change.applied(&found.user.claims),
             ..found.user
         };
         Ok(Ok(CurrentUser { user, ..found }))
+    }
+
+    /// Where the provider's word is trusted, somebody else may have the address, too.
+    fn tell_of_sharing(&self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+        let provider = self.provider;
+        match event.sub.filter(|_| provider.trust_email) {
+            Some(sub) => users::tell_of_sharing(&self.app.store, sub, &provider.name, event),
+            None => Ok(()),
+        }
     }
 
     fn refuse(&self, refusal: AccountRefusal) -> Response {
