@@ -35,6 +35,7 @@
   }
 
   document.querySelectorAll('[data-needs-passkey]').forEach(function (part) { part.hidden = false; });
+  document.querySelectorAll('[data-without-passkey]').forEach(function (part) { part.hidden = true; });
   document.querySelectorAll('form[data-passkey]').forEach(function (form) {
     form.addEventListener('submit', function (event) { event.preventDefault(); ask(form); });
     if (document.querySelector('input[autocomplete~="webauthn"]') && P.isConditionalMediationAvailable) {

@@ -27,11 +27,13 @@ use support::flow::{
 };
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use support::http::Browser;
+use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
 use support::postgres::{TestDatabase, cluster};
 use support::signer::Signer;
 use support::traveller::Traveller;
 use support::upstream::{Plan, Upstream};
+use support::waiting::{SOON, await_that};
 
 /// Statements, which are round trips, of each request once its connection has prepared them and its
 /// client is cached. A connection that was idle for over a second costs one more, empty one.
@@ -380,6 +382,63 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         "{consent:#?}"
     );
     assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
+}
+
+/// By an address as by a name; and the page behind a sign-up link leaves everything to the lane of
+/// letters.
+#[test]
+fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_SIGN_IN_WITH", "username,email"),
+        ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
+        ("GATEPOST_MAIL_FROM", "login@example.com"),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    gatepost.apply(&document());
+    gatepost.run_well(
+        &[
+            "user",
+            "set",
+            "alice",
+            "email=a@example.com",
+            "email_verified=true",
+        ],
+        "",
+    );
+    let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    meter.await_quiet();
+    let mut browser = signed_in(&gatepost);
+    browser.visit(&authorize_path("conf1", RP1, &[]));
+    let cost = meter.of(|| {
+        let mut fresh = gatepost.browser();
+        let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut fresh, &page, "A@example.com", ALICE_PASSWORD);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    });
+    assert_eq!(
+        (cost.writes, cost.statements()),
+        (ROUNDS, ROUNDS * SIGN_IN),
+        "{cost:#?}"
+    );
+    let cost = meter.of(|| {
+        let mut fresh = gatepost.browser();
+        let opened = fresh.get(link.trim());
+        let page = fresh.follow(opened);
+        let token = page.fields().remove("form_token").unwrap();
+        let form = [("form_token", token.as_str()), ("address", "nobody")];
+        assert_eq!(fresh.post(&page.action(), &form).status, 200);
+    });
+    assert_eq!((cost.writes, cost.statements()), (0, 0), "{cost:#?}");
 }
 
 #[test]
@@ -757,4 +816,79 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
             );
         }
     }
+}
+
+/// The page asks the database for nothing. The lane of letters looks once; where somebody is found
+/// it counts, and tells the audit log, which no count of statements here has.
+#[test]
+fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
+    const LOOK: i64 = 1;
+    const COUNT: i64 = 1;
+    const COMMITS: i64 = 2;
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let mailbox = Mailbox::open();
+    let [(smtp, server), (from, sender)] = mailbox.settings();
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        (smtp, &server),
+        (from, &sender),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    let mut document = document();
+    let users = document["users"].as_array_mut().unwrap();
+    users.extend((0..120).map(|number| {
+        let claims = json!({"email": format!("user-{number}@example.com"), "email_verified": true});
+        json!({"username": format!("user-{number}"), "password": "a password of theirs", "claims": claims})
+    }));
+    gatepost.apply(&document);
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let mut watching = gatepost.database.client();
+    let looked = "SELECT coalesce(sum(calls), 0)::int8 FROM public.pg_stat_statements WHERE query LIKE '%n.username_key%' AND query NOT LIKE '%pg_stat%'";
+    let told = "SELECT count(*) FROM audit_events WHERE event = 'letter_sent'";
+    let mut number = 0;
+    let mut ask = |is_known: bool| {
+        number += 1;
+        let mut counted = |sql: &str| watching.query_one(sql, &[]).unwrap().get::<_, i64>(0);
+        let watched = if is_known { told } else { looked };
+        let before = counted(watched);
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let page = browser.visit(&page.attribute("/login/forgotten", "href").unwrap());
+        let name = match is_known {
+            true => format!("user-{number}"),
+            false => String::from("nobody"),
+        };
+        let token = page.fields().remove("form_token").unwrap();
+        let answer = gatepost.post(
+            &page.action(),
+            &[
+                ("Cookie", &browser.cookie_header()),
+                ("X-Forwarded-For", &format!("198.51.100.{number}")),
+            ],
+            &[("form_token", &token), ("name", &name)],
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        await_that("the lane has looked", SOON, || counted(watched) > before);
+    };
+    ask(true);
+    meter.await_quiet();
+    let nobody = meter.once(&mut || ask(false));
+    assert_eq!(
+        (nobody.writes, nobody.statements()),
+        (0, ROUNDS * LOOK),
+        "{nobody:#?}"
+    );
+    let found = meter.of(|| ask(true));
+    assert_eq!(
+        (found.writes, found.statements()),
+        (ROUNDS * COMMITS, ROUNDS * (LOOK + COUNT)),
+        "{found:#?}"
+    );
 }

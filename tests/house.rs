@@ -111,13 +111,13 @@ const LONG_FILES: &[&str] = &[];
 const LONG_FUNCTIONS: &[(&str, &str)] = &[("dispatch/route.rs", "find")];
 
 /// Crates in the binary, of all versions, our own included.
-const CRATE_BUDGET: usize = 140;
+const CRATE_BUDGET: usize = 150;
 
 /// Crates that are there in two versions, each with its reason.
 const DOUBLED: &[(&str, &str)] = &[
     (
         "base64",
-        "ureq is on 0.23; postgres-protocol, and we with it, on 0.22",
+        "ureq and lettre are on 0.23; postgres-protocol, and we with it, on 0.22",
     ),
     (
         "const-oid",

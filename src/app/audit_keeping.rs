@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 use super::App;
 use super::guesses::Source;
+use super::letters::AskedBy;
 use crate::http::Request;
 use crate::protocol::audit::audit_chain::{HEADS_TARGET, Head, heads_lines, untold};
 use crate::protocol::audit::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
+use crate::protocol::login::letters::Withheld;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -99,6 +101,22 @@ impl App {
         self.audit_failures
             .lock()
             .note(attempt, address, self.now());
+        self.audit_failures.noted.notify_one();
+    }
+
+    /// Tells that a letter was wanted and not sent; about whom, where somebody was found.
+    pub fn note_withheld_letter(&self, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
+        let attempt = FailedAttempt {
+            event: "letter_withheld",
+            client_id: None,
+            sub: sub.cloned(),
+            source: asked.source,
+            request_id: asked.request_id.clone(),
+            detail: json!({"limit": why.as_str()}),
+        };
+        let address = Source::of(asked.source).address();
+        let now = self.now();
+        self.audit_failures.lock().note(attempt, address, now);
         self.audit_failures.noted.notify_one();
     }
 

@@ -1,6 +1,6 @@
-//! Counts per minute, in bounded memory of this process: wrong guesses of client secrets and of
-//! user codes, and device authorizations. A right guess does not count. Beyond the limit no guess
-//! is looked at, so an address that guesses learns nothing even from a right one.
+//! Counts per minute or hour, in bounded memory of this process: wrong guesses of client secrets
+//! and of user codes, device authorizations, and letters. A right guess does not count. Beyond the
+//! limit no guess is looked at, so an address that guesses learns nothing even from a right one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::protocol::words::instant::Instant;
 
-const WINDOW: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Where guesses come from: an IPv4 address, or an IPv6 /64, because one machine can use all its
 /// addresses.
@@ -48,7 +49,8 @@ struct Count {
 
 #[derive(Debug)]
 pub struct Guesses<K> {
-    per_minute: u32,
+    most: u32,
+    window: Duration,
     tracked: usize,
     counts: Mutex<HashMap<K, Count>>,
 }
@@ -56,8 +58,18 @@ pub struct Guesses<K> {
 impl<K: Eq + Hash> Guesses<K> {
     /// Allows `per_minute` wrong guesses, and remembers `tracked` guessers at most.
     pub fn new(per_minute: u32, tracked: usize) -> Guesses<K> {
+        Guesses::within(MINUTE, per_minute, tracked)
+    }
+
+    /// The same for an hour.
+    pub fn per_hour(per_hour: u32, tracked: usize) -> Guesses<K> {
+        Guesses::within(HOUR, per_hour, tracked)
+    }
+
+    fn within(window: Duration, most: u32, tracked: usize) -> Guesses<K> {
         Guesses {
-            per_minute,
+            most,
+            window,
             tracked,
             counts: Mutex::new(HashMap::new()),
         }
@@ -70,8 +82,8 @@ impl<K: Eq + Hash> Guesses<K> {
     }
 
     fn wait_of(&self, count: &Count, guesses: u32, now: Instant) -> Option<Duration> {
-        let ends = count.since.plus(WINDOW);
-        let too_many = count.failures.saturating_add(guesses) > self.per_minute;
+        let ends = count.since.plus(self.window);
+        let too_many = count.failures.saturating_add(guesses) > self.most;
         (too_many && now < ends).then(|| ends.since(now))
     }
 
@@ -86,13 +98,13 @@ impl<K: Eq + Hash> Guesses<K> {
             return Err(wait);
         }
         if counts.len() >= self.tracked && !counts.contains_key(&guesser) {
-            make_room(&mut counts, self.tracked, now);
+            self.make_room(&mut counts, now);
         }
         let count = counts.entry(guesser).or_insert(Count {
             since: now,
             failures: 0,
         });
-        if now >= count.since.plus(WINDOW) {
+        if now >= count.since.plus(self.window) {
             *count = Count {
                 since: now,
                 failures: 0,
@@ -109,26 +121,26 @@ impl<K: Eq + Hash> Guesses<K> {
             count.failures = count.failures.saturating_sub(1);
         }
     }
-}
 
-/// Forgets counters whose minute is over, and if that is not enough the older half of the others.
-fn make_room<K: Eq + Hash>(counts: &mut HashMap<K, Count>, tracked: usize, now: Instant) {
-    counts.retain(|_, count| now < count.since.plus(WINDOW));
-    if counts.len() < tracked {
-        return;
+    /// Forgets counters whose time is over, and if that is not enough the older half of the others.
+    fn make_room(&self, counts: &mut HashMap<K, Count>, now: Instant) {
+        counts.retain(|_, count| now < count.since.plus(self.window));
+        if counts.len() < self.tracked {
+            return;
+        }
+        let mut beginnings: Vec<Instant> = counts.values().map(|count| count.since).collect();
+        beginnings.sort_unstable();
+        let mut surplus = counts.len().saturating_sub(self.tracked / 2);
+        let youngest_to_go = beginnings
+            .get(surplus.saturating_sub(1))
+            .copied()
+            .unwrap_or(now);
+        counts.retain(|_, count| {
+            let goes = surplus > 0 && count.since <= youngest_to_go;
+            surplus -= usize::from(goes);
+            !goes
+        });
     }
-    let mut beginnings: Vec<Instant> = counts.values().map(|count| count.since).collect();
-    beginnings.sort_unstable();
-    let mut surplus = counts.len().saturating_sub(tracked / 2);
-    let youngest_to_go = beginnings
-        .get(surplus.saturating_sub(1))
-        .copied()
-        .unwrap_or(now);
-    counts.retain(|_, count| {
-        let goes = surplus > 0 && count.since <= youngest_to_go;
-        surplus -= usize::from(goes);
-        !goes
-    });
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ pub mod fetched;
 pub mod guesses;
 pub mod hashing;
 pub mod key_keeping;
+pub mod letters;
 mod metadata;
+pub mod password_rules;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -39,6 +41,8 @@ use failure::Failure;
 use fetched::Fetched;
 use guesses::{Guesses, Source};
 use hashing::Hashing;
+use letters::Letters;
+use password_rules::PasswordRules;
 
 /// If the database has not confirmed the registry for so long, no token is issued by it.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
@@ -56,6 +60,10 @@ pub struct Vault {
     pub upstream_states: Sealer,
     pub upstream_id_tokens: Sealer,
     pub password_links: Sealer,
+    pub passkey_links: Sealer,
+    pub sign_up_links: Mac,
+    /// Links that Gatepost sends itself.
+    pub mail_links: Sealer,
     /// What was proved so far, apps that are being set up, and challenges of passkeys.
     pub second_factors: Sealer,
     /// Secrets of apps, and digests of recovery codes, in the database.
@@ -95,6 +103,7 @@ pub struct App {
     /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
     pub factors_used: [AtomicU64; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
+    pub letters: Letters,
     /// Nonces of `gatepost doctor` that were answered in the last minute.
     pub doctor_nonces: Mutex<Vec<i64>>,
     /// For requests of our own.
@@ -104,6 +113,7 @@ pub struct App {
     ui_locales: &'static [&'static str],
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     hashing: Hashing,
+    pub password_rules: PasswordRules,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +224,7 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
+            letters: Letters::new(&config).map_err(LoadError::Unfit)?,
             outbound: Outbound::new(
                 &config.outbound_allow,
                 config.ca_file.as_deref(),
@@ -224,6 +235,7 @@ impl App {
             upstream_documents: Fetched::new(fetched::METADATA),
             ui_locales,
             rendered: RwLock::default(),
+            password_rules: PasswordRules::new(&config),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,
@@ -324,6 +336,9 @@ impl Vault {
             upstream_states: Sealer::new(derived, Purpose::UpstreamState),
             upstream_id_tokens: Sealer::new(derived, Purpose::UpstreamIdToken),
             password_links: Sealer::new(derived, Purpose::PasswordLink),
+            sign_up_links: Mac::new(derived, Purpose::SignUpLink),
+            passkey_links: Sealer::new(derived, Purpose::PasskeyLink),
+            mail_links: Sealer::of_kinds(derived, Purpose::MailLink),
             second_factors: Sealer::of_kinds(derived, Purpose::SecondFactor),
             authenticators: Sealer::new(derived, Purpose::Authenticator),
             doctor: Sealer::new(derived, Purpose::Doctor),

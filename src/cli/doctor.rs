@@ -12,13 +12,18 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
 use super::{client, idp, registry, sealed};
+use crate::app::letters::postman;
+use crate::app::password_rules::PasswordRules;
 use crate::app::{MOST_SKEW_MICROS, key_keeping};
+use crate::config::Config;
+use crate::config::mail::SmtpSecurity;
 use crate::endpoints::metrics::DOCTOR;
 use crate::endpoints::static_files;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::outbound::Outbound;
 use crate::protocol::keys::key_schedule::{announced, current};
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, client_checkup};
@@ -26,7 +31,7 @@ use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
-use crate::store::{clients, examination, partitions, signing_keys};
+use crate::store::{clients, examination, partitions, signing_keys, users};
 
 /// The faults of a part: those whose condition holds. Without any, one line says that the part is
 /// sound.
@@ -85,16 +90,39 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         .unwrap_or_default();
     let logo = static_files::logo_fault(&config.brand);
     let no_logo = logo.as_deref().unwrap_or_default();
+    let unread = PasswordRules::new(&config).fault();
+    let no_list = unread.as_deref().unwrap_or_default();
     judge!(findings, "settings", {
         open.is_some()
             => weak "other users can read the database password in {place}: chmod 0640 it",
         logo.is_some() => weak "{no_logo}",
+        unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
+    letters(&config, findings)?;
     let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
         findings.push(Finding::broken(failure.to_string()));
         None
     });
     outside::examine(&config, nonces, findings)
+}
+
+/// Whether letters can go out. Nothing where there is no e-mail.
+fn letters(config: &Config, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let (Some(mail), Some(postman)) = (
+        &config.mail,
+        postman(config).map_err(Failure::Configuration)?,
+    ) else {
+        return Ok(());
+    };
+    let tried = postman.try_server();
+    let problem = tried.as_ref().err().map(ToString::to_string);
+    let problem = problem.unwrap_or_default();
+    judge!(findings, "mail", {
+        tried.is_err() => broken "no letter would go out: {problem}",
+        mail.server.security == SmtpSecurity::StartTls
+            => weak "smtp:// begins in the clear: use smtps://, if the mail server has it",
+    } else "the mail server lets us in");
+    Ok(())
 }
 
 /// What shows the server that `gatepost doctor` asks; each is good once.
@@ -172,6 +200,14 @@ fn installed(
         !broken.is_empty() => broken "these say what fails: {broken}",
         !weak.is_empty() => weak "these say what could be stronger: {weak}",
     } else "every client and identity provider is in order");
+    if operator.config.sign_in_with == SignInWith::UsernameOrAddress {
+        let shared = users::count_shared(store)?;
+        judge!(findings, "addresses", {
+            shared > 0
+                => weak "{shared} verified e-mail addresses are of more than one user of a tenant, \
+                         and sign in none of them: `address_shared` in the audit log names them",
+        } else "no two users of a tenant have the same verified e-mail address");
+    }
     Ok(Some(Nonces {
         sealer: Sealer::new(&derived, Purpose::Doctor),
         latest: now,

@@ -30,7 +30,13 @@ pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failur
 }
 
 pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
-    print(invocation, |realm| keycloak::read(&realm))
+    print(invocation, |realm| {
+        let mut import = keycloak::read(&realm)?;
+        if invocation.has("--trust-email") {
+            import.trust_addresses();
+        }
+        Ok(import)
+    })
 }
 
 fn print(

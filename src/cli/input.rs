@@ -5,16 +5,18 @@ use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 
 use super::arguments::Invocation;
 use super::output::{self, Failure};
-use crate::protocol::login::password::{LONGEST_PASSWORD, check_new};
+use crate::app::password_rules::PasswordRules;
+use crate::protocol::login::password::LONGEST_PASSWORD;
 use crate::protocol::words::secret::SecretText;
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
-pub(super) fn new_password() -> Result<SecretText, Failure> {
+pub(super) fn new_password(rules: &PasswordRules) -> Result<SecretText, Failure> {
     let password = secret("Password: ")?;
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
         return Err(Failure::Refused(String::from("the two passwords differ")));
     }
-    check_new(password.expose())
+    rules
+        .check(password.expose())
         .map_err(|flaw| Failure::Refused(format!("the password {}", flaw.rule())))?;
     Ok(password)
 }

@@ -14,6 +14,7 @@ mod import;
 mod input;
 mod key;
 pub mod logging;
+mod mail;
 mod migrate;
 mod operator;
 mod output;
@@ -22,6 +23,7 @@ mod registry;
 mod sealed;
 pub mod serve;
 mod session;
+mod signup;
 mod user;
 
 use std::ffi::OsString;
@@ -48,8 +50,8 @@ const RUN: &[(&str, Run)] = &[
     ("user list", Once(user::list)),
     ("user show", Once(user::show)),
     ("user password", Once(user::password)),
-    ("user invite", Once(user::password_links::invite)),
-    ("user reset", Once(user::password_links::reset)),
+    ("user invite", Once(user::links::invite)),
+    ("user reset", Once(user::links::reset)),
     ("user factors", Once(user::change::factors)),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),
@@ -73,6 +75,9 @@ const RUN: &[(&str, Run)] = &[
     ("explain request", Once(explain::request)),
     ("client revoke", Once(client::revoke)),
     ("client remove", Once(client::remove)),
+    ("signup make", Once(signup::make)),
+    ("signup list", Once(signup::list)),
+    ("signup end", Once(signup::end)),
     ("session list", Once(session::list)),
     ("session end", Once(session::end)),
     ("grant list", Once(session::list_grants)),
@@ -85,6 +90,7 @@ const RUN: &[(&str, Run)] = &[
     ("key reset", Once(sealed::reset)),
     ("idp list", Once(idp::list)),
     ("idp test", Once(idp::test)),
+    ("mail test", Once(mail::test)),
     ("audit list", Once(audit::list)),
     ("audit verify", Once(audit::verify)),
     ("doctor", Once(doctor::run)),

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::process::ExitCode;
 
 pub(super) use comparison::{opened, sealed_text};
-pub(super) use enact::{remove_clients, remove_user};
+pub(super) use enact::{remove_clients, remove_user, tell_of_sharing};
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;

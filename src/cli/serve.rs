@@ -21,6 +21,7 @@ use crate::app::hashing::PLACES_IN_LINE;
 use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
+use crate::endpoints::letters::keep_sending;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
 use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
@@ -154,9 +155,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
         let app = open(house, &loading, extensions, &master);
-        start("housekeeper", app, keep_house);
-        start("logout-calls", app, keep_calling);
-        start("audit", app, keep_audit);
+        start_upkeep(app);
         keep(app)
     });
     let watch = thread::Builder::new()
@@ -201,8 +200,14 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
             }
             Err(refused) => Response::empty(refused.status),
         },
-        || house.app.get().into_iter().for_each(App::close_audit),
+        || house.app.get().into_iter().for_each(close),
     )
+}
+
+/// Letters that are under way get their time, and then the audit log is told the last.
+fn close(app: &App) {
+    app.letters.close();
+    app.close_audit();
 }
 
 /// Waits until requests can be answered or, unless this is a successor, until the database is known
@@ -218,6 +223,16 @@ fn await_opening(house: &House, store: &Store, is_successor: bool) {
     let is_hopeless = || !is_successor && store.is_away();
     while house.app.get().is_none() && Instant::now() < until && !is_hopeless() {
         thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn start_upkeep(app: &'static App) {
+    start("housekeeper", app, keep_house);
+    start("logout-calls", app, keep_calling);
+    start("audit", app, keep_audit);
+    if app.config.mail.is_some() {
+        start("letters", app, keep_sending);
+        start("letters", app, keep_sending);
     }
 }
 

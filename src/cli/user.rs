@@ -1,15 +1,18 @@
 //! `gatepost user`: people who sign in.
 
 pub(super) mod change;
-pub(super) mod password_links;
+pub(super) mod links;
 
 use serde_json::{Map, Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, user_event};
 use super::output::{self, Failure};
-use super::{idp, input};
+use super::{idp, input, mail};
+use crate::app::password_rules::PasswordRules;
 use crate::keys::random;
+use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
@@ -45,8 +48,11 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
-        password_links::lifetime(invocation)?;
+        links::lifetime(invocation)?;
         operator.sealers(&installation)?;
+    }
+    if invocation.has("--mail") {
+        check_mail(invocation, &operator, &entry)?;
     }
     let without = invocation.has("--no-password") || invocation.has("--invite");
     let password_hash = if without {
@@ -78,15 +84,30 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             },
         ))
     })?;
+    users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
-        return password_links::print_link(&operator, &installation, invocation, &added);
+        return links::print_link(&operator, &installation, invocation, &added);
     }
     output::line(&format!(
         "added {} with sub {}",
         invocation.value(0),
         new.sub
     ))
+}
+
+/// Nobody is added to whom the letter could not go.
+fn check_mail(
+    invocation: &Invocation,
+    operator: &Operator,
+    entry: &UserEntry,
+) -> Result<(), Failure> {
+    if !invocation.has("--invite") {
+        let rule = "--mail goes with --invite";
+        return Err(Failure::Usage(String::from(rule)));
+    }
+    let address = stored_address(&entry.claims);
+    mail::check(invocation, &operator.config, address, true).map(drop)
 }
 
 /// By the rules of a document.
@@ -102,7 +123,7 @@ pub(super) fn new_subject() -> Subject {
 }
 
 fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
-    let password = input::new_password()?;
+    let password = input::new_password(&PasswordRules::new(&operator.config))?;
     operator
         .password_hashing()?
         .hash(&password)
@@ -121,7 +142,7 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     }
     let hash = hashed_password(&operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
-    if !users::set_password(&operator.store, &user.sub, None, &hash, &event)? {
+    if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
     output::line(&format!(
@@ -137,7 +158,14 @@ pub(super) fn named(
     username: &str,
 ) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
-    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username, None)?.user;
+    let found = users::find_for_sign_in(
+        &operator.store,
+        tenant.as_ref(),
+        username,
+        SignInWith::Username,
+        None,
+    )?
+    .user;
     if let Some(found) = found {
         return Ok(found.user);
     }

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use super::mail::{Mail, SmtpServer};
 use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
 use super::{
     Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits,
-    ListenAddress, Listeners, LogFormat, Problem, SameSite, ScopeClaim, installed,
+    ListenAddress, Listeners, LogFormat, NewPasswords, Problem, SameSite, ScopeClaim, installed,
 };
 use crate::config::reader;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::AccessTokenTyp;
+use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
 
@@ -123,12 +126,15 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: brand(reader),
+        mail: mail(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
+        passwords: new_passwords(reader),
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
+        sign_in_with: sign_in_with(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }
@@ -155,7 +161,36 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
         color: reader.parsed(&BRAND_COLOR, reader::color),
         privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
         terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
+        help_url: reader.parsed(&BRAND_HELP_URL, reader::help_link),
     }
+}
+
+/// `None` where no server is named: then there is no e-mail at all.
+fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
+    let Some(server) = reader.parsed(&SMTP_URL, SmtpServer::parse) else {
+        // What is set for later must be right, too.
+        reader.parsed(&MAIL_FROM, MailAddress::parse);
+        return None;
+    };
+    let from = reader.needed(&MAIL_FROM, "is required with GATEPOST_SMTP_URL", |reader| {
+        reader.parsed(&MAIL_FROM, MailAddress::parse)
+    });
+    let password = match server.user {
+        Some(_) => reader.needed(
+            &SMTP_PASSWORD_FILE,
+            "is required: GATEPOST_SMTP_URL names a user",
+            |reader| {
+                let credential = "gatepost-smtp-password";
+                reader.secret_file_or_credential(&SMTP_PASSWORD_FILE, credential)
+            },
+        ),
+        None => None,
+    };
+    Some(Mail {
+        server,
+        password,
+        from: from?,
+    })
 }
 
 fn key_days(reader: &mut Reader<'_>) -> KeyDays {
@@ -165,6 +200,21 @@ fn key_days(reader: &mut Reader<'_>) -> KeyDays {
         publish: reader.number(&KEY_PUBLISH_DAYS),
         hint: reader.number(&KEY_HINT_DAYS),
     }
+}
+
+fn new_passwords(reader: &mut Reader<'_>) -> NewPasswords {
+    NewPasswords {
+        least: reader.number(&PASSWORD_MIN_LENGTH),
+        blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+    }
+}
+
+fn sign_in_with(reader: &mut Reader<'_>) -> SignInWith {
+    let known = [
+        ("username", SignInWith::Username),
+        ("username,email", SignInWith::UsernameOrAddress),
+    ];
+    reader.choice(&SIGN_IN_WITH, &known, SignInWith::Username)
 }
 
 fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
@@ -190,6 +240,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
             .number(&LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
         extension_failures_per_minute: reader.number(&LIMIT_EXTENSION_FAILURES_PER_MINUTE),
         logout_token_failures_per_minute: reader.number(&LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE),
+        letters_per_hour: reader.number(&LIMIT_LETTERS_PER_HOUR),
         tracked: reader.number(&LIMIT_TRACKED),
     }
 }

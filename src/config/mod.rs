@@ -3,6 +3,7 @@
 
 mod installed;
 mod load;
+pub mod mail;
 pub mod reader;
 pub mod settings;
 mod source;
@@ -14,7 +15,9 @@ use std::time::Duration;
 
 pub use source::{Source, cause, environment_secret};
 
+use crate::config::mail::Mail;
 pub use crate::config::reader::BaseUrl;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::access_token::ScopeClaim;
 use crate::protocol::token::client_authentication::InvalidClientStatus;
@@ -48,14 +51,18 @@ pub struct Config {
     pub scope_claim: ScopeClaim,
     pub audit_days: u32,
     pub brand: Brand,
+    /// `None`: there is no e-mail, and no trace of it.
+    pub mail: Option<Mail>,
     pub key_days: KeyDays,
     pub argon2: Argon2Parameters,
+    pub passwords: NewPasswords,
     pub limits: Limits,
     /// `GATEPOST_AUTHORIZATION_REQUEST_LIFETIME`: how long a sealed request is good.
     pub authorization_request_lifetime: Duration,
     pub session_lifetime: Duration,
     /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
     pub remember_session_lifetime: Option<Duration>,
+    pub sign_in_with: SignInWith,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,
@@ -98,6 +105,8 @@ pub struct Brand {
     pub color: Option<Color>,
     pub privacy_url: Option<String>,
     pub terms_url: Option<String>,
+    /// Where those get help who cannot sign in.
+    pub help_url: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +134,15 @@ pub struct KeyDays {
     pub publish: u32,
     /// Public part kept after that, to check hints.
     pub hint: u32,
+}
+
+/// What may become a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasswords {
+    /// `GATEPOST_PASSWORD_MIN_LENGTH`: in characters.
+    pub least: u32,
+    /// `GATEPOST_PASSWORD_BLOCKLIST_FILE`
+    pub blocklist: Option<PathBuf>,
 }
 
 /// Argon2id parameters (RFC 9106 §3.1).
@@ -155,6 +173,8 @@ pub struct Limits {
     pub extension_failures_per_minute: u32,
     /// Logout tokens a minute that are not believed, per source.
     pub logout_token_failures_per_minute: u32,
+    /// Letters an hour to people who forgot their password.
+    pub letters_per_hour: u32,
     /// Counters held in memory at once.
     pub tracked: u32,
 }

@@ -10,6 +10,7 @@ use crate::config::source::Source;
 use crate::config::{Color, ListenAddress, Problem, cause};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::forwarded::Cidr;
+use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::web_url::WebUrl;
 
@@ -166,6 +167,31 @@ impl<'a> Reader<'a> {
             .or_else(|| self.source.credential(credential))
     }
 
+    /// A secret from the file that a setting names, or else from a systemd credential.
+    pub(super) fn secret_file_or_credential(
+        &mut self,
+        setting: &'static Setting,
+        credential: &str,
+    ) -> Option<SecretText> {
+        let file = self.path_or_credential(setting, credential)?;
+        self.secret_file(setting.name, &file)
+    }
+
+    /// What `read` finds; a problem where it finds nothing, for something else needs it.
+    pub(super) fn needed<T>(
+        &mut self,
+        setting: &'static Setting,
+        rule: &str,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let before = self.problems.len();
+        let found = read(self);
+        if found.is_none() && self.problems.len() == before {
+            self.problems.push(Problem::new(setting.name, rule));
+        }
+        found
+    }
+
     fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
         if matches!(setting.default, Default::Required) {
             self.problems.push(Problem::new(setting.name, IS_REQUIRED));
@@ -275,6 +301,14 @@ pub(super) fn image_path(text: &str) -> Parsed<PathBuf> {
 
 pub(super) fn link(text: &str) -> Parsed<String> {
     WebUrl::parse(text).map(|_| text.to_owned())
+}
+
+/// Where help is: on the web, or a mailbox.
+pub(super) fn help_link(text: &str) -> Parsed<String> {
+    match text.strip_prefix("mailto:") {
+        Some(address) => MailAddress::parse(address).map(|_| text.to_owned()),
+        None => link(text),
+    }
 }
 
 pub(super) fn color(text: &str) -> Parsed<Color> {

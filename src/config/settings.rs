@@ -2,6 +2,7 @@
 
 use self::Default::{Described, Is, Required};
 use self::Kind::{Number, Secret, Text, TextOrEmpty};
+use crate::protocol::login::password::SHORTEST_PASSWORD;
 
 /// Ten years: nothing that ends lives longer.
 pub const LONGEST_LIFETIME: u32 = 315_360_000;
@@ -82,6 +83,16 @@ settings! {
     BRAND_COLOR: Text, Described("the pages' own"), "colour of buttons and links, as `#rrggbb`";
     BRAND_PRIVACY_URL: Text, Described("none"), "privacy policy linked from the pages";
     BRAND_TERMS_URL: Text, Described("none"), "terms of service linked from the pages";
+    BRAND_HELP_URL: Text, Described("none"),
+        "where people get help who cannot sign in, linked from the pages about signing in: a web \
+         address, or `mailto:` and an e-mail address";
+    SMTP_URL: Text, Described("none: no e-mail at all"),
+        "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), or \
+         `smtp://localhost:25` without a user, in the clear, for this machine alone";
+    SMTP_PASSWORD_FILE: Text, Described("the systemd credential `gatepost-smtp-password`"),
+        "file that holds the password of that user";
+    MAIL_FROM: Text, Described("required with `GATEPOST_SMTP_URL`"),
+        "the address that letters come from";
     KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"),
         "days that a signing key is published before it signs";
     KEY_USE_DAYS: Number(1, 3_650), Is("90"), "days that a signing key signs";
@@ -93,12 +104,20 @@ settings! {
         "memory of one password hash, KiB (Argon2id)";
     ARGON2_PASSES: Number(1, 20), Is("2"), "passes of a password hash";
     ARGON2_LANES: Number(1, 16), Is("1"), "lanes of a password hash";
+    PASSWORD_MIN_LENGTH: Number(SHORTEST_PASSWORD, 64), Is("8"),
+        "characters that a new password must have";
+    PASSWORD_BLOCKLIST_FILE: Text, Described("none"),
+        "file with passwords that nobody may choose, at an absolute path: Pwned Passwords, a line \
+         for each as `SHA1:count`, sorted";
     AUTHORIZATION_REQUEST_LIFETIME: Number(60, 86_400), Is("3600"),
         "seconds that a person has to answer an authorization request";
     SESSION_LIFETIME: LIFETIME, Is("36000"), "seconds that a sign-in lasts, from its beginning";
     REMEMBER_SESSION_LIFETIME: LIFETIME, Described("none: the page does not offer it"),
         "seconds that a sign-in lasts on a device that the person lets Gatepost remember; longer \
          than `GATEPOST_SESSION_LIFETIME`";
+    SIGN_IN_WITH: Text, Is("username"),
+        "what people type to sign in: `username`, or `username,email`: also the verified e-mail \
+         address that no other user of the tenant has";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";
@@ -142,6 +161,8 @@ settings! {
         "refused extension grants, for each client and source";
     LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"),
         "refused logout tokens, for each source";
+    LIMIT_LETTERS_PER_HOUR: COUNT, Is("300"),
+        "letters to people who forgot their password, in all. See [mail](../operate/mail.md)";
     LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"),
         "counters of each kind in memory; the oldest are dropped";
 }

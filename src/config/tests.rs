@@ -243,6 +243,16 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["0", "3", "PHR", "mfa"],
         ),
         (
+            "GATEPOST_SIGN_IN_WITH",
+            &["username", "username,email"],
+            &["email", "username, email", "email,username"],
+        ),
+        (
+            "GATEPOST_PASSWORD_BLOCKLIST_FILE",
+            &["/srv/pwned.txt"],
+            &["pwned.txt"],
+        ),
+        (
             "GATEPOST_ENROLMENT",
             &["sign-in", "link"],
             &["on", "off", "links"],
@@ -269,6 +279,31 @@ fn every_other_setting_takes_these_and_refuses_those() {
             "GATEPOST_BRAND_TERMS_URL",
             &["https://a.example/terms"],
             &["data:text/html,x"],
+        ),
+        (
+            "GATEPOST_BRAND_HELP_URL",
+            &["https://a.example/help", "mailto:help@a.example"],
+            &[
+                "javascript:alert(1)",
+                "mailto:",
+                "mailto:a b",
+                "help@a.example",
+            ],
+        ),
+        (
+            "GATEPOST_SMTP_URL",
+            &[""],
+            &["mail.example.com", "smtp://u:secret@h", "https://h"],
+        ),
+        ("GATEPOST_SMTP_PASSWORD_FILE", &["/etc/gatepost/smtp"], &[]),
+        (
+            "GATEPOST_MAIL_FROM",
+            &["login@a.example"],
+            &[
+                "login",
+                "Login <login@a.example>",
+                "a@b.example, c@d.example",
+            ],
         ),
     ];
     for (name, taken, refused_texts) in table {
@@ -387,4 +422,27 @@ fn a_secret_has_no_flag() {
     ] {
         assert!(settings::by_flag(flag).is_none(), "{flag}");
     }
+}
+
+#[test]
+fn a_mail_server_needs_a_sender_and_a_user_a_password() {
+    let url = ("GATEPOST_SMTP_URL", "smtps://u@mail.example.com");
+    let from = ("GATEPOST_MAIL_FROM", "login@example.com");
+    let names = |settings: &[(&str, &str)]| -> Vec<String> {
+        let problems = refused(settings).into_iter();
+        problems.map(|problem| problem.name).collect()
+    };
+    assert_eq!(
+        names(&[url]),
+        ["GATEPOST_MAIL_FROM", "GATEPOST_SMTP_PASSWORD_FILE"]
+    );
+    assert_eq!(names(&[url, from]), ["GATEPOST_SMTP_PASSWORD_FILE"]);
+    let missing = ("GATEPOST_SMTP_PASSWORD_FILE", "/nowhere/at/all");
+    assert_eq!(
+        names(&[url, from, missing]),
+        ["GATEPOST_SMTP_PASSWORD_FILE"]
+    );
+    let here = ("GATEPOST_SMTP_URL", "smtp://localhost");
+    assert!(load(&[here, from]).unwrap().mail.is_some());
+    assert!(load(&[from]).unwrap().mail.is_none());
 }

@@ -5,9 +5,12 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::conversation::{self, Page};
+use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{account, answers, device, discovery, metrics, static_files, upstream};
+use crate::endpoints::{
+    account, answers, device, discovery, join, metrics, static_files, upstream,
+};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -175,6 +178,8 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
             ),
+            join::PAGE => ("join", FORM, Person, Nobody, Plain(join::handle)),
+            forgotten::PAGE => ("forgotten", FORM, Person, Nobody, Plain(forgotten::handle)),
             "/consent" => (
                 "consent",
                 FORM,
@@ -190,6 +195,13 @@ impl<'a> Route<'a> {
                 Person,
                 Nobody,
                 Plain(account::password_link::handle),
+            ),
+            "/account/address" => (
+                "new_address",
+                FORM,
+                Person,
+                Nobody,
+                Plain(account::address::handle),
             ),
             "/device" => (
                 "device",

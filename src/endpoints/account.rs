@@ -2,15 +2,19 @@
 //! password. People who are not signed in sign in first: within the tenant that the address names,
 //! or without one.
 
+pub mod address;
 pub mod factors;
 pub mod linked;
+pub mod mail_link;
+mod passkey_link;
 pub mod password_link;
 
 use serde_json::json;
 
-use super::answers;
+use super::{answers, notices};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
@@ -26,7 +30,6 @@ use crate::pages::account::{AccountProblem, Holdings, Outcome};
 use crate::pages::frame::PageForm;
 use crate::protocol::authorize::consent::{Allowance, merged};
 use crate::protocol::authorize::interaction::{Interaction, Step};
-use crate::protocol::login::password::check_new;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::parameters::{self, Parameters};
@@ -106,11 +109,10 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
             change.sign_in_anew()
         }
         // An account elsewhere signs in past the passkey.
-        Some("add_app" | "add_passkey" | "remove_factor" | "link" | "confirm_link" | "unlink")
-            if needs_passkey(turn.present) =>
-        {
-            factors::refuse_without_passkey(change)
-        }
+        Some(
+            "add_app" | "add_passkey" | "remove_factor" | "change_address" | "link"
+            | "confirm_link" | "unlink",
+        ) if needs_passkey(turn.present) => factors::refuse_without_passkey(change),
         Some("sign_in_anew") => change.sign_in_anew(),
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),
@@ -122,6 +124,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
         Some("change_password") => change_password(change),
+        Some("change_address") => address::ask_for(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -236,6 +239,8 @@ fn draw(
         catalogue: &snapshot.catalogue,
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
+        has_own_way_in: present.user.has_own_way_in(),
+        claims: app.letters.from().map(|_| &present.user.claims),
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, present),
@@ -370,6 +375,8 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
         app.store.confirm()?;
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     };
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, &user, AccountChange::Password);
     let mut kept = PresentSession {
         handle,
         user,
@@ -403,7 +410,7 @@ fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountPro
     }
     let problem = if new == present {
         AccountProblem::NewPasswordIsPresent
-    } else if let Err(flaw) = check_new(new) {
+    } else if let Err(flaw) = change.turn.app.password_rules.check(new) {
         AccountProblem::NewPasswordUnfit(flaw)
     } else if new != again {
         AccountProblem::NewPasswordsDiffer

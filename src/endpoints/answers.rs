@@ -43,6 +43,7 @@ impl<'a> Presentation<'a> {
             base_path: self.config.base_url.path(),
             assets_version: static_files::version(),
             request_id: &self.request.id,
+            least_password: self.config.passwords.least,
         }
     }
 

@@ -71,7 +71,15 @@ named! {
         /// `/device`, where it asks for the code.
         UserCode = "user code",
         Account = "account",
-        /// Behind a link from the operator.
+        /// `/login/forgotten`.
+        Forgotten = "forgotten",
+        /// `/join`, where it asks for an address.
+        SignUp = "sign up",
+        /// `/join`, where it makes the account.
+        Join = "join",
+        /// Behind a link that confirms an address.
+        NewAddress = "new address",
+        /// Behind a link to set a password.
         Password = "password",
         /// Where a new factor is added during a sign-in.
         NewFactor = "new factor",

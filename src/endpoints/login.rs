@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::answers::{self, WayBack};
 use super::cookies::{self, Browser};
+use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::{self, Form};
@@ -26,6 +27,7 @@ use crate::pages::frame::PageForm;
 use crate::pages::login::{AskPasskey, LoginProblem, SignInForm};
 use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
 use crate::protocol::authorize::interaction::Step;
+use crate::protocol::login::mail_link::{NOTE_PREFIX, PasswordSetNote};
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
@@ -35,12 +37,16 @@ use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 
 const PAGE: &str = "/login";
+/// The page for people who forgot their password.
+pub const FORGOTTEN: &str = "/login/forgotten";
 /// The audit event of a sign-in that failed at an identity provider.
 pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
 /// The field, and the parameter of the address.
 const SOMEONE_ELSE: &str = "someone_else";
 /// The parameter of the address: they come from the link by which they set their password.
 const PASSWORD_SET: &str = "password_set";
+/// The same for a passkey.
+const PASSKEY_SET: &str = "passkey_set";
 /// How long somebody shall wait whose password nobody had the time to look at.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 
@@ -60,9 +66,29 @@ pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
 
+/// The address of this page that says first that the passkey is made.
+pub fn after_passkey_link(address: String) -> String {
+    format!("{address}&{PASSKEY_SET}=true")
+}
+
 /// The address of this page that says first that the password is set.
 pub fn after_password_link(address: String) -> String {
     format!("{address}&{PASSWORD_SET}=true")
+}
+
+/// The same for whoever set it by a link that Gatepost sent: with their user name filled in.
+pub fn after_mail_link(app: &App, address: String, username: &str, sealed: &str) -> String {
+    let note = PasswordSetNote::new(username, sealed);
+    let note = app.vault.mail_links.seal_text(NOTE_PREFIX, &note);
+    format!("{address}&{PASSWORD_SET}={note}")
+}
+
+/// Who has just set their password, for this request.
+fn password_set(turn: Turn<'_>) -> Option<PasswordSetNote> {
+    let query = Parameters::parse(turn.request.query.as_bytes()).ok()?;
+    let text = query.bounded(PASSWORD_SET, parameters::HANDLE).ok()??;
+    let note: PasswordSetNote = turn.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
+    note.is_for(&turn.visit.sealed).then_some(note)
 }
 
 /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
@@ -279,15 +305,26 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let choices = visit.choices();
     let options = || webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]);
     let options = choices.password.then(options).flatten();
+    let has_letters = app.letters.from().is_some() && choices.password;
+    let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
+    let note = password_set(turn);
     let to_second_factor = turn.action(second_factor::PAGE);
     // As it was sent, else as the session is. Who says that they are somebody else begins without.
     let is_remembered = present.is_some_and(|present| present.is_remembered(app));
     let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
     let shown = SignInForm {
         someone_else,
-        // The link leads to the account page. No application's sign-in can be made to say it.
-        password_is_set: visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
-        username: drawn.username,
+        with: app.config.sign_in_with,
+        forgotten: forgotten.as_deref(),
+        // The operator's link leads to the account page. No application's sign-in can be made to
+        // say it, but by a note that was sealed for it.
+        password_is_set: note.is_some()
+            || visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
+        passkey_is_set: visit.client_id().is_none() && says(turn.request, PASSKEY_SET),
+        username: match &note {
+            Some(note) if drawn.username.is_empty() => &note.username,
+            Some(_) | None => drawn.username,
+        },
         remember: app.config.remember_session_lifetime.map(|_| is_ticked),
         passkey: options.as_deref().map(|options| AskPasskey {
             action: &to_second_factor,

@@ -8,11 +8,13 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
+use crate::app::letters::Letters;
 use crate::app::{App, LogoutCalls, Standing};
 use crate::endpoints::answers;
 use crate::http::{Body, Request, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerStats};
+use crate::protocol::login::letters::Withheld;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::store::installation::table_sizes;
 
@@ -258,6 +260,7 @@ fn house(text: &mut Exposition, app: &App) {
     );
     factors(text, app);
     logout_calls(text, &app.logout_calls);
+    letters(text, &app.letters);
     text.single(
         "gatepost_identity_providers_dropped_total",
         Kind::Counter,
@@ -286,6 +289,38 @@ fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
     text.family("gatepost_backchannel_logouts_total", Kind::Counter, help);
     for (outcome, count) in calls.by_outcome() {
         text.sample("", &[("outcome", outcome)], count);
+    }
+}
+
+fn letters(text: &mut Exposition, letters: &Letters) {
+    text.single(
+        "gatepost_letters_waiting",
+        Kind::Gauge,
+        "Letters that wait to be sent, or are under way.",
+        letters.waiting(),
+    );
+    let totals = &letters.counts;
+    text.family(
+        "gatepost_letters_total",
+        Kind::Counter,
+        "Letters by outcome; failed ones are repeated until they are given up.",
+    );
+    for (outcome, count) in [
+        ("sent", &totals.sent),
+        ("failed", &totals.failed),
+        ("given_up", &totals.given_up),
+    ] {
+        let count = count.load(Ordering::Relaxed);
+        text.sample("", &[("outcome", outcome)], count);
+    }
+    text.family(
+        "gatepost_letters_withheld_total",
+        Kind::Counter,
+        "Letters that were not sent, by the limit that kept them.",
+    );
+    for (limit, count) in Withheld::ALL.iter().zip(&totals.withheld) {
+        let count = count.load(Ordering::Relaxed);
+        text.sample("", &[("limit", limit.as_str())], count);
     }
 }
 

@@ -116,11 +116,11 @@ impl PresentSession {
             .then(|| self.row.expires_at.since(app.now()).as_secs())
     }
 
-    /// Whether the user may add factors. Factors are for people with a password; the first one is
-    /// the operator's to allow.
+    /// Whether the user may add factors. Factors are for people with a password or a passkey; the
+    /// first one is the operator's to allow.
     pub fn may_add_factors(&self, app: &App) -> bool {
         let has_some = self.user.strongest_acr > Strength::SignedIn;
-        self.user.password_hash.is_some() && (app.config.enrols || has_some)
+        self.user.has_own_way_in() && (app.config.enrols || has_some)
     }
 
     /// The answer that brings its browser the handle of this session.

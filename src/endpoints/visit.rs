@@ -159,11 +159,7 @@ impl Visit {
                     snapshot,
                 })
             }
-            SealedPurpose::Link(_)
-            | SealedPurpose::Unlink { .. }
-            | SealedPurpose::SetPassword { .. }
-            | SealedPurpose::Logout(_)
-            | SealedPurpose::SignedOut(_) => Err(invalid()),
+            _ => Err(invalid()),
         }
     }
 

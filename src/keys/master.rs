@@ -35,6 +35,12 @@ named! {
         FormToken = "form token",
         /// Links by which people set their password.
         PasswordLink = "password link",
+        /// Links by which people make accounts.
+        SignUpLink = "sign-up link",
+        /// Links by which people make a passkey.
+        PasskeyLink = "passkey link",
+        /// Links that Gatepost sends itself.
+        MailLink = "mail link",
         /// The factors proved before a second one.
         SecondFactor = "second factor",
         /// Wrapping what people's factors are checked by, in the database.

@@ -4,7 +4,9 @@
 //! addresses that `protocol/upstream/outbound_address.rs` lets through.
 
 mod certificate;
+pub mod message;
 mod places;
+mod postman;
 mod request;
 mod rsa_key_exchange;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 pub use certificate::days_left;
 use places::{Places, Taker};
+pub use postman::{Postman, Undelivered};
 pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
 pub use rsa_key_exchange::takes_rsa_key_exchange;
 use ureq::Agent;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
@@ -17,6 +18,7 @@ use crate::pages::second_factor::factors;
 use crate::pages::sign_ins::SignIns;
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::consent::Allowance;
+use crate::protocol::login::letters::{stored_address, verified_address};
 use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::upstream::account::readable;
 use crate::protocol::upstream::choices::provider_of;
@@ -34,6 +36,10 @@ pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
     pub has_password: bool,
+    /// A password, or a passkey alone.
+    pub has_own_way_in: bool,
+    /// With their address, where letters are sent.
+    pub claims: Option<&'a Map<String, Value>>,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
     /// Whether the base URL can have passkeys.
@@ -65,6 +71,9 @@ pub enum Outcome<'a> {
     IdentityUnlinked(&'a str),
     FactorAdded,
     FactorRemoved,
+    /// A letter to this address is on its way.
+    AddressLetterSent(&'a str),
+    AddressChanged,
     Problem(AccountProblem),
 }
 
@@ -92,9 +101,12 @@ pub enum AccountProblem {
     LinkCancelled,
     ProviderUnavailable,
     LastFactor,
+    /// Of somebody without a password.
+    LastPasskey,
     FactorImpossible,
     FactorsChanged,
     PasskeyNeeded,
+    AddressUnfit,
 }
 
 impl AccountProblem {
@@ -104,13 +116,15 @@ impl AccountProblem {
             AccountProblem::TooManyAttempts { minutes } => {
                 return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
             }
+            AccountProblem::NewPasswordUnfit(flaw) => {
+                return (Some("new-password"), unfit(texts, flaw));
+            }
             AccountProblem::PresentPasswordMissing => {
                 (Some("present-password"), texts.present_password_missing)
             }
             AccountProblem::PresentPasswordWrong => {
                 (Some("present-password"), texts.present_password_wrong)
             }
-            AccountProblem::NewPasswordUnfit(flaw) => (Some("new-password"), unfit(texts, flaw)),
             AccountProblem::NewPasswordsDiffer => {
                 (Some("new-password-again"), texts.new_passwords_differ)
             }
@@ -126,27 +140,30 @@ impl AccountProblem {
             AccountProblem::LinkCancelled => (None, texts.link_cancelled),
             AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
             AccountProblem::LastFactor => (None, texts.last_factor),
+            AccountProblem::LastPasskey => (None, texts.last_passkey),
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),
             AccountProblem::FactorsChanged => (None, texts.factors_changed),
             AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
+            AccountProblem::AddressUnfit => (Some("new-address"), texts.address_unfit),
         };
         (field, sentence.to_owned())
     }
 }
 
 /// What is wrong with a new password, and what to do.
-fn unfit(texts: &Texts, flaw: PasswordFlaw) -> &'static str {
+fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
     match flaw {
-        PasswordFlaw::TooShort => texts.new_password_short,
-        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long,
-        PasswordFlaw::TooCommon => texts.new_password_common,
+        PasswordFlaw::TooShort(least) => texts.new_password_short.fill(&least.to_string()),
+        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long.to_owned(),
+        PasswordFlaw::TooCommon => texts.new_password_common.to_owned(),
     }
 }
 
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
-/// `provider`, or `change_password` with `present_password`, `new_password` and
-/// `new_password_again`. `sign_out` is the address of the logout page.
+/// `provider`, `change_password` with `present_password`, `new_password` and
+/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the
+/// logout page.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -159,6 +176,7 @@ pub fn page(
         catalogue,
         account,
         has_password,
+        has_own_way_in,
         present,
         ..
     } = *holdings;
@@ -187,10 +205,13 @@ pub fn page(
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {
-            @if has_password || has_identities {
+            @if has_own_way_in || has_identities {
                 div {
-                    @if has_password { (factors(texts, form, holdings)) }
-                    @if has_password { (password(texts, form, account.username, problem)) }
+                    @if has_own_way_in { (factors(texts, form, holdings)) }
+                    @if has_password { (password(chrome, form, account.username, problem)) }
+                    @if let Some(claims) = holdings.claims.filter(|_| has_password) {
+                        (address(texts, form, claims, problem))
+                    }
                     @if has_identities { (identities(texts, form, holdings)) }
                 }
             }
@@ -220,6 +241,8 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
         Outcome::FactorAdded => done(html! { (texts.factor_added) }),
         Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
+        Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
+        Outcome::AddressChanged => done(html! { (texts.address_changed) }),
         Outcome::Problem(problem) => problem_notice(
             texts,
             &html! {
@@ -341,11 +364,12 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
 }
 
 fn password(
-    texts: &Texts,
+    chrome: Chrome<'_>,
     form: PageForm<'_>,
     username: &str,
     problem: Option<AccountProblem>,
 ) -> Markup {
+    let texts = chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
     let present = PasswordField {
         name: "present_password",
@@ -354,8 +378,8 @@ fn password(
         hint: None,
         has_focus: false,
     };
-    let new = PasswordField::new_one(texts);
-    let again = PasswordField::new_one_again(texts);
+    let new = PasswordField::new_one(chrome);
+    let again = PasswordField::new_one_again(chrome);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
@@ -368,6 +392,42 @@ fn password(
                 div .actions {
                     button .primary type="submit" name="decision" value="change_password" {
                         (texts.change_password)
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn address(
+    texts: &Texts,
+    form: PageForm<'_>,
+    claims: &Map<String, Value>,
+    problem: Option<AccountProblem>,
+) -> Markup {
+    let is_wrong = problem == Some(AccountProblem::AddressUnfit);
+    html! {
+        section aria-labelledby="address" {
+            h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
+            @match stored_address(claims) {
+                Some(address) => {
+                    p { bdi { (address) } }
+                    @if verified_address(claims).is_none() {
+                        p .hint { (texts.address_not_confirmed) }
+                    }
+                },
+                None => p .hint { (texts.no_address) },
+            }
+            (form.of(&html! {
+                div .field {
+                    label for="new-address" { (texts.new_address) }
+                    input #new-address type="email" name="new_address" required maxlength="254"
+                        autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+                        aria-describedby=[is_wrong.then_some("problem")];
+                }
+                div .actions {
+                    button type="submit" name="decision" value="change_address" {
+                        (texts.change_address)
                     }
                 }
             }))

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, document};
+use crate::pages::frame::{Chrome, document, help};
 use crate::pages::texts::Texts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,7 @@ pub fn page(
             @if let Some(home) = home {
                 div .actions { a .button href=(home) { (texts.to_start_page) } }
             }
+            (help(chrome))
             div .details {
                 p { (texts.support_hint) }
                 dl {

@@ -21,6 +21,8 @@ pub struct Chrome<'a> {
     /// Differs whenever a file under `static/` differs: lets browsers keep them for long.
     pub assets_version: &'a str,
     pub request_id: &'a str,
+    /// Characters that a new password must have.
+    pub least_password: u32,
 }
 
 impl<'a> Chrome<'a> {
@@ -182,6 +184,20 @@ fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N])
             }
         }
     })
+}
+
+/// Where those get help who cannot sign in, if you said where.
+pub(crate) fn help(chrome: Chrome<'_>) -> Markup {
+    let url = chrome.brand.help_url.as_deref();
+    let mailbox = url.filter(|url| url.starts_with("mailto:"));
+    let words = chrome.texts.cannot_sign_in;
+    html! {
+        @if let Some(mailbox) = mailbox {
+            p .help { a href=(mailbox) { (words) } }
+        } @else if let Some(list) = link_list(chrome.texts, [(&chrome.brand.help_url, words)]) {
+            nav .help aria-label=(words) { (list) }
+        }
+    }
 }
 
 /// The application's logo. Gatepost serves it, so that the browser tells no other server. The name

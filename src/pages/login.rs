@@ -5,11 +5,12 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, problem_notice,
+    done, help, problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
-use crate::pages::texts::Texts;
+use crate::pages::texts::{Text, Texts};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
@@ -50,8 +51,14 @@ pub enum LoginProblem {
 pub struct SignInForm<'a> {
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
+    /// What they type to say who they are.
+    pub with: SignInWith,
+    /// Where they go who forgot their password, if letters are sent.
+    pub forgotten: Option<&'a str>,
     /// They come from the link by which they set their password.
     pub password_is_set: bool,
+    /// The same for a passkey.
+    pub passkey_is_set: bool,
     /// `login_hint`, or what was typed before.
     pub username: &'a str,
     /// Whether the box to stay signed in is ticked; `None` where it is not offered.
@@ -83,11 +90,15 @@ pub fn page(
 ) -> Markup {
     let SignInForm {
         someone_else,
+        with,
+        forgotten,
         password_is_set,
+        passkey_is_set,
         username,
         remember,
         passkey,
     } = shown;
+    let asked = Asked::of(chrome.texts, with);
     let texts = chrome.texts;
     let known = &purpose.catalogue.identity_providers;
     let providers: Vec<_> = choices
@@ -105,13 +116,15 @@ pub fn page(
     };
     let ways = html! {
         @if let Some(problem) = problem {
-            (summary(texts, problem))
+            (summary(texts, asked, problem))
         } @else if password_is_set {
             (done(&html! { (texts.password_is_set) }))
+        } @else if passkey_is_set {
+            (done(&html! { (texts.passkey_is_set) }))
         }
         @if choices.password {
             (form(html! {
-                (fields(texts, username, passkey.is_some(), problem))
+                (fields(texts, asked.label, username, passkey.is_some(), problem))
                 @if let Some(is_ticked) = remember {
                     div .choice .remember {
                         input #remember type="checkbox" name="remember" value="true"
@@ -124,6 +137,9 @@ pub fn page(
                     button .primary type="submit" { (texts.sign_in) }
                 }
             }))
+            @if let Some(forgotten) = forgotten {
+                p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
+            }
         }
         @if let Some(AskPasskey { action, options }) = passkey {
             (passkey_form(chrome, PageForm { action, token }, options, false))
@@ -219,17 +235,43 @@ pub(super) fn card(
             p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
         }
         (ways)
+        (help(chrome))
         @if let Some(client) = client { (client_links(chrome, client)) }
     };
     document_with(chrome, is_error, heading, card)
 }
 
-fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
-    let username = html! { a href="#username" { (texts.username_missing) } };
+/// What the page says of the first field.
+#[derive(Clone, Copy)]
+struct Asked {
+    label: Text,
+    missing: Text,
+    wrong_credentials: Text,
+}
+
+impl Asked {
+    fn of(texts: &Texts, with: SignInWith) -> Asked {
+        match with {
+            SignInWith::Username => Asked {
+                label: texts.username,
+                missing: texts.username_missing,
+                wrong_credentials: texts.wrong_credentials,
+            },
+            SignInWith::UsernameOrAddress => Asked {
+                label: texts.username_or_email,
+                missing: texts.username_or_email_missing,
+                wrong_credentials: texts.wrong_credentials_or_email,
+            },
+        }
+    }
+}
+
+fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
+    let username = html! { a href="#username" { (asked.missing) } };
     let password = html! { a href="#password" { (texts.password_missing) } };
     let sentence = match problem {
         LoginProblem::WrongCredentials => {
-            html! { p { a href="#username" { (texts.wrong_credentials) } } }
+            html! { p { a href="#username" { (asked.wrong_credentials) } } }
         }
         LoginProblem::TooManyAttempts { minutes } => {
             html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
@@ -249,6 +291,7 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
 
 fn fields(
     texts: &Texts,
+    label: Text,
     username: &str,
     has_passkeys: bool,
     problem: Option<LoginProblem>,
@@ -264,7 +307,7 @@ fn fields(
     );
     html! {
         div .field {
-            label for="username" { (texts.username) }
+            label for="username" { (label) }
             input #username type="text" name="username" value=(username) required
                 autocomplete=(if has_passkeys { "username webauthn" } else { "username" })
                 autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"

@@ -16,6 +16,12 @@ pub(super) fn at(texts: &Texts, template: Template, instant: Instant) -> Markup 
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
 }
 
+/// A moment in UTC, as plain text.
+pub(super) fn in_utc(texts: &Texts, instant: Instant) -> String {
+    let whole = timestamp::format(instant);
+    format!("{} UTC", in_words(texts, &whole).unwrap_or(whole))
+}
+
 /// `2027-01-31T23:59:59Z` as the language writes it; `None` beyond the year 9999.
 fn in_words(texts: &Texts, whole: &str) -> Option<String> {
     let [year, month, day, time] = [0..4, 5..7, 8..10, 11..16].map(|part| whole.get(part));

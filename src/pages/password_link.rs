@@ -5,7 +5,6 @@ use maud::{Markup, html};
 use crate::pages::account::{AccountProblem, Outcome, said};
 use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with};
 use crate::pages::second_factor::{FactorProblem, NewApp, setup};
-use crate::pages::texts::Texts;
 
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
@@ -22,9 +21,9 @@ pub fn page(
     let password = PasswordField {
         // Where the code of the app was wrong, the page begins there.
         has_focus: app_problem.is_none(),
-        ..PasswordField::new_one(texts)
+        ..PasswordField::new_one(chrome)
     };
-    let again = PasswordField::new_one_again(texts);
+    let again = PasswordField::new_one_again(chrome);
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
@@ -49,33 +48,38 @@ pub fn page(
 }
 
 /// A field for a password.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PasswordField<'a> {
     pub(super) name: &'a str,
     pub(super) autocomplete: &'a str,
     pub(super) label: &'a str,
-    pub(super) hint: Option<&'a str>,
+    pub(super) hint: Option<String>,
     /// Whether the page begins there.
     pub(super) has_focus: bool,
 }
 
 impl PasswordField<'_> {
-    pub(super) fn new_one(texts: &Texts) -> PasswordField<'static> {
+    pub(super) fn new_one(chrome: Chrome<'_>) -> PasswordField<'static> {
+        let texts = chrome.texts;
         PasswordField {
             name: "new_password",
             autocomplete: "new-password",
             label: texts.new_password,
-            hint: Some(texts.new_password_hint),
+            hint: Some(
+                texts
+                    .new_password_hint
+                    .fill(&chrome.least_password.to_string()),
+            ),
             has_focus: false,
         }
     }
 
-    pub(super) fn new_one_again(texts: &Texts) -> PasswordField<'static> {
+    pub(super) fn new_one_again(chrome: Chrome<'_>) -> PasswordField<'static> {
         PasswordField {
             name: "new_password_again",
-            label: texts.new_password_again,
+            label: chrome.texts.new_password_again,
             hint: None,
-            ..PasswordField::new_one(texts)
+            ..PasswordField::new_one(chrome)
         }
     }
 
@@ -84,7 +88,10 @@ impl PasswordField<'_> {
         let id = self.name.replace('_', "-");
         let is_wrong = wrong == Some(&id);
         let hint_id = format!("{id}-hint");
-        let descriptions = [is_wrong.then_some("problem"), self.hint.and(Some(&hint_id))];
+        let descriptions = [
+            is_wrong.then_some("problem"),
+            self.hint.as_ref().and(Some(&hint_id)),
+        ];
         html! {
             div .field {
                 label for=(id) { (self.label) }
@@ -92,7 +99,7 @@ impl PasswordField<'_> {
                     autocomplete=(self.autocomplete) autofocus[self.has_focus]
                     aria-invalid=[is_wrong.then_some("true")]
                     aria-describedby=[described_by(descriptions)];
-                @if let Some(hint) = self.hint { p .hint id=(hint_id) { (hint) } }
+                @if let Some(hint) = &self.hint { p .hint id=(hint_id) { (hint) } }
             }
         }
     }

@@ -8,7 +8,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
-use crate::pages::frame::{Chrome, PageForm, asset, described_by, document_with, problem_notice};
+use crate::pages::frame::{
+    Chrome, PageForm, about, asset, described_by, document_with, problem_notice,
+};
 use crate::pages::login::{SignInFor, card};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
@@ -139,12 +141,7 @@ pub fn add_passkey_page(
             data-needs-passkey {
             (form.token())
             input type="hidden" name="decision" value="add_passkey";
-            input type="hidden" name="client_data" value="";
-            input type="hidden" name="attestation_object" value="";
-            div .field {
-                label for="name" { (texts.passkey_name) }
-                input #name type="text" name="name" maxlength="60" autocomplete="off";
-            }
+            (new_passkey_fields(texts))
             @if new.is_first { p .hint { (texts.ends_all_else) } }
             div .actions { button .primary type="submit" { (texts.add_passkey) } }
         }
@@ -160,6 +157,42 @@ pub fn add_passkey_page(
         script src=(asset(chrome, "passkey.js")) {}
     };
     document_with(chrome, problem.is_some(), texts.add_passkey, card)
+}
+
+/// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`, `client_data`
+/// and `attestation_object`. Without script, or without passkeys, the page says what is missing.
+pub fn passkey_link_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    username: &str,
+    options: &str,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.set_passkey_title) }
+        p .lead { (about(texts.set_password_for, username)) }
+        @if let Some(problem) = problem { (problem.notice(texts)) }
+        p data-without-passkey { (texts.passkey_needs_script) }
+        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+            (form.token())
+            (new_passkey_fields(texts))
+            div .actions { button .primary type="submit" { (texts.add_passkey) } }
+        }
+        script src=(asset(chrome, "passkey.js")) {}
+    };
+    document_with(chrome, problem.is_some(), texts.set_passkey_title, card)
+}
+
+fn new_passkey_fields(texts: &Texts) -> Markup {
+    html! {
+        input type="hidden" name="client_data" value="";
+        input type="hidden" name="attestation_object" value="";
+        div .field {
+            label for="name" { (texts.passkey_name) }
+            input #name type="text" name="name" maxlength="60" autocomplete="off";
+        }
+    }
 }
 
 /// An app that shows codes, to be added.
@@ -302,6 +335,7 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
 pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let Holdings {
         factors: all,
+        has_password,
         has_passkeys,
         needs_passkey,
         recovery_codes_token: token,
@@ -347,7 +381,9 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                         }
                     }
                 }
-                p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                @if has_password {
+                    p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                }
             }
             @if needs_passkey { p .hint { (texts.passkey_needed) } }
             (form.of(&html! {
@@ -358,12 +394,14 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                             (texts.use_passkey)
                         }
                     } @else {
-                        button type="submit" name="decision" value="add_app" {
-                            // A new app takes the place of the one there is.
-                            @if factors.iter().any(|one| is_app(one)) {
-                                (texts.replace_app)
-                            } @else {
-                                (texts.add_app_title)
+                        @if has_password {
+                            button type="submit" name="decision" value="add_app" {
+                                // A new app takes the place of the one there is.
+                                @if factors.iter().any(|one| is_app(one)) {
+                                    (texts.replace_app)
+                                } @else {
+                                    (texts.add_app_title)
+                                }
                             }
                         }
                         @if has_passkeys {
@@ -375,7 +413,7 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                     }
                 }
             }))
-            @if !factors.is_empty() && !needs_passkey {
+            @if has_password && !factors.is_empty() && !needs_passkey {
                 (PageForm { token, ..form }.of(&html! {
                     div .actions {
                         button type="submit" name="decision" value="make_recovery_codes" {

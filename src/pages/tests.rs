@@ -13,6 +13,7 @@ use serde_json::{Map, json};
 use super::account::{self, AccountProblem, Holdings, Outcome};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Problem};
+use super::forgotten::{self, ForgottenProblem};
 use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
 use super::language::Language;
 use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
@@ -24,7 +25,7 @@ use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_p
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::device::device_code::UserCode;
-use crate::protocol::login::password::PasswordFlaw;
+use crate::protocol::login::password::{PasswordFlaw, SignInWith};
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::upstream::choices::Choices;
@@ -77,6 +78,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         color,
         privacy_url,
         terms_url,
+        help_url: some("mailto:help@brand.example"),
     };
     let logo = Some("/logo.svg".into());
     let with_logo = Brand {
@@ -84,6 +86,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         color: None,
         privacy_url: some(name),
         terms_url: None,
+        help_url: some(name),
         ..brand.clone()
     };
     let chrome = Chrome {
@@ -92,6 +95,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         base_path: "/auth",
         assets_version: name,
         request_id: name,
+        least_password: 8,
     };
     let client = client(name);
     let catalogue = catalogue(name);
@@ -198,6 +202,25 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         add(
             "password link",
             password_link::page(chrome, FORM, name, unfit, None, None),
+        );
+        for problem in [
+            None,
+            Some(ForgottenProblem::NameMissing),
+            Some(ForgottenProblem::PageExpired),
+        ] {
+            add(
+                "forgotten",
+                forgotten::page(chrome, FORM, "/login?r=R", name, problem),
+            );
+        }
+        add("letter sent", forgotten::sent_page(chrome, "/login?r=R"));
+        add(
+            "new address",
+            forgotten::address_page(chrome, FORM, name, "/account"),
+        );
+        add(
+            "new address, not signed in",
+            forgotten::sign_in_to_confirm_page(chrome, "/account"),
         );
         factor_pages(chrome, purpose, &mut add);
         add(
@@ -392,6 +415,7 @@ fn account_page(
         factor(FactorKind::Totp, None),
         factor(FactorKind::Passkey, Some(name)),
     ];
+    let address = json!({"email": name}).as_object().unwrap().clone();
     let holdings = Holdings {
         recovery_codes_token: "TOKEN",
         catalogue,
@@ -399,7 +423,9 @@ fn account_page(
             name,
             username: name,
         },
+        claims: Some(&address),
         has_password: true,
+        has_own_way_in: true,
         factors: &factors,
         has_passkeys: true,
         needs_passkey: false,
@@ -480,7 +506,10 @@ fn login_pages(
             options: "{}",
         });
         let shown = SignInForm {
+            with: SignInWith::Username,
+            passkey_is_set: false,
             password_is_set: problem.is_none(),
+            forgotten: Some("/login/forgotten?r=R"),
             someone_else,
             username: name,
             remember,
@@ -607,6 +636,7 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
         color: None,
         privacy_url: None,
         terms_url: None,
+        help_url: None,
     };
     let texts = Language::German.texts();
     let chrome = Chrome {
@@ -615,6 +645,7 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
         base_path: "",
         assets_version: "1",
         request_id: "0",
+        least_password: 8,
     };
     let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
     let fields = [("code", "C"), ("state", state)].map(|(name, value)| (name, value.to_owned()));
@@ -654,7 +685,7 @@ fn registered_addresses_that_are_not_on_the_web_are_no_links() {
                 .skip(1)
                 .filter_map(|link| link.split("href=\"").nth(1))
             {
-                let on_the_web = ["https://", "#", "/"]
+                let on_the_web = ["https://", "#", "/", "mailto:help@brand.example\""]
                     .iter()
                     .any(|start| href.starts_with(start));
                 assert!(on_the_web, "{}: {href}", page.name);

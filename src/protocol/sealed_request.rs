@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::device::device_code::UserCode;
-use crate::protocol::login::password_link::PasswordLink;
+use crate::protocol::login::mail_link::{AddressLink, MailLink};
+use crate::protocol::login::password_link::{PasskeyLink, PasswordLink};
+use crate::protocol::login::sign_up::{JoinLink, SignUpId};
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::upstream::account::LinkOffer;
 use crate::protocol::words::identifiers::Subject;
@@ -53,4 +55,25 @@ pub enum SealedPurpose {
     /// A sign-out that is done here and goes on at an identity provider. It says where the browser
     /// goes after its return.
     SignedOut(UpstreamReturn),
+    /// The form behind a link that Gatepost sent. `browser` is as in `SetPassword`.
+    MailLink {
+        link: MailLink,
+        browser: String,
+        /// Whether a second factor was shown here, of a user who has one.
+        factor_shown: bool,
+    },
+    /// The question whether to take another address.
+    NewAddress(AddressLink),
+    /// The form behind a link by which somebody makes a passkey. `browser` is as in `SetPassword`.
+    SetPasskey {
+        link: PasskeyLink,
+        browser: String,
+    },
+    /// The page behind a sign-up link, which asks for an address.
+    SignUp(SignUpId),
+    /// The form behind a letter, which makes an account. `browser` is as in `SetPassword`.
+    Join {
+        link: JoinLink,
+        browser: String,
+    },
 }

@@ -125,12 +125,13 @@ pub fn use_recovery_code(
 /// New recovery codes replace the old ones, and an app replaces the one there was. A passkey
 /// replaces nothing: one that is known, to this user or to another, adds nothing (WebAuthn L3 §7.1,
 /// step 26). A new password, which comes with a link from the operator, removes every earlier
-/// factor. With it, and with a user's first factor, everything ends that was signed in without it,
+/// factor; so does a passkey that replaces all, and it removes the password. With it, and with a user's first factor, everything ends that was signed in without it,
 /// but for the session given.
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
-    SET factors = factors + 1, strongest_acr = :strongest::text, password_hash = coalesce(:password_hash::text, password_hash),
+    SET factors = factors + 1, strongest_acr = :strongest::text, 
+        password_hash = CASE WHEN :replaces_all::bool THEN NULL ELSE coalesce(:password_hash::text, password_hash) END,
         user_handle = coalesce(user_handle, :user_handle::bytea),
         epoch = CASE WHEN :ends_all_else::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
     WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8 AND factors = :factors::int8
@@ -140,7 +141,7 @@ WITH {own session}, changed AS (
 ), dropped AS (
     DELETE FROM authenticators a USING changed
     WHERE a.sub = changed.sub AND NOT (a.kind = 'totp' AND 'totp' = ANY (:kinds::text[]))
-      AND (:password_hash::text IS NOT NULL OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
+      AND (:password_hash::text IS NOT NULL OR :replaces_all::bool OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
 ), added AS (
     INSERT INTO authenticators (sub, kind, id, name, secret, public_key, sign_count, last_step, backup_eligible)
     SELECT changed.sub, n.* FROM changed, unnest(
@@ -176,6 +177,8 @@ pub struct NewFactors<'a> {
     pub strongest: Strength,
     /// What the user's passkeys call them, where they have none yet.
     pub user_handle: Option<&'a [u8]>,
+    /// Whether they take the place of the password and of all factors.
+    pub replaces_all: bool,
 }
 
 /// Adds factors to a user as they were read, in a live
@@ -189,7 +192,8 @@ pub fn add(
     password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let ends_all_else = password_hash.is_some() || user.strongest_acr == Strength::SignedIn;
+    let ends_all_else =
+        password_hash.is_some() || new.replaces_all || user.strongest_acr == Strength::SignedIn;
     let others = match kept {
         Some(kept) if ends_all_else => others(store, &user.sub, &kept.session.sid)?,
         Some(_) | None => Vec::new(),
@@ -206,7 +210,8 @@ pub fn add(
         },
         ..new {
             strongest,
-            user_handle
+            user_handle,
+            replaces_all
         },
         day = session.map(|session| session.day),
         sid = session.map(|session| &session.sid),
@@ -302,17 +307,17 @@ WITH used AS (
     UPDATE authenticators SET sign_count = :next_sign_count::int8, used_at = clock_timestamp()
     WHERE sub = :sub::text AND kind = 'passkey' AND id = :id::bytea AND sign_count = :sign_count::int8 RETURNING sub
 ), forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = :forgotten::bytea AND EXISTS (SELECT FROM used)
+    DELETE FROM sign_in_failures WHERE bucket = ANY(:forgotten::bytea[]) AND EXISTS (SELECT FROM used)
 ), {audited used} FROM used";
 
-/// Moves a passkey's counter on, and forgets the failures of that bucket of `sign_in_failures`;
+/// Moves a passkey's counter on, and forgets the failures of those buckets of `sign_in_failures`;
 /// `false` when somebody else did meanwhile.
 pub fn use_passkey(
     store: &Store,
     sub: &Subject,
     row: &Authenticator,
     sign_count: i64,
-    forgotten: Option<[u8; 32]>,
+    forgotten: &[[u8; 32]],
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let event = AuditEvent {
@@ -324,7 +329,10 @@ pub fn use_passkey(
         ..row { id, sign_count },
         sub,
         next_sign_count = sign_count,
-        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice)
+        forgotten = forgotten
+            .iter()
+            .map(<[u8; 32]>::as_slice)
+            .collect::<Vec<_>>()
     );
     store.change(bound, &event)
 }

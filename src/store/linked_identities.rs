@@ -202,7 +202,10 @@ pub fn provision(
 
 const UPDATE_CLAIMS: &str = "
 WITH noted AS (
-    UPDATE linked_identities SET claims = :said::jsonb
+    UPDATE linked_identities SET claims = :said::jsonb,
+        verified_email = CASE WHEN :set::jsonb ?| '{email,email_verified}'
+            THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true' THEN :said::jsonb ->> 'email' ELSE '' END
+            ELSE coalesce(verified_email, CASE WHEN claims -> 'email_verified' = 'true' THEN claims ->> 'email' END, '') END
     WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text AND sub = :sub::text RETURNING sub
 ), changed AS (
     UPDATE users u SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
@@ -210,7 +213,8 @@ WITH noted AS (
 ), {audited changed} FROM changed";
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
-/// away those of `removed`. All that it said is remembered. Nothing happens once the identity is
+/// away those of `removed`. All that it said is remembered, and which address it made a verified one.
+/// Nothing happens once the identity is
 /// the user's no longer.
 pub fn update_claims(
     store: &Store,
@@ -311,7 +315,7 @@ WITH own AS MATERIALIZED (
     WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
       AND own.issuer = :issuer::text AND own.upstream_subject = :upstream_subject::text
       AND (:usable_issuers::text[] IS NULL
-           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND u.password_hash IS NOT NULL)
+           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
            OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY (:usable_issuers::text[])
                       AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)))
     RETURNING l.sub, l.claims
@@ -337,7 +341,7 @@ WITH own AS MATERIALIZED (
 ), {called}, {audited removed} FROM removed";
 
 /// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came
-/// from it, with an event for each, their clients called. A password, or an identity of one of
+/// from it, with an event for each, their clients called. A password, a passkey, or an identity of one of
 /// `usable_issuers`, must be left to sign in with; `None` leaves that to the operator.
 pub fn unlink(
     store: &Store,

@@ -23,11 +23,18 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    level: 1,
-    name: "0001_foundation.sql",
-    sql: include_str!("../../sql/0001_foundation.sql"),
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        level: 1,
+        name: "0001_foundation.sql",
+        sql: include_str!("../../sql/0001_foundation.sql"),
+    },
+    Migration {
+        level: 2,
+        name: "0002_people.sql",
+        sql: include_str!("../../sql/0002_people.sql"),
+    },
+];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
 /// database may hold several installations.
@@ -408,7 +415,10 @@ mod tests {
     }
 
     /// SHA-256 of every level that has landed.
-    const LANDED: &[&str] = &["ea6543e50c23769d24d73b82526db3e1e64a72dfa72bea4dba4212edb1f9799e"];
+    const LANDED: &[&str] = &[
+        "ea6543e50c23769d24d73b82526db3e1e64a72dfa72bea4dba4212edb1f9799e",
+        "04c1148578330f4cdbf2599895970c62877476fad3f3a1eacc523fbaafa52154",
+    ];
 
     #[test]
     fn a_level_that_has_landed_is_frozen() {

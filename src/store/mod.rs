@@ -36,6 +36,7 @@ pub mod registry_writer;
 pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
+pub mod sign_up_links;
 pub mod signing_keys;
 pub mod tokens;
 pub mod upstream_sessions;

@@ -77,21 +77,24 @@ pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
 
 const TAKE_BACK: &str = "
 WITH forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = :forgotten::bytea
+    DELETE FROM sign_in_failures WHERE bucket = ANY(:forgotten::bytea[])
 )
 UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY(:buckets::bytea[])";
 
 /// Takes back attempts that were counted before the code proved right, and forgets the failures of
-/// one more bucket.
+/// other buckets.
 pub fn take_back(
     store: &Store,
     buckets: &[FailureBucket],
-    forgotten: Option<[u8; 32]>,
+    forgotten: &[[u8; 32]],
 ) -> Result<(), StoreError> {
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),
-        forgotten = forgotten.as_ref().map(<[u8; 32]>::as_slice),
+        forgotten = forgotten
+            .iter()
+            .map(<[u8; 32]>::as_slice)
+            .collect::<Vec<_>>(),
     );
     store.execute(bound).map(drop)
 }

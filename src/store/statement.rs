@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 10] = [
+const PIECES: [Piece; 11] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -103,6 +103,17 @@ const PIECES: [Piece; 10] = [
              a.hash || hashed(of_sub) || hashed(of_sid) || hashed(a.source) || hashed(a.request_id)) END, \
          a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
          CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
+    },
+    // Whether the address of the user `h` counts for signing in and for letters: it is verified, and
+    // not by the word of a provider alone whose registration does not say `trust_email`.
+    Piece {
+        name: "{address counts}",
+        sql: "h.claims -> 'email_verified' = 'true' AND NOT EXISTS ( \
+         SELECT FROM linked_identities l \
+         WHERE l.sub = h.sub AND h.claims ->> 'email' = coalesce(l.verified_email, \
+             CASE WHEN l.claims -> 'email_verified' = 'true' THEN l.claims ->> 'email' END) \
+           AND NOT EXISTS (SELECT FROM catalogue_entries e WHERE e.kind = 'identity_provider' AND e.name = l.provider \
+               AND e.document -> 'trust_email' = 'true'))",
     },
     // The session that somebody changes their own account in, while it lives.
     Piece {

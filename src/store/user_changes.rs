@@ -151,6 +151,12 @@ impl RegistryWriter<'_> {
         Ok(true)
     }
 
+    /// Another user of the tenant who has the same verified address.
+    pub fn find_sharing(&mut self, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+        let rows = self.read(bind!(users::FIND_SHARING, sub))?;
+        rows.first().map(|row| column(row, "sub")).transpose()
+    }
+
     /// Removes a user with their consents; the subject is never given again. `false` when there was
     /// none.
     pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {

@@ -4,14 +4,16 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Store;
 use super::audit_event::AuditEvent;
+use super::audit_events;
 use super::error::StoreError;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
@@ -42,6 +44,11 @@ impl UserRow {
     /// What operators call them: the user name, else the subject.
     pub fn designation(&self) -> &str {
         self.username.as_deref().unwrap_or(self.sub.as_str())
+    }
+
+    /// Whether they sign in with something of ours: a password, or a passkey alone.
+    pub fn has_own_way_in(&self) -> bool {
+        self.password_hash.is_some() || self.strongest_acr == Strength::PhishingResistant
     }
 
     /// As the core sees a user: without the password.
@@ -93,32 +100,74 @@ impl CurrentUser {
 
 #[derive(Clone, Debug)]
 pub struct SignInAccount {
-    /// The canonical name, whether or not a user has it: failures are counted by it.
-    pub username_key: String,
+    /// What was typed, in its canonical form, whether or not a user has it: failures are counted by
+    /// it.
+    pub typed_key: String,
     pub user: Option<CurrentUser>,
 }
 
+// A user name wins over an address. Both are looked for each time: no visitor can tell from the
+// time which of them was found. An address that two have signs in neither of them.
 const FIND_FOR_SIGN_IN: &str = "
-SELECT t.username_key AS typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
-FROM (SELECT lower(normalize(:username::text, NFKC)) AS username_key) AS t
+SELECT t.typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+FROM (SELECT lower(normalize(:username::text, NFKC)) AS typed_key) AS t
 CROSS JOIN installation i
-LEFT JOIN users u ON u.tenant = :tenant::text AND u.username_key = t.username_key
+LEFT JOIN users n ON n.tenant = :tenant::text AND n.username_key = t.typed_key
+LEFT JOIN LATERAL (
+    SELECT min(a.sub) AS sub FROM (
+        SELECT h.sub FROM users h
+        WHERE h.tenant = :tenant::text AND h.claims ? 'email'
+          AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) = t.typed_key COLLATE \"C\"
+          AND h.enabled AND h.password_hash IS NOT NULL AND {address counts}
+        LIMIT 2
+    ) AS a HAVING count(*) = 1
+) AS a ON :by_address::bool
+LEFT JOIN users u ON u.sub = coalesce(n.sub, a.sub)
 LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = :client_id::text";
 
 /// Looks for the user of that name in that tenant (or without one), for that client where there is
-/// one. The name must be free of NUL.
+/// one; or for the one user who can sign in by that address. The name must be free of NUL.
 pub fn find_for_sign_in(
     store: &Store,
     tenant: Option<&TenantName>,
     username: &str,
+    by: SignInWith,
     client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
     let tenant = tenant_text(tenant);
-    let row = store.one(bind!(FIND_FOR_SIGN_IN, tenant, username, client_id))?;
+    let by_address = by == SignInWith::UsernameOrAddress;
+    let bound = bind!(FIND_FOR_SIGN_IN, tenant, username, by_address, client_id);
+    let row = store.one(bound)?;
     Ok(SignInAccount {
-        username_key: column(&row, "typed_key")?,
+        typed_key: column(&row, "typed_key")?,
         user: is_there(&row)?.then(|| current(&row)).transpose()?,
     })
+}
+
+// By name and by address, each by its index.
+const FIND_BY_NAME_OR_ADDRESS: &str = "
+SELECT h.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
+FROM (SELECT n.sub FROM users n
+      WHERE n.tenant = :tenant::text AND n.username_key = lower(normalize(:typed::text, NFKC))
+      UNION
+      (SELECT e.sub FROM users e
+       WHERE e.tenant = :tenant::text AND e.claims ? 'email'
+         AND left(lower(normalize(e.claims->>'email', NFKC)), 254) COLLATE \"C\" = left(lower(normalize(:typed::text, NFKC)), 254)
+       LIMIT 100)) AS f
+JOIN users h ON h.sub = f.sub
+CROSS JOIN installation i
+WHERE h.enabled AND {address counts}
+ORDER BY h.sub";
+
+/// The enabled users in that tenant (or without one) who are called so, or have this address, and
+/// whose address counts; a hundred of an address at most. What was typed must be free of NUL.
+pub fn find_by_name_or_address(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    typed: &str,
+) -> Result<Vec<CurrentUser>, StoreError> {
+    let tenant = tenant_text(tenant);
+    store.list(bind!(FIND_BY_NAME_OR_ADDRESS, tenant, typed), current)
 }
 
 const FIND_FOR_CLIENT: &str = "
@@ -150,6 +199,47 @@ const LIST: &str =
 /// Users by subject, at most `limit` behind `after` (empty: from the beginning).
 pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
     store.list(bind!(LIST, after, limit), user)
+}
+
+pub(super) const FIND_SHARING: &str = "
+SELECT h.sub FROM users u
+JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
+  AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254)
+      = left(lower(normalize(u.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
+WHERE u.sub = :sub::text AND u.claims -> 'email_verified' = 'true' AND {address counts} LIMIT 1";
+
+/// Another user of the tenant who has the same verified address.
+fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+    store.find(bind!(FIND_SHARING, sub), |row| column(row, "sub"))
+}
+
+/// Tells the audit log where somebody else has the verified address of a user, too: it signs in
+/// neither of them. `audit` is of the change that gave them the address, made by whom.
+pub fn tell_of_sharing(
+    store: &Store,
+    sub: &Subject,
+    by: &str,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let Some(other) = find_sharing(store, sub)? else {
+        return Ok(());
+    };
+    let event = AuditEvent {
+        detail: json!({"by": by, "with": other}),
+        ..audit.as_event("address_shared")
+    };
+    audit_events::insert(store, &event)
+}
+
+const COUNT_SHARED: &str = "
+SELECT count(*) AS shared FROM (
+    SELECT FROM users h WHERE h.claims ? 'email' AND {address counts}
+    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\" HAVING count(*) > 1
+) AS s";
+
+/// How many verified addresses more than one user of a tenant has. Reads all users.
+pub fn count_shared(store: &Store) -> Result<i64, StoreError> {
+    column(&store.one(bind!(COUNT_SHARED))?, "shared")
 }
 
 const INSERT: &str = "
@@ -192,19 +282,24 @@ pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
-    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
-    WHERE sub = :sub::text AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
+    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch(),
+        claims = CASE WHEN :verified::text IS NULL THEN claims ELSE claims || '{\"email_verified\": true}' END
+    WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text) AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
     RETURNING sub
+), proved AS (
+    UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub AND :verified::text IS NOT NULL
 ), {user called}, {audited changed} FROM changed";
 
 /// Gives a user another password, ends everything that was signed in with the old one, and calls
 /// the clients of their sessions. `false` when there is no such user, or when they no longer have
-/// the epochs given.
+/// the epochs given. `verified` is the address that the link came by, which is verified with it: it
+/// must still be theirs.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
     epochs: Option<SessionEpochs>,
     hash: &SecretText,
+    verified: Option<&str>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let bound = bind!(
@@ -213,6 +308,37 @@ pub fn set_password(
         password_hash = hash.expose(),
         user_epoch = epochs.map(|epochs| epochs.user),
         installation_epoch = epochs.map(|epochs| epochs.installation),
+        verified,
+    );
+    store.change(bound, audit)
+}
+
+const CHANGE_ADDRESS: &str = "
+WITH {own session}, changed AS (
+    UPDATE users SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true), updated_at = clock_timestamp()
+    FROM own
+    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8 AND claims->>'email' IS NOT DISTINCT FROM :old::text
+    RETURNING users.sub
+), proved AS (
+    UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub
+), {audited changed} FROM changed";
+
+/// Gives a user another address, which they have shown to be theirs, in a session that lives.
+/// `false` when session, user or address are no longer as they were. Ends nothing.
+pub fn change_address(
+    store: &Store,
+    user: &UserRow,
+    session: &Session,
+    old: Option<&str>,
+    new: &str,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        CHANGE_ADDRESS,
+        ..user { sub, epoch },
+        ..session { day, sid },
+        old,
+        new
     );
     store.change(bound, audit)
 }

@@ -128,6 +128,41 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.equal((await signedIn(page)).acr, "1");
   });
 
+  test("whoever is invited by a link for a passkey makes one, and signs in without a password", async () => {
+    const name = `invited-${process.pid}`;
+    await operate(directory, ["user", "add", name, "--no-password"]);
+    const invite = async () => (await operate(directory, ["user", "invite", name, "--passkey"])).trim();
+    const scriptless = await visitor(browser, { javaScriptEnabled: false });
+    await scriptless.page.goto(await invite());
+    await scriptless.page.getByText("This page needs JavaScript").waitFor();
+    await screenshot(scriptless.page, "passkey-link-without-script");
+    await scriptless.context.close();
+    for (const [look, options] of [
+      ["passkey-link-320-dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
+      ["passkey-link-german", { locale: "de-DE" }],
+    ]) {
+      const other = await visitor(browser, options);
+      await other.page.goto(await invite());
+      await looked(other.page, look);
+      await other.context.close();
+    }
+
+    const { page, context } = await visitor(browser);
+    const device = await authenticator(context, page);
+    await page.goto(await invite());
+    assert.equal(await page.getByText("This page needs JavaScript").isVisible(), false);
+    await page.getByLabel("Name of this passkey").fill("Laptop");
+    await page.getByRole("button", { name: "Add a passkey" }).click();
+    await page.getByText("Your passkey is set up. Sign in with it.").waitFor();
+    assert.equal((await device.credentials()).length, 1);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByText("Laptop").waitFor();
+    await looked(page, "account-with-a-passkey-alone");
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByText("your last passkey was not removed").waitFor();
+    await context.close();
+  });
+
   test("pages about factors stand on a phone, in the dark, in German and Japanese, and without script", async () => {
     for (const [name, options] of [
       ["phone", { viewport: { width: 375, height: 740 } }],

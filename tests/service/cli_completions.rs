@@ -213,7 +213,7 @@ fn every_shell_completes_commands_options_and_files() {
             words("--no-password"),
         ),
         ("gatepost key rotate --no", words("--now")),
-        ("gatepost plan --p", words("--prune")),
+        ("gatepost plan --pr", words("--prune")),
         (
             "gatepost apply ",
             words("registration.json register.txt _gatepost"),

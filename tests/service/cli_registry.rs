@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
+use gatepost::store::migrate::MIGRATIONS;
 
 const CANARIES: [&str; 5] = [
     "canary-client-91",
@@ -63,11 +64,14 @@ fn migrating_counts_small_tables_and_leaves_out_one_that_is_locked() {
     let installation = Installation::empty();
     installation.done(&["migrate"], "");
     let mut client = installation.database.client();
-    for table in ["installation", "leader", "schema_migrations"] {
-        assert!(
-            (planned_rows(&mut client, table) - 1.0).abs() < 0.1,
-            "{table}"
-        );
+    let levels = MIGRATIONS.len() as f32;
+    for (table, rows) in [
+        ("installation", 1.0),
+        ("leader", 1.0),
+        ("schema_migrations", levels),
+    ] {
+        let planned = planned_rows(&mut client, table);
+        assert!((planned - rows).abs() < 0.1, "{table}");
     }
     let unlike = "UPDATE pg_class SET reltuples = 690 WHERE oid IN (to_regclass('installation'), to_regclass('leader'))";
     client.execute(unlike, &[]).unwrap();

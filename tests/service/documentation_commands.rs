@@ -14,6 +14,7 @@ use crate::documentation::{fill_in_secrets, registrations};
 use crate::support::blocks::{self, Block};
 use crate::support::flow::{access_token, signed_in};
 use crate::support::gatepost::{Gatepost, document};
+use crate::support::mailbox::Mailbox;
 
 /// What the script of docs/move/identityserver.md makes of a database with one client.
 const DUMP: &str = r#"{
@@ -36,11 +37,17 @@ struct Machine {
     folder: PathBuf,
     /// An access token of alice's.
     token: String,
+    _mailbox: Mailbox,
 }
 
 impl Machine {
     fn start(block: &Block) -> Machine {
-        let gatepost = Gatepost::start_with(&installed(), &[]);
+        let mailbox = Mailbox::open();
+        let settings = mailbox.settings();
+        let settings = settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        let gatepost = Gatepost::start_with(&installed(), &settings);
         for registration in registrations_of(block) {
             // An example that contradicts what is installed is refused as a whole.
             gatepost.run(&["apply", "-"], &registration.to_string());
@@ -54,6 +61,7 @@ impl Machine {
             gatepost,
             folder,
             token,
+            _mailbox: mailbox,
         };
         machine.lay_out();
         machine

@@ -332,7 +332,7 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
         "nora",
         json!({"name": "Nora N.", "email": "new@up.example"}),
     );
-    let kept = json!({"name": "Nora N.", "email": "new@up.example", "department": "sales", "nickname": "No"});
+    let kept = json!({"name": "Nora N.", "email": "new@up.example", "email_verified": false, "department": "sales", "nickname": "No"});
     assert_eq!(
         (house.claims_of(&sub), changes()),
         (kept, 1),

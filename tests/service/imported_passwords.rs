@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::timing;
 use crate::support::waiting::{SOON, await_that};
 
 /// Of "my password", each made by aspnetcore.
@@ -81,35 +82,19 @@ fn hash(rounds: u32) -> String {
 fn welch(gatepost: &Gatepost, names: [&str; 2], rounds: usize) -> f64 {
     let authorization = basic("direct", CONF1_SECRET);
     let mut connection = gatepost.connect();
-    let mut times = [Vec::new(), Vec::new()];
-    for round in 0..rounds {
-        // Neither is always the first of the two.
-        for which in [round % 2, 1 - round % 2] {
-            let form = [
-                ("grant_type", "password"),
-                ("username", names[which]),
-                ("password", "wrong password"),
-            ];
-            let begun = Instant::now();
-            let answer = connection.post(
-                "/connect/token",
-                &[("Authorization", &authorization)],
-                &form,
-            );
-            times[which].push(begun.elapsed().as_secs_f64());
-            assert_eq!(answer.status, 400, "{}", answer.text());
-        }
-    }
-    let moments = |times: &[f64]| {
-        let count = times.len() as f64;
-        let mean = times.iter().sum::<f64>() / count;
-        (
-            mean,
-            times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0) / count,
-        )
-    };
-    let [(one, of_one), (other, of_other)] = [moments(&times[0]), moments(&times[1])];
-    (one - other) / (of_one + of_other).sqrt()
+    timing::welch(rounds, |which| {
+        let form = [
+            ("grant_type", "password"),
+            ("username", names[which]),
+            ("password", "wrong password"),
+        ];
+        let answer = connection.post(
+            "/connect/token",
+            &[("Authorization", &authorization)],
+            &form,
+        );
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    })
 }
 
 #[test]

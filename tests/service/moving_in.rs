@@ -376,6 +376,40 @@ fn values_of(value: &Value, names: &[&str]) -> Vec<String> {
     }
 }
 
+#[test]
+fn people_of_a_realm_sign_in_by_the_same_address_as_before() {
+    let mut gatepost = gatepost(&[("GATEPOST_SIGN_IN_WITH", "username,email")]);
+    let mut realm: Value = serde_json::from_str(&fixture("keycloak-realm.json")).unwrap();
+    let users = realm["users"].as_array_mut().unwrap();
+    let shared = json!("CAROL@shop.example");
+    let dan = users.iter_mut().find(|user| user["username"] == "dan");
+    dan.unwrap()["email"] = shared;
+    let (doubting, notes) = import(&gatepost, &["keycloak", "-"], &realm.to_string());
+    assert!(notes.contains("1 that several users have"), "{notes}");
+    let trusting = ["keycloak", "-", "--trust-email"];
+    let (document, notes) = import(&gatepost, &trusting, &realm.to_string());
+    assert!(notes.contains("0 that are not verified"), "{notes}");
+    let is_verified = |document: &Value, name: &str| {
+        let users = document["users"].as_array().unwrap();
+        let user = users.iter().find(|user| user["username"] == name).unwrap();
+        user["claims"]["email_verified"].clone()
+    };
+    assert_eq!(is_verified(&doubting, "jack"), false);
+    assert_eq!(is_verified(&document, "jack"), true);
+    gatepost.run_well(&["apply", "-"], &document.to_string());
+    gatepost.serve();
+    let spa = ("orders-spa", "https://spa.example/callback");
+    let signs_in = |typed: &str, password: &str| {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path(spa.0, spa.1, &[("scope", "openid")]));
+        sign_in(&mut browser, &page, typed, password).status == 303
+    };
+    let usual = "a password of the fixture";
+    assert!(signs_in("bob@shop.example", "bob's own long password"));
+    assert!(signs_in("Jack@shop.example", usual));
+    assert!(signs_in("carol", usual) && !signs_in("carol@shop.example", usual));
+}
+
 /// The realm's own key, as the page takes it out of the export, among others that are not meant.
 fn key_of(realm: &mut Value) -> String {
     let providers = &mut realm["components"]["org.keycloak.keys.KeyProvider"];
@@ -437,7 +471,8 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     let wildcard = "client orders-web: number 2 of redirect_uris is left out: ";
     for said in [
         wildcard,
-        "people sign in by user name here, not by e-mail address: 11 of 12",
+        "people sign in by e-mail address there, too: set GATEPOST_SIGN_IN_WITH=username,email",
+        "1 that are not verified",
         "client orders-web, client signed, client tv: set, as there: access_token_typ JWT",
         "client reports: webOrigins * is left out",
         "user jack: was to confirm the e-mail address first",

@@ -15,13 +15,13 @@ use crate::support::waiting::{SOON, await_that};
 const HOST: &str = "localhost";
 
 /// One passkey, and who has it.
-struct Held {
-    key: Key,
-    id: String,
-    user_handle: String,
+pub(crate) struct Held {
+    pub(crate) key: Key,
+    pub(crate) id: String,
+    pub(crate) user_handle: String,
 }
 
-fn options(page: &Answer) -> Value {
+pub(crate) fn options(page: &Answer) -> Value {
     serde_json::from_str(
         &page
             .attribute("data-passkey=", "data-passkey")
@@ -36,12 +36,12 @@ fn client_data(kind: &str, options: &Value, origin: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn encoded(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// What a browser answers to that page for a new passkey of that id.
-fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [String; 2] {
+pub(crate) fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [String; 2] {
     let client_data = client_data("webauthn.create", &options(page), gatepost.origin());
     [
         encoded(&client_data),
@@ -70,7 +70,7 @@ fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[Strin
 }
 
 /// Adds a passkey of that id in a browser that signed in just now.
-fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
+pub(crate) fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
     let (page, key) = (page_to_add(browser), Key::es256());
     let user_handle = options(&page)["user"]["id"].as_str().unwrap().to_owned();
     let answer = post_new(browser, &page, &made(gatepost, &page, &key, id));
@@ -85,7 +85,7 @@ fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
 }
 
 /// What a browser answers to a page that asks for it.
-fn shown(
+pub(crate) fn shown(
     page: &Answer,
     held: &Held,
     origin: &str,
@@ -107,7 +107,11 @@ fn shown(
 }
 
 /// To where the page's own passkey form goes.
-fn post(browser: &mut Browser, page: &Answer, fields: &[(&'static str, String)]) -> Answer {
+pub(crate) fn post(
+    browser: &mut Browser,
+    page: &Answer,
+    fields: &[(&'static str, String)],
+) -> Answer {
     let action = page.attribute("data-passkey=", "action").unwrap();
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
     let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));

@@ -28,8 +28,9 @@ const REQUESTS: &str = "
     session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
-    upstream_sessions::FIND users::FIND users::FIND_FOR_CLIENT users::FIND_FOR_SIGN_IN
-    users::REHASH";
+    upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
+    users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
+    sign_up_links::HOLDS sign_up_links::JOIN";
 
 /// The same of those that only write: they read nothing that counts, at most what must not be there.
 const WRITES: &str = "
@@ -91,29 +92,31 @@ const ELSEWHERE: &str = "
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
     registry_writer::CALL_CLIENTS sign_in_failures::CLEAN
+    sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::USUAL_PBKDF2";
+    user_changes::UPDATE_USER users::COUNT_SHARED users::FIND_BY_NAME_OR_ADDRESS users::USUAL_PBKDF2";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
 const VALUES: &str = "
-    sub='alice' client_id='app-1' username='filled-7' tenant='' issuer='https://upstream.example'
+    sub='alice' client_id='app-1' username='filled-7' tenant='' by_address='true' issuer='https://upstream.example'
     upstream_issuer='https://upstream.example' upstream_subject='there-alice' subject='there-alice'
     provider='upstream' identity_provider='upstream' events='{}' acr='1' amr='{pwd}' scopes='{openid,profile}'
     granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
     auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0'
-    reuse='false' window='30' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
+    reuse='false' window='30' letter='x' address='filled-8@example.com' domain=NULL roles='{}' uses='5' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
     kind='passkey' jti=sha256(int4send(4)) jti_hash=sha256('new') whom=sha256('whom')
     logouts=ARRAY[sha256('a'),sha256('b')] left_at=now() way=sha256('way') source='::1' user_agent='browser'
-    upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=sha256(int4send(7))
+    upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=ARRAY[sha256(int4send(7))]
     bucket=sha256(int4send(7)) step='1' with_codes='true' factors='0' strongest='2' password_hash='x' user_handle='x'
-    ends_all_else='true' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
+    ends_all_else='true' replaces_all='false' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
     backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
     lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' removed='{}' set='{}' usable_issuers=NULL
     told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
+    verified=NULL typed='filled-7'
     after_sid='' after='' seq='0' chain=''
     buckets=ARRAY[sha256(int4send(1)),sha256(int4send(2))] windows='{60,60}'
     device_code_hashes=ARRAY[sha256(int4send(1)),sha256(int4send(2))]
@@ -126,7 +129,8 @@ const VALUES: &str = "
     grants::REDEEM::id='0123456789abcdef' grants::LIST::sub=NULL grants::LIST::client_id=NULL after_day='-2147483648' after_id=''
     sessions::INSERT::sid='new' sessions::INSERT::handle_hash=sha256('new') sessions::RENEW::handle_hash=sha256('new')
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
-    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2'
+    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
+    sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.

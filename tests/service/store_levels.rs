@@ -382,7 +382,7 @@ fn a_level_that_would_keep_people_waiting_is_known_by_what_it_reads() {
             true,
         ),
         (
-            "ALTER TABLE users ALTER COLUMN claims TYPE json USING claims::json",
+            "ALTER TABLE linked_identities ALTER COLUMN claims TYPE json USING claims::json",
             true,
         ),
         ("ALTER TABLE users ADD CHECK (length(username) > 0)", true),

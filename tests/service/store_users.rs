@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gatepost::keys::random;
+use gatepost::protocol::login::password::SignInWith;
 use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
@@ -44,18 +45,23 @@ fn add(store: &Store, sub: &str, username: &str) -> Result<(), StoreError> {
 }
 
 fn found(store: &Store, username: &str) -> Option<String> {
-    let account = users::find_for_sign_in(store, None, username, None).unwrap();
+    let account =
+        users::find_for_sign_in(store, None, username, SignInWith::Username, None).unwrap();
     account.user.map(|found| found.user.sub.as_str().to_owned())
 }
 
 #[test]
 fn an_unknown_name_has_its_canonical_form_too() {
     let database = TestDatabase::migrated();
-    let account = users::find_for_sign_in(&database.store(), None, "\u{ff2e}OBODY", None).unwrap();
-    assert_eq!(
-        (account.username_key.as_str(), account.user),
-        ("nobody", None)
-    );
+    let account = users::find_for_sign_in(
+        &database.store(),
+        None,
+        "\u{ff2e}OBODY",
+        SignInWith::Username,
+        None,
+    )
+    .unwrap();
+    assert_eq!((account.typed_key.as_str(), account.user), ("nobody", None));
 }
 
 #[test]
@@ -97,9 +103,21 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
         users::find(&store, &sub).unwrap().unwrap().password_hash,
         Some(new)
     );
-    assert!(users::set_password(&store, &sub, None, &SecretText::new("hash3"), &event()).unwrap());
+    assert!(
+        users::set_password(
+            &store,
+            &sub,
+            None,
+            &SecretText::new("hash3"),
+            None,
+            &event()
+        )
+        .unwrap()
+    );
     assert_ne!(epoch(), at_first);
-    assert!(!users::set_password(&store, &Subject::new("nobody"), None, &old, &event()).unwrap());
+    assert!(
+        !users::set_password(&store, &Subject::new("nobody"), None, &old, None, &event()).unwrap()
+    );
     // Each connection of the pool opens a chain: those rows do not count.
     assert_eq!(
         database.count("audit_events WHERE event <> 'chain_opened'"),
@@ -122,7 +140,7 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         tenant: Some(TenantName::new("acme")),
         identity_provider: Some(String::from("local")),
         upstream_issuer: None,
-        epochs: users::find_for_sign_in(store, None, "alice", None)
+        epochs: users::find_for_sign_in(store, None, "alice", SignInWith::Username, None)
             .unwrap()
             .user
             .unwrap()

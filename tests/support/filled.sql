@@ -66,5 +66,16 @@ INSERT INTO audit_events (day, at, chain, seq, previous, hash, event, client_id,
 SELECT t.day + 1, now(), 'filled/' || n % 20, n, 'x', 'x', 'refreshed', a.client_id, 'filled-' || n % 1000, '{}'
 FROM today t, generate_series(1, 5000) AS n JOIN asking a ON a.place = n % a.clients;
 
+INSERT INTO sign_up_links (id, uses, expires_at)
+SELECT CASE WHEN n = 0 THEN '0123456789abcdef' ELSE substring(sha256(int4send(n)), 1, 16) END, 5, now() + interval '1 day'
+FROM generate_series(0, 100) AS n;
+
 DROP TABLE asking, here_before, today;
-ANALYZE;
+-- Of this schema alone: tables of others may have an index made concurrently, which waits for us.
+DO $$
+DECLARE own regclass;
+BEGIN
+    FOR own IN SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') LOOP
+        EXECUTE 'ANALYZE ' || own;
+    END LOOP;
+END $$;

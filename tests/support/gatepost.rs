@@ -81,10 +81,17 @@ impl Gatepost {
 
     /// Serves [`document`] over a database behind a proxy.
     pub fn start_behind_a_proxy() -> (Gatepost, Proxy) {
+        Gatepost::start_behind_a_proxy_with(&[])
+    }
+
+    /// The same under further settings.
+    pub fn start_behind_a_proxy_with(settings: &[(&str, String)]) -> (Gatepost, Proxy) {
         let database = TestDatabase::empty();
         let proxy = Proxy::start();
         let url = database.url_through("127.0.0.1", proxy.port, "");
-        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        let further = settings.iter().map(|(name, value)| (*name, value.as_str()));
+        let all: Vec<(&str, &str)> = further.chain([("GATEPOST_DATABASE_URL", &*url)]).collect();
+        let mut gatepost = Gatepost::prepare_over(database, &all);
         gatepost.apply(&document());
         gatepost.serve();
         (gatepost, proxy)

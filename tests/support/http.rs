@@ -463,13 +463,18 @@ impl Browser {
             .to_owned()
     }
 
-    fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    /// What it sends as `Cookie`.
+    pub fn cookie_header(&self) -> String {
         let cookies: Vec<String> = self
             .cookies
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let cookies = cookies.join("; ");
+        cookies.join("; ")
+    }
+
+    fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let cookies = self.cookie_header();
         let own: Vec<(&str, &str)> = self
             .headers
             .iter()

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::app;
+use crate::app::password_rules::PasswordRules;
 use crate::cli::arguments::Invocation;
 use crate::cli::operator::Operator;
 use crate::cli::output::Failure;
@@ -74,16 +75,32 @@ pub(super) fn read(
     let given = gather(&document, &mut problems);
     if problems.is_empty() {
         drop((value, stored));
-        return comparison(operator, writer, pruning, registered, document, given);
+        let comparison = comparison(operator, writer, pruning, registered, document, given)?;
+        let unfit = unfit_passwords(operator, &comparison);
+        return if unfit.is_empty() {
+            Ok(comparison)
+        } else {
+            Err(Failure::of_document(&unfit))
+        };
     }
     // An item that is no object has no place among those that were read.
     let users = value.get("users").and_then(Value::as_array);
     if users.map_or(0, Vec::len) == document.users.len() {
         let comparison = comparison(operator, writer, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
+        problems.extend(unfit_passwords(operator, &comparison));
     }
     name_problems(&mut problems, &value);
     Err(Failure::of_document(&problems))
+}
+
+/// By the rules for new passwords of this installation.
+fn unfit_passwords(operator: &Operator, comparison: &Comparison) -> Vec<DocumentProblem> {
+    let rules = PasswordRules::new(&operator.config);
+    let Comparison {
+        users, document, ..
+    } = comparison;
+    users.unfit_passwords(document, |password| rules.check(password))
 }
 
 /// The same with the users that it is about.
@@ -95,9 +112,10 @@ fn comparison(
     document: Document,
     given: Vec<GivenSecrets>,
 ) -> Result<Comparison, Failure> {
+    let users = users_of(writer, &document, &pruning)?;
     Ok(Comparison {
-        users: users_of(writer, &document, &pruning)?,
-        document,
+        document: users.settled(document),
+        users,
         given,
         registered,
         pruning,

@@ -102,6 +102,7 @@ fn perform_batch(
                     .update_user(&user)
                     .map_err(|error| of_user(error, *index))?;
                 writer.audit(&user_event("user_changed", subject, detail(change)))?;
+                tell_of_sharing(writer, &user)?;
             }
             PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
         }
@@ -216,6 +217,7 @@ fn add_user(
     writer
         .insert_user(&new, &event)
         .map_err(|error| of_user(error, index))?;
+    tell_of_sharing(writer, &new)?;
     if let Some(secret) = &entry.totp {
         let event = user_event(
             "factor_added",
@@ -229,6 +231,22 @@ fn add_user(
         )?;
     }
     relink(writer, &new.sub, None, entry, index).map(drop)
+}
+
+/// Tells the audit log where somebody else has the verified address of a user, too: it signs in
+/// neither of them.
+pub(in crate::cli) fn tell_of_sharing(
+    writer: &mut RegistryWriter<'_>,
+    user: &UserRow,
+) -> Result<(), Failure> {
+    if user.claims.get("email_verified") != Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    if let Some(other) = writer.find_sharing(&user.sub)? {
+        let detail = json!({"by": "operator", "with": other});
+        writer.audit(&user_event("address_shared", &user.sub, detail))?;
+    }
+    Ok(())
 }
 
 /// Answers what was taken away.

@@ -1,5 +1,4 @@
-//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about
-//! somebody.
+//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
 use serde_json::{Map, Value, json};
 
@@ -14,6 +13,7 @@ use crate::protocol::registration::ObjectKind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::{Identity, is_possible_claim};
+use crate::protocol::registration::verified_address;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::strength::Strength;
@@ -49,6 +49,7 @@ fn write(
     };
     writer.update_user(&user)?;
     writer.audit(&user_event("user_changed", &user.sub, detail))?;
+    registry::tell_of_sharing(writer, &user)?;
     Ok(user)
 }
 
@@ -178,8 +179,18 @@ fn set_claims(
     mut user: UserRow,
     wanted: Vec<(String, Option<Value>)>,
 ) -> Result<String, Failure> {
+    let says_verified = wanted.iter().any(|(name, _)| name == "email_verified");
+    let email = wanted.iter().find(|(name, _)| name == "email");
+    let unsaid = match email {
+        Some((_, email)) if !says_verified => {
+            let email = email.clone().unwrap_or_default();
+            verified_address::unsaid(&user.claims, &email)
+        }
+        Some(_) | None => None,
+    };
+    let verified = unsaid.map(|value| (String::from("email_verified"), Some(value)));
     let mut changes = Vec::new();
-    for (name, after) in wanted {
+    for (name, after) in wanted.into_iter().chain(verified) {
         let before = match &after {
             Some(value) => user.claims.insert(name.clone(), value.clone()),
             None => user.claims.remove(&name),

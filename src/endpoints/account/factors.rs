@@ -5,11 +5,13 @@ use serde_json::json;
 use super::{Change, draw, with_form};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
+use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::visit::InSession;
 use crate::http::Response;
@@ -19,6 +21,7 @@ use crate::pages::second_factor::{FactorProblem, factor_name};
 use crate::protocol::login::second_factor::{FactorKind, tie};
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, KeptSession, NewFactors};
 
@@ -43,7 +46,9 @@ fn recovery_page(turn: InSession<'_>, codes: &[String]) -> Response {
 pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     let Change { turn, form } = change;
     let before = form.single("app")?;
-    if !turn.present.may_add_factors(turn.app) {
+    // Codes open nothing beside a passkey, for who has no password.
+    let has_password = turn.present.user.password_hash.is_some();
+    if !turn.present.may_add_factors(turn.app) || !has_password {
         return refuse_factor(change);
     }
     if before.is_none() && !may_change(turn) {
@@ -138,6 +143,9 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         Ok(answers::noted(response, Reason::FactorImpossible))
     };
     // The page has no such form for them.
+    if present.user.password_hash.is_none() {
+        return refuse_factor(change);
+    }
     if needs_passkey(present) {
         return refuse_without_passkey(change);
     }
@@ -162,6 +170,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         factors: &codes.rows,
         strongest: present.user.strongest_acr,
         user_handle: None,
+        replaces_all: false,
     };
     let user = &present.user;
     let added =
@@ -187,6 +196,9 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
         return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
     };
     let left = authenticators::strongest(&others);
+    if present.user.password_hash.is_none() && left < Strength::PhishingResistant {
+        return change.refuse(AccountProblem::LastPasskey, Reason::LastFactor);
+    }
     if left < app.config.client_defaults.minimum_acr {
         return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
     }
@@ -200,5 +212,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, user, AccountChange::FactorRemoved);
     read_again(change, Outcome::FactorRemoved)
 }

@@ -46,8 +46,10 @@ pub(super) fn signed_in_anew(turn: InSession<'_>, query: &Parameters) -> Option<
 
 fn may_begin(turn: InSession<'_>) -> bool {
     let present = turn.present;
-    let has_password = present.user.password_hash.is_some();
-    present.row.may_change_ways_in(has_password, turn.app.now())
+    let has_own_way_in = present.user.has_own_way_in();
+    present
+        .row
+        .may_change_ways_in(has_own_way_in, turn.app.now())
 }
 
 /// A person's identities elsewhere with which they can sign in.

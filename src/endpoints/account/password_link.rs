@@ -1,4 +1,5 @@
-//! `/account/link`: where a link from the operator leads. Opening it changes nothing, since mail
+//! `/account/link`: where a link leads by which somebody sets their password: one from the
+//! operator, or one that Gatepost sent (`mail_link.rs`). Opening it changes nothing, since mail
 //! scanners open links, too. It leaves the address at once, for one that is good in this browser
 //! alone and for ten minutes; the form there sets the password.
 
@@ -7,11 +8,14 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::account::{mail_link, passkey_link};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::after_password_link;
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
+use crate::endpoints::notices;
 use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
 use crate::keys::password::PasswordVerdict;
@@ -20,8 +24,9 @@ use crate::pages::account::AccountProblem;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
-use crate::protocol::login::password::check_new;
-use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
+use crate::protocol::login::password_link::{
+    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
+};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -30,9 +35,9 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator, NewFactors};
-use crate::store::users::{self, CurrentUser};
+use crate::store::users::{self, CurrentUser, UserRow};
 
-const PAGE: &str = "/account/link";
+pub(super) const PAGE: &str = "/account/link";
 
 /// Takes the link out of the address, shows the form, or takes it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -43,6 +48,14 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
+        if text.starts_with(mail_link::PREFIX) {
+            let entered = mail_link::enter(app, presentation, text)?;
+            return Ok(entered.unwrap_or_else(|| over(presentation)));
+        }
+        if text.starts_with(PASSKEY_PREFIX) {
+            let entered = passkey_link::enter(app, presentation, text)?;
+            return Ok(entered.unwrap_or_else(|| over(presentation)));
+        }
         let entered = enter(app, presentation, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
@@ -50,10 +63,18 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(over(presentation));
     };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
-    let SealedPurpose::SetPassword {
+    if let SealedPurpose::MailLink { .. } = opened.request.purpose {
+        return mail_link::handle(app, request, opened, browser);
+    }
+    let is_for_passkey = matches!(opened.request.purpose, SealedPurpose::SetPasskey { .. });
+    let (SealedPurpose::SetPassword {
         link,
         browser: tied,
-    } = opened.request.purpose
+    }
+    | SealedPurpose::SetPasskey {
+        link: PasskeyLink { link },
+        browser: tied,
+    }) = opened.request.purpose
     else {
         return Ok(over(presentation));
     };
@@ -71,10 +92,11 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
                 link,
                 found,
             };
-            if method == Method::Post {
-                open.take()
-            } else {
-                Ok(open.draw(None, None, None))
+            match (method == Method::Post, is_for_passkey) {
+                (true, false) => open.take(),
+                (true, true) => passkey_link::take(&open),
+                (false, false) => Ok(open.draw(None, None, None)),
+                (false, true) => passkey_link::draw(&open, None),
             }
         }
         (None, Method::Post) => used(app, presentation),
@@ -84,19 +106,26 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn over(presentation: Presentation<'_>) -> Response {
+pub(in crate::endpoints) fn over(presentation: Presentation<'_>) -> Response {
     answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 /// For whoever sends its form: they may have used the link by it a moment ago.
-fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+pub(in crate::endpoints) fn used(
+    app: &App,
+    presentation: Presentation<'_>,
+) -> Result<Response, Failure> {
     app.store.confirm()?;
     Ok(over(presentation))
 }
 
 /// What is wrong with the two passwords that they typed.
-fn problem_of(new: &str, again: Option<&str>) -> Option<AccountProblem> {
-    match check_new(new) {
+pub(in crate::endpoints) fn problem_of(
+    app: &App,
+    new: &str,
+    again: Option<&str>,
+) -> Option<AccountProblem> {
+    match app.password_rules.check(new) {
         Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
         Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
         Ok(()) => None,
@@ -104,17 +133,17 @@ fn problem_of(new: &str, again: Option<&str>) -> Option<AccountProblem> {
 }
 
 /// A link that is good, in the browser that opened it.
-struct OpenLink<'a> {
-    app: &'a App,
-    request: &'a Request,
-    browser: SecretBytes,
-    sealed: String,
+pub(super) struct OpenLink<'a> {
+    pub(super) app: &'a App,
+    pub(super) request: &'a Request,
+    pub(super) browser: SecretBytes,
+    pub(super) sealed: String,
     link: PasswordLink,
-    found: CurrentUser,
+    pub(super) found: CurrentUser,
 }
 
 impl OpenLink<'_> {
-    fn presentation(&self) -> Presentation<'_> {
+    pub(super) fn presentation(&self) -> Presentation<'_> {
         Presentation {
             config: &self.app.config,
             request: self.request,
@@ -176,7 +205,7 @@ impl OpenLink<'_> {
         if !forms::matches(app, Form::Password, sealed, Some(browser), &form) {
             return Ok(self.draw(Some(AccountProblem::SessionChanged), before, None));
         }
-        if let Some(problem) = problem_of(new, again) {
+        if let Some(problem) = problem_of(app, new, again) {
             return Ok(self.draw(Some(problem), before, None));
         }
         let added = match link
@@ -209,7 +238,14 @@ impl OpenLink<'_> {
         };
         let Some(added) = added else {
             let epochs = Some(found.session_epochs());
-            return match users::set_password(&app.store, &link.subject, epochs, &hash, &event)? {
+            return match users::set_password(
+                &app.store,
+                &link.subject,
+                epochs,
+                &hash,
+                None,
+                &event,
+            )? {
                 true => Ok(answers::see_other(self.sign_in())),
                 false => used(app, self.presentation()),
             };
@@ -220,6 +256,7 @@ impl OpenLink<'_> {
             factors: &all,
             strongest: Strength::TwoFactors,
             user_handle: None,
+            replaces_all: false,
         };
         if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
             return used(app, self.presentation());
@@ -231,20 +268,32 @@ impl OpenLink<'_> {
         ))
     }
 
-    /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
-    /// this browser.
+    /// Tells them that the password is set. Answers where they sign in.
     fn sign_in(&self) -> String {
-        let purpose = SealedPurpose::Account {
-            tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
-            ui_locales: None,
-            anew: true,
-            by_password: true,
-        };
-        let sealed = visit::seal(self.app, purpose).sealed;
-        let address = visit::page_address(self.app, "/login", &sealed);
+        let user = &self.found.user;
+        notices::send(
+            self.app,
+            &self.presentation(),
+            user,
+            AccountChange::Password,
+        );
+        let address = sign_in_of(self.app, user);
         self.presentation()
             .in_its_language(after_password_link(address))
     }
+}
+
+/// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
+/// this browser.
+pub(super) fn sign_in_of(app: &App, user: &UserRow) -> String {
+    let purpose = SealedPurpose::Account {
+        tenant: user.tenant.as_ref().map(ToString::to_string),
+        ui_locales: None,
+        anew: true,
+        by_password: true,
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    visit::page_address(app, "/login", &sealed)
 }
 
 /// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
@@ -275,7 +324,7 @@ fn enter(
 }
 
 /// The user of the link, while it is good.
-fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
+pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
     let found = users::find_for_client(&app.store, &link.subject, None)?;
     Ok(found.filter(
         |CurrentUser {
@@ -289,6 +338,6 @@ fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> 
     ))
 }
 
-fn name_of(browser: &SecretBytes) -> String {
+pub(in crate::endpoints) fn name_of(browser: &SecretBytes) -> String {
     identifiers::encode(&Sha256::digest(browser.expose()))
 }

@@ -13,11 +13,13 @@ use super::webauthn::{
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::visit::InSession;
-use crate::http::Response;
+use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::pages;
 use crate::pages::frame::PageForm;
@@ -227,6 +229,7 @@ fn add(
         factors: &all,
         strongest: strength.max(user.strongest_acr),
         user_handle,
+        replaces_all: false,
     };
     let handle = SessionHandle::new(session.day, random::bytes());
     let handle_hash = handle.hash();
@@ -240,6 +243,10 @@ fn add(
         Err(StoreError::Taken(_)) => false,
         Err(error) => return Err(error.into()),
     };
+    if added {
+        let presentation = turn.presentation();
+        notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    }
     Ok(match added {
         false => Added::Problem(FactorProblem::Impossible),
         true if is_first => Added::First {
@@ -288,13 +295,18 @@ impl RecoveryCodes {
 }
 
 /// What a browser is asked to make a passkey by (WebAuthn §5.4).
-fn creation(turn: InSession<'_>, tie: [u8; 32], host: &str) -> Result<String, Failure> {
-    let InSession { app, present, .. } = turn;
-    let user = &present.user;
+/// The browser makes none beside those that are `known`.
+pub fn creation(
+    app: &App,
+    user: &UserRow,
+    display_name: &str,
+    known: &[Authenticator],
+    tie: [u8; 32],
+    host: &str,
+) -> Result<String, Failure> {
     let user_handle = authenticators::user_handle(&app.store, &user.sub)?
         .unwrap_or_else(|| random::bytes::<32>().to_vec());
     let name = user.username.as_deref().unwrap_or_default();
-    let known = authenticators::list(&app.store, &user.sub, false)?;
     let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
     let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
     let options = json!({
@@ -302,7 +314,7 @@ fn creation(turn: InSession<'_>, tie: [u8; 32], host: &str) -> Result<String, Fa
         "user": {
             "id": URL_SAFE_NO_PAD.encode(&user_handle),
             "name": name,
-            "displayName": present.display_name(),
+            "displayName": display_name,
         },
         "pubKeyCredParams": algorithms,
         "excludeCredentials": described(known.map(|one| &one.id[..])),
@@ -327,8 +339,11 @@ pub fn passkey_page(
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
     let party = party(turn.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
+    let user = &turn.present.user;
+    let known = authenticators::list(&turn.app.store, &user.sub, false)?;
+    let name = turn.present.display_name();
     let new = NewPasskeyPage {
-        options: &creation(turn, tie, party.id)?,
+        options: &creation(turn.app, user, name, &known, tie, party.id)?,
         is_required,
         is_first: !has_any(turn.present),
     };
@@ -343,8 +358,37 @@ pub fn add_passkey(
     form: &Parameters,
 ) -> Result<Added, Failure> {
     let InSession { app, present, .. } = turn;
+    let made = match made(app, turn.request, &present.user, tie, form)? {
+        Ok(made) => made,
+        Err(problem) => return Ok(Added::Problem(problem)),
+    };
+    let all = authenticators::list(&app.store, &present.user.sub, false)?;
+    let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
+    if passkeys.count() >= MOST_PASSKEYS {
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
+    let methods = methods(made.factor.backup_eligible == Some(true));
+    add(turn, made.factor, &methods, Some(&made.user_handle))
+}
+
+/// A passkey that a browser made just now.
+pub struct MadePasskey {
+    pub factor: Authenticator,
+    /// What it calls the user.
+    pub user_handle: Vec<u8>,
+}
+
+/// Reads the passkey that a page posts, for a user whose factors are as they were when the page was
+/// drawn.
+pub fn made(
+    app: &App,
+    request: &Request,
+    user: &UserRow,
+    tie: [u8; 32],
+    form: &Parameters,
+) -> Result<Result<MadePasskey, FactorProblem>, Failure> {
     let Some(party) = party(app) else {
-        return Ok(Added::Problem(FactorProblem::PasskeyRefused));
+        return Ok(Err(FactorProblem::PasskeyRefused));
     };
     let client_data = decoded(form, "client_data", CLIENT_DATA)?;
     let object = decoded(form, "attestation_object", ATTESTATION)?;
@@ -357,15 +401,13 @@ pub fn add_passkey(
     let (new, made) = match registered {
         Ok(registered) => registered,
         Err(reason) => {
-            let concerned = Concerned::User(&present.user.sub);
-            app.note_failure(PASSKEY_REFUSED, turn.request, None, concerned, reason);
-            return Ok(Added::Problem(FactorProblem::PasskeyRefused));
+            let concerned = Concerned::User(&user.sub);
+            app.note_failure(PASSKEY_REFUSED, request, None, concerned, reason);
+            return Ok(Err(FactorProblem::PasskeyRefused));
         }
     };
-    let all = authenticators::list(&app.store, &present.user.sub, false)?;
-    let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
-    if new.factors != present.user.factors || passkeys.count() >= MOST_PASSKEYS {
-        return Ok(Added::Problem(FactorProblem::Impossible));
+    if new.factors != user.factors {
+        return Ok(Err(FactorProblem::Impossible));
     }
     let name = form.single("name")?.unwrap_or_default();
     let name: String = name
@@ -381,8 +423,10 @@ pub fn add_passkey(
         backup_eligible: Some(made.backup_eligible),
         ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
     };
-    let methods = methods(made.backup_eligible);
-    add(turn, factor, &methods, Some(&new.user_handle))
+    Ok(Ok(MadePasskey {
+        factor,
+        user_handle: new.user_handle,
+    }))
 }
 
 /// Whether they have a factor besides their password.

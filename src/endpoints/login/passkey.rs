@@ -37,11 +37,9 @@ pub(super) fn prove(
     ties: &[[u8; 32]],
     form: &Parameters,
 ) -> Result<Taken, Failure> {
-    let answer = Answer::read(form)?;
-    match judge(turn, ticket, ties, answer)? {
+    match show(turn, ticket, ties, form)? {
         Err(reason) => refuse(turn, ticket, reason),
         Ok(shown) => {
-            turn.app.note_factor(FactorKind::Passkey);
             let before = ticket.map_or(&[][..], |ticket| &ticket.amr);
             let proof = Proof {
                 amr: with_factor(before, &passkey::methods(shown.backup_eligible)),
@@ -54,17 +52,33 @@ pub(super) fn prove(
     }
 }
 
+/// Takes a passkey's answer. The inner error is why it is refused, which the audit log is told.
+pub fn show(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    form: &Parameters,
+) -> Result<Result<Shown, Reason>, Failure> {
+    let judged = judge(turn, ticket, ties, Answer::read(form)?)?;
+    match &judged {
+        Ok(_) => turn.app.note_factor(FactorKind::Passkey),
+        Err(reason) => {
+            let (event, concerned) = match ticket {
+                Some(ticket) => (SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject)),
+                None => (PASSKEY_REFUSED, Concerned::Nobody),
+            };
+            let client_id = turn.visit.client_id();
+            turn.app
+                .note_failure(event, turn.request, client_id, concerned, *reason);
+        }
+    }
+    Ok(judged)
+}
+
 fn refuse(turn: Turn<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken, Failure> {
-    let note = |event, concerned| {
-        let client_id = turn.visit.client_id();
-        turn.app
-            .note_failure(event, turn.request, client_id, concerned, reason);
-    };
     let Some(ticket) = ticket else {
-        note(PASSKEY_REFUSED, Concerned::Nobody);
         return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
     };
-    note(SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject));
     let page = ask(turn, ticket, Some(FactorProblem::PasskeyRefused))?;
     Ok(Taken::Answer(answers::noted(page, reason)))
 }
@@ -92,7 +106,7 @@ impl Answer {
 }
 
 /// Somebody has shown their passkey.
-struct Shown {
+pub struct Shown {
     found: CurrentUser,
     backup_eligible: bool,
 }
@@ -157,11 +171,13 @@ fn judge(
         audit_events::insert(&app.store, &cloned)?;
         return Ok(Err(Reason::PasskeyCloned));
     };
-    let wrong_passwords =
-        ticket.and_then(|_| counted_wrong(app, &owned.found, turn.request.source));
+    let wrong_passwords = match ticket {
+        Some(_) => counted_wrong(app, &owned.found, turn.request.source),
+        None => Vec::new(),
+    };
     let row = &owned.row;
     let store = &app.store;
-    if !authenticators::use_passkey(store, sub, row, sign_count, wrong_passwords, &event)? {
+    if !authenticators::use_passkey(store, sub, row, sign_count, &wrong_passwords, &event)? {
         return Ok(Err(Reason::PasskeyChallenge));
     }
     Ok(Ok(Shown {

@@ -11,7 +11,9 @@ use crate::app::guesses::Source;
 use crate::endpoints::login::known_browser;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
-use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
+use crate::protocol::login::password::{
+    Admission, Counters, Failures, PasswordLimits, address_key, admit,
+};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
@@ -25,6 +27,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub struct Attempt<'a> {
     /// The tenant of the sign-in, from the request or the client; never from a form.
     pub tenant: Option<&'a TenantName>,
+    /// Or their e-mail address, where that is taken.
     pub username: &'a str,
     pub password: &'a SecretText,
     /// The request that brought user name and password.
@@ -57,12 +60,13 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         &app.store,
         attempt.tenant,
         attempt.username,
+        app.config.sign_in_with,
         attempt.client_id,
     )?;
     let buckets = Buckets::of(
         app,
         attempt.tenant,
-        &account.username_key,
+        &account.typed_key,
         attempt.request.source,
     );
     if let Err(wait) = buckets.admit(app)? {
@@ -122,11 +126,15 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
     }
 }
 
-/// Where the wrong passwords of this user from this source are counted. A whole sign-in forgets
-/// them: the password's own where that is enough, else the one of the factor that comes after it.
-pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Option<[u8; 32]> {
-    let username_key = found.username_key.as_deref()?;
-    Some(Buckets::of(app, found.user.tenant.as_ref(), username_key, source).account_and_source)
+/// Where the wrong passwords of this user from this source are counted: by name and by address. A
+/// whole sign-in forgets them: the password's own where that is enough, else the one of the factor
+/// that comes after it.
+pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8; 32]> {
+    let tenant = found.user.tenant.as_ref();
+    let address_key = address_key(&found.user.claims);
+    let keys = [&found.username_key, &address_key].into_iter().flatten();
+    keys.map(|key| Buckets::of(app, tenant, key, source).account_and_source)
+        .collect()
 }
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
@@ -150,10 +158,10 @@ pub fn record_failure(
 }
 
 impl Buckets {
-    fn of(app: &App, tenant: Option<&TenantName>, username_key: &str, source: IpAddr) -> Buckets {
+    fn of(app: &App, tenant: Option<&TenantName>, typed_key: &str, source: IpAddr) -> Buckets {
         let source = Source::of(source).bytes();
         let tenant = tenant.map_or("", TenantName::as_str).as_bytes();
-        let account = username_key.as_bytes();
+        let account = typed_key.as_bytes();
         let name = |parts: &[&[u8]]| app.vault.throttle_buckets.tag(parts);
         Buckets {
             account_and_source: name(&[b"account and source", tenant, account, &source]),
@@ -189,6 +197,7 @@ impl Buckets {
             account: limits.password_failures_per_hour,
             new_source_wait: limits.password_new_source_wait,
         };
+        let limits = limits.by(app.config.sign_in_with);
         Ok(match admit(&counters, &limits, app.now()) {
             Admission::Admit => Ok(counters),
             Admission::Wait(wait) => Err(wait),

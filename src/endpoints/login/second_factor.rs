@@ -88,7 +88,7 @@ fn has_code(ticket: &Ticket) -> bool {
 }
 
 /// The ticket of this user, who has proved nothing yet.
-fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
+pub fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
     Ticket {
         subject: user.sub.clone(),
         epoch: user.epoch,
@@ -108,6 +108,16 @@ pub(super) fn ask(
     ticket: &Ticket,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
+    ask_at(turn, &turn.action(PAGE), ticket, problem)
+}
+
+/// The same with a form that goes to another page.
+pub fn ask_at(
+    turn: Turn<'_>,
+    action: &str,
+    ticket: &Ticket,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
     let app = turn.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
     let is_passkey = |one: &&Authenticator| one.kind == FactorKind::Passkey;
@@ -122,7 +132,7 @@ pub(super) fn ask(
         .then(|| webauthn::request_options(app, ticket.tie, &passkeys))
         .flatten();
     let form = PageForm {
-        action: &turn.action(PAGE),
+        action,
         token: &app.vault.second_factors.seal_text(TICKET, ticket),
     };
     let page = pages::second_factor::page(
@@ -172,10 +182,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     let of_browser =
         cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
     let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
-    let ticket = form
-        .bounded("form_token", parameters::HANDLE)?
-        .and_then(|text| app.vault.second_factors.open_text::<Ticket>(TICKET, text))
-        .filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at);
+    let ticket = posted_ticket(app, &form, &ties)?;
     let decision = form.single("decision")?;
     if decision == Some("passkey") {
         return passkey::prove(turn, ticket.as_ref(), &ties, &form);
@@ -192,6 +199,17 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
         Some(_) => Err(Failure::bad_request(Reason::UnknownPageAction)),
         None => prove(turn, &ticket, &form),
     }
+}
+
+/// The ticket in the form that was posted, if it is tied to one of these and in time.
+pub fn posted_ticket(
+    app: &App,
+    form: &Parameters,
+    ties: &[[u8; 32]],
+) -> Result<Option<Ticket>, Failure> {
+    let text = form.bounded("form_token", parameters::HANDLE)?;
+    let opened = text.and_then(|text| app.vault.second_factors.open_text::<Ticket>(TICKET, text));
+    Ok(opened.filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at))
 }
 
 fn expired() -> Taken {
@@ -251,25 +269,16 @@ fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Fail
 
 /// Tries the code that was typed. The sign-in then has all that was proved.
 fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Failure> {
-    let Turn {
-        app,
-        request,
-        visit,
-        ..
-    } = turn;
+    let Turn { app, visit, .. } = turn;
     let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id())?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(expired());
     };
-    let again = |problem| Ok(Taken::Answer(ask(turn, ticket, problem)?));
-    let Some(code) = form.bounded("code", parameters::OTHER)? else {
-        return again(Some(FactorProblem::CodeMissing));
-    };
-    if has_code(ticket) {
-        return again(None);
+    if has_code(ticket) && form.bounded("code", parameters::OTHER)?.is_some() {
+        return Ok(Taken::Answer(ask(turn, ticket, None)?));
     }
-    match try_code(turn, &found, code)? {
-        CodeVerdict::Right => {
+    match show_code(turn, &found, form)? {
+        Ok(()) => {
             let proof = Proof {
                 amr: with_factor(&ticket.amr, &["otp"]),
                 acr: Strength::TwoFactors.as_str().to_owned(),
@@ -278,9 +287,65 @@ fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Fa
             };
             Ok(Taken::Proved(Box::new(found), proof))
         }
+        Err(refusal) => {
+            let page = ask(turn, ticket, Some(refusal.problem))?;
+            Ok(Taken::Answer(refusal.answer(page)))
+        }
+    }
+}
+
+/// A code that was not accepted.
+pub struct CodeRefusal {
+    pub problem: FactorProblem,
+    reason: Option<Reason>,
+    /// How long nothing more is looked at.
+    wait: Option<Duration>,
+}
+
+impl CodeRefusal {
+    /// The page that says so, with its status and its line in the log.
+    pub fn answer(&self, page: Response) -> Response {
+        let mut page = match self.reason {
+            Some(reason) => answers::noted(page, reason),
+            None => page,
+        };
+        match self.wait {
+            Some(wait) => {
+                page.status = 429;
+                answers::retry_after(page, wait)
+            }
+            None => page,
+        }
+    }
+}
+
+/// Tries the code of the form. A right one is spent.
+pub fn show_code(
+    turn: Turn<'_>,
+    found: &CurrentUser,
+    form: &Parameters,
+) -> Result<Result<(), CodeRefusal>, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
+    let refusal = |problem, reason, wait| {
+        Ok(Err(CodeRefusal {
+            problem,
+            reason,
+            wait,
+        }))
+    };
+    let Some(code) = form.bounded("code", parameters::OTHER)? else {
+        return refusal(FactorProblem::CodeMissing, None, None);
+    };
+    match try_code(turn, found, code)? {
+        CodeVerdict::Right => Ok(Ok(())),
         CodeVerdict::Wrong => {
             let reason = Reason::SecondFactorWrong;
-            let whose = Concerned::User(&ticket.subject);
+            let whose = Concerned::User(&found.user.sub);
             app.note_failure(
                 SECOND_FACTOR_FAILED,
                 request,
@@ -288,22 +353,19 @@ fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Fa
                 whose,
                 reason,
             );
-            let page = ask(turn, ticket, Some(FactorProblem::CodeWrong))?;
-            Ok(Taken::Answer(answers::noted(page, reason)))
+            refusal(FactorProblem::CodeWrong, Some(reason), None)
         }
         CodeVerdict::TurnedAway(wait) => {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
             let problem = FactorProblem::TooManyAttempts { minutes };
-            let mut page = answers::noted(ask(turn, ticket, Some(problem))?, Reason::TooManyCodes);
-            page.status = 429;
-            Ok(Taken::Answer(answers::retry_after(page, wait)))
+            refusal(problem, Some(Reason::TooManyCodes), Some(wait))
         }
     }
 }
 
 /// Whether the user is still as they were when the ticket was made.
-pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
+pub fn stands(ticket: &Ticket, user: &UserRow) -> bool {
     user.enabled
         && user.sub == ticket.subject
         && user.epoch == ticket.epoch
@@ -360,7 +422,7 @@ fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdi
     }
     app.note_factor(kind);
     let wrong_passwords = counted_wrong(app, found, turn.request.source);
-    sign_in_failures::take_back(&app.store, &buckets, wrong_passwords)?;
+    sign_in_failures::take_back(&app.store, &buckets, &wrong_passwords)?;
     Ok(CodeVerdict::Right)
 }
 

@@ -38,7 +38,7 @@ use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, LinkedUser};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
-use crate::store::users::{CurrentUser, UserRow};
+use crate::store::users::{self, CurrentUser, UserRow};
 
 /// By how much the clock here may lag behind or be ahead of the database's, which dates the
 /// sign-outs upstream: rather somebody signs in anew than that a sign-out is missed.
@@ -330,6 +330,7 @@ impl Entry<'_> {
             let event = event("user_provisioned", &user.sub, detail);
             let epochs =
                 linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
+            self.tell_of_sharing(&event)?;
             let user = UserRow {
                 epoch: epochs.user,
                 ..user
@@ -351,11 +352,21 @@ impl Entry<'_> {
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = event("user_changed", &found.user.sub, detail);
         linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
+        self.tell_of_sharing(&event)?;
         let user = UserRow {
             claims: change.applied(&found.user.claims),
             ..found.user
         };
         Ok(Ok(CurrentUser { user, ..found }))
+    }
+
+    /// Where the provider's word is trusted, somebody else may have the address, too.
+    fn tell_of_sharing(&self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+        let provider = self.provider;
+        match event.sub.filter(|_| provider.trust_email) {
+            Some(sub) => users::tell_of_sharing(&self.app.store, sub, &provider.name, event),
+            None => Ok(()),
+        }
     }
 
     fn refuse(&self, refusal: AccountRefusal) -> Response {

@@ -19,8 +19,10 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 64] = [
+pub const EVENTS: [&str; 72] = [
     "access_token_revoked",
+    "address_changed",
+    "address_shared",
     OPENED,
     "client_authentication_failed",
     "client_changed",
@@ -51,11 +53,14 @@ pub const EVENTS: [&str; 64] = [
     "identity_unlinked",
     "issuer_renamed",
     "keys_reset",
+    "letter_sent",
+    "letter_withheld",
     "link_made",
     "master_secret_rotated",
     "more_failures",
     "passkey_cloned",
     "passkey_refused",
+    "passkey_set_by_link",
     "password_change_refused",
     "password_changed",
     "password_granted",
@@ -69,8 +74,11 @@ pub const EVENTS: [&str; 64] = [
     "second_factor_failed",
     "session_ended",
     "sign_in_failed",
+    "sign_up_link_ended",
+    "sign_up_link_made",
     "signed_in",
     "signed_out",
+    "signed_up",
     "signing_key_erased",
     "signing_key_forgotten",
     "signing_key_imported",

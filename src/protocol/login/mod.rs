@@ -3,9 +3,12 @@
 //! passkeys.
 
 pub mod cbor;
+pub mod letters;
 pub mod line;
+pub mod mail_link;
 pub mod passkey;
 pub mod password;
 pub mod password_link;
 pub mod pbkdf2;
 pub mod second_factor;
+pub mod sign_up;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::protocol::words::instant::Instant;
 
 /// In bytes.
@@ -12,7 +14,8 @@ pub const LONGEST_PASSWORD: usize = 1_024;
 pub const MOST_MEMORY_KIB: u32 = 1_048_576;
 pub const MOST_PASSES: u32 = 20;
 
-const SHORTEST_PASSWORD: usize = 8;
+/// In characters, whatever the setting says.
+pub const SHORTEST_PASSWORD: u32 = 8;
 
 /// The most guessed passwords of eight characters and more, in lower case.
 const MOST_GUESSED: &str = include_str!("most_guessed.txt");
@@ -20,7 +23,8 @@ const MOST_GUESSED: &str = include_str!("most_guessed.txt");
 /// Why a text cannot become a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordFlaw {
-    TooShort,
+    /// Than so many characters.
+    TooShort(u32),
     TooLong,
     HasNul,
     TooCommon,
@@ -30,7 +34,10 @@ impl PasswordFlaw {
     /// The rule that the password breaks, without the password.
     pub fn rule(self) -> &'static str {
         match self {
-            PasswordFlaw::TooShort => "must be at least 8 characters",
+            PasswordFlaw::TooShort(SHORTEST_PASSWORD) => "must be at least 8 characters",
+            PasswordFlaw::TooShort(_) => {
+                "must have as many characters as GATEPOST_PASSWORD_MIN_LENGTH says"
+            }
             PasswordFlaw::TooLong => "must be at most 1024 bytes",
             PasswordFlaw::HasNul => "must not hold a NUL character",
             PasswordFlaw::TooCommon => "must not be one of the most guessed passwords",
@@ -38,10 +45,11 @@ impl PasswordFlaw {
     }
 }
 
-/// Checks a new password.
-pub fn check_new(text: &str) -> Result<(), PasswordFlaw> {
-    if text.chars().count() < SHORTEST_PASSWORD {
-        return Err(PasswordFlaw::TooShort);
+/// Checks a new password, by all rules but the list of the installation. `least` is in characters.
+pub fn check_new(text: &str, least: u32) -> Result<(), PasswordFlaw> {
+    let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+    if length < least {
+        return Err(PasswordFlaw::TooShort(least));
     }
     if text.len() > LONGEST_PASSWORD {
         return Err(PasswordFlaw::TooLong);
@@ -54,6 +62,21 @@ pub fn check_new(text: &str) -> Result<(), PasswordFlaw> {
         return Err(PasswordFlaw::TooCommon);
     }
     Ok(())
+}
+
+/// What people can type to say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignInWith {
+    Username,
+    UsernameOrAddress,
+}
+
+/// The verified e-mail address of a user, as failures are counted by it. `None` where it has other
+/// than ASCII characters: what Postgres makes of those is not known here.
+pub fn address_key(claims: &Map<String, Value>) -> Option<String> {
+    let address = claims.get("email").and_then(Value::as_str)?;
+    let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
+    (is_verified && address.is_ascii()).then(|| address.to_ascii_lowercase())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +102,21 @@ pub struct PasswordLimits {
     /// Failures per account and hour. Beyond that, a source that is new to the account waits.
     pub account: u32,
     pub new_source_wait: Duration,
+}
+
+impl PasswordLimits {
+    /// The limits for what was typed. Failures count by that, so an account with a name and an
+    /// address is counted twice: each has half, and both together have no more than one.
+    pub fn by(self, with: SignInWith) -> PasswordLimits {
+        match with {
+            SignInWith::Username => self,
+            SignInWith::UsernameOrAddress => PasswordLimits {
+                account_and_source: (self.account_and_source / 2).max(1),
+                account: (self.account / 2).max(1),
+                ..self
+            },
+        }
+    }
 }
 
 /// The verdict on an attempt, before the password is checked.
@@ -135,25 +173,27 @@ mod tests {
 
     #[test]
     fn length_counts_characters_below_and_bytes_above() {
-        assert!(check_new("äöüäöüä").is_err());
-        assert!(check_new("äöüäöüäö").is_ok());
-        assert!(check_new(&"x".repeat(1_024)).is_ok());
-        assert!(check_new(&"x".repeat(1_025)).is_err());
-        assert!(check_new(&"ä".repeat(513)).is_err());
-        assert!(check_new("with\0nul\0inside").is_err());
+        let check = |text: &str| check_new(text, 8);
+        assert_eq!(check("äöüäöüä"), Err(PasswordFlaw::TooShort(8)));
+        assert_eq!(check("äöüäöüäö"), Ok(()));
+        assert_eq!(check_new("äöüäöüäö", 9), Err(PasswordFlaw::TooShort(9)));
+        assert_eq!(check(&"x".repeat(1_024)), Ok(()));
+        assert_eq!(check(&"x".repeat(1_025)), Err(PasswordFlaw::TooLong));
+        assert_eq!(check(&"ä".repeat(513)), Err(PasswordFlaw::TooLong));
+        assert_eq!(check("with\0nul\0inside"), Err(PasswordFlaw::HasNul));
     }
 
     #[test]
     fn the_most_guessed_are_refused_in_any_case() {
         for text in MOST_GUESSED.lines() {
             assert!(
-                text.chars().count() >= SHORTEST_PASSWORD && text.to_lowercase() == text,
+                text.chars().count() >= 8 && text.to_lowercase() == text,
                 "{text} can never match"
             );
-            assert!(check_new(text).is_err(), "{text}");
+            assert_eq!(check_new(text, 8), Err(PasswordFlaw::TooCommon), "{text}");
         }
-        assert!(check_new("PassWord").is_err());
-        assert!(check_new("correct horse battery staple").is_ok());
+        assert!(check_new("PassWord", 8).is_err());
+        assert!(check_new("correct horse battery staple", 8).is_ok());
     }
 
     mod throttle {

@@ -37,6 +37,16 @@ impl PasswordLink {
     }
 }
 
+/// Links to make a passkey begin with this.
+pub const PASSKEY_PREFIX: &str = "gpk_";
+
+/// The link by which a user makes a passkey that takes the place of everything they signed in with
+/// before: of their password, and of their factors. It works once, as the other does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasskeyLink {
+    pub link: PasswordLink,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

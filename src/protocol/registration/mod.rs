@@ -23,6 +23,7 @@ pub mod references;
 pub mod released_claims;
 pub mod timestamp;
 pub mod user;
+pub mod verified_address;
 pub mod walker;
 
 pub use problem::DocumentProblem;

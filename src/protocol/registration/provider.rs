@@ -86,6 +86,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
         provision: walker.flag("provision").unwrap_or(true),
         account_page: walker.flag("account_page").unwrap_or(true),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        trust_email: walker.flag("trust_email").unwrap_or(false),
         sign_out,
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::protocol::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw};
+use crate::protocol::login::password::{
+    self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD,
+};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::from_base32;
 use crate::protocol::registration::names::{is_invisible, own_claim, plain_name};
@@ -68,7 +70,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
     }
     let password = walker
         .checked("password", |text| {
-            password::check_new(text).map_err(PasswordFlaw::rule)
+            password::check_new(text, SHORTEST_PASSWORD).map_err(PasswordFlaw::rule)
         })
         .map(SecretText::new)
         .map(Credential::Password);

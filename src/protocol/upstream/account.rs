@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::super::registration::names::is_invisible;
 use super::super::registration::user::is_possible_claim;
+use super::super::registration::verified_address;
 use crate::protocol::words::identifiers::{Sid, TenantName};
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
@@ -98,12 +99,21 @@ impl ClaimsChange {
                 .collect(),
             removed: unsaid.map(|(name, _)| name.clone()).collect(),
         };
-        // The old verification was of another address.
-        for (claim, flag) in [
-            ("email", "email_verified"),
-            ("phone_number", "phone_number_verified"),
+        // The old verification was of another address, or number.
+        if let Some(email) = change.set.get("email")
+            && !now.contains_key("email_verified")
+            && let Some(verified) = verified_address::unsaid(present, email)
+        {
+            change.removed.remove("email_verified");
+            change.set.insert(String::from("email_verified"), verified);
+        }
+        for (is_touched, flag) in [
+            (change.removed.contains("email"), "email_verified"),
+            (
+                change.names().contains("phone_number"),
+                "phone_number_verified",
+            ),
         ] {
-            let is_touched = change.set.contains_key(claim) || change.removed.contains(claim);
             if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
                 change.removed.insert(flag.to_owned());
             }
@@ -292,7 +302,12 @@ mod tests {
             ),
             ("{}", r#"{"name":"A"}"#, "{}", "{}"),
             // An address and whether it is verified go together.
-            (verified, "{}", r#"{"email":"b@b"}"#, r#"{"email":"b@b"}"#),
+            (
+                verified,
+                "{}",
+                r#"{"email":"b@b"}"#,
+                r#"{"email":"b@b","email_verified":false}"#,
+            ),
             (verified, "{}", r#"{"email":"a@a"}"#, verified),
             (verified, r#"{"email":"a@a"}"#, "{}", "{}"),
         ] {

@@ -30,6 +30,8 @@ pub struct IdentityProvider {
     /// for linking.
     pub account_page: bool,
     pub tenant: Option<TenantName>,
+    /// `trust_email`: whether its `email_verified` counts for signing in here, and for letters.
+    pub trust_email: bool,
     /// `sign_out`: whether signing out here signs out there.
     pub sign_out: bool,
 }

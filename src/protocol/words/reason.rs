@@ -94,7 +94,7 @@ reasons! {
     InteractionRequired "GP1140" "The user must prove who they are by another factor." "Repeat the request without prompt=none.";
     SecondFactorWrong "GP1805" "The code is not right." "Type the code that the app shows now, or a recovery code; the clocks of phone and server must agree to 30 seconds.";
     TooManyCodes "GP1806" "Too many wrong codes." "Wait as long as Retry-After says; recovery codes and passkeys go on.";
-    LastFactor "GP1804" "The last second factor cannot be removed." "GATEPOST_MINIMUM_ACR asks for one: add another first.";
+    LastFactor "GP1804" "The last second factor cannot be removed." "GATEPOST_MINIMUM_ACR asks for one, or the user has no password: add another first.";
     FactorImpossible "GP1807" "The factor was not added." "The page was out of date, or the user was changed meanwhile: begin again.";
     PasskeyMalformed "GP1811" "The passkey was not accepted." "The browser's answer is not one of WebAuthn, or has more in it than is read here.";
     PasskeyElsewhere "GP1812" "The passkey was not accepted." "It was used at another address, in a frame, or for something else: the base URL must be what browsers see.";

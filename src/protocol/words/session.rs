@@ -102,12 +102,12 @@ impl Session {
         }
     }
 
-    /// Whether the user may add or remove ways to sign in now. A user who has a password must have
-    /// typed it: a provider may send back a stranger at an unattended browser without a question,
+    /// Whether the user may add or remove ways to sign in now. A user who has a password or a passkey
+    /// here must have used it: a provider may send back a stranger at an unattended browser without a question,
     /// and not say when it last asked one.
-    pub fn may_change_ways_in(&self, has_password: bool, now: Instant) -> bool {
+    pub fn may_change_ways_in(&self, has_own_way_in: bool, now: Instant) -> bool {
         let is_by_password = self.identity_provider() == LOCAL;
-        (is_by_password || !has_password) && now < self.auth_time.plus(FRESH_SIGN_IN)
+        (is_by_password || !has_own_way_in) && now < self.auth_time.plus(FRESH_SIGN_IN)
     }
 
     /// Whether somebody is signed in by it: not ended, not run out, and nothing revoked that it

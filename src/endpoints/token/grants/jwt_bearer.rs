@@ -5,6 +5,7 @@
 use super::GrantContext;
 use crate::app::failure::Failure;
 use crate::endpoints::token::assertions::KeySource;
+use crate::protocol::login::password::SignInWith;
 use crate::protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use crate::protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
 use crate::protocol::token::jwt_bearer::{
@@ -79,8 +80,13 @@ fn user(
                 .map(|linked| (linked.found, linked.provider))
         }
         AssertionSubject::Username => {
-            let account =
-                users::find_for_sign_in(store, issuer.tenant.as_ref(), subject, client_id)?;
+            let account = users::find_for_sign_in(
+                store,
+                issuer.tenant.as_ref(),
+                subject,
+                SignInWith::Username,
+                client_id,
+            )?;
             account.user.map(|found| (found, None))
         }
     };

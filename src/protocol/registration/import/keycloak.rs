@@ -113,6 +113,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     for row in people {
         people::user(row, &mut of_people, &mut to)?;
     }
+    to.signs_in_by_address = realm.flag("loginWithEmailAllowed", false)?;
     roles.note_given(&mut to);
     note_unread(&realm, "realm of Keycloak keys", "", &is_left_out, &mut to)?;
     Ok(to)

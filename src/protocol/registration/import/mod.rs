@@ -2,6 +2,7 @@
 //! tables or from its own export, without I/O. What would open something if it were left out stays
 //! in, and `plan` refuses what our rules refuse.
 
+mod addresses;
 pub mod identity_server;
 pub mod keycloak;
 mod known;
@@ -35,6 +36,8 @@ pub struct Import {
     clients: BTreeSet<String>,
     /// Whether a client reads names of groups, without their paths.
     names_groups: bool,
+    /// Whether people could type their e-mail address in place of the user name.
+    signs_in_by_address: bool,
     /// What mappers of Keycloak make of attributes.
     attributes: MappedAttributes,
     /// User names of those whose second factor did not move.
@@ -82,9 +85,13 @@ impl Import {
         (Value::Object(self.lists), lines)
     }
 
-    /// How many people will type a name that is not their e-mail address.
+    /// How many people will type a name that is not their e-mail address; or what lets them go on
+    /// typing that.
     fn user_names(&self) -> Option<String> {
         let users = self.lists.get("users").and_then(Value::as_array)?;
+        if self.signs_in_by_address {
+            return Some(self.by_address());
+        }
         let has_another = |user: &&Value| {
             let address = user.pointer("/claims/email").and_then(Value::as_str);
             let name = user.get("username").and_then(Value::as_str);

@@ -9,13 +9,16 @@ mod users;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use serde_json::{Map, Value};
 
 use super::document::{Document, DocumentEntry};
 use super::problem::DocumentProblem;
 use super::references::Stored;
-use super::user::{Owners, UserEntry};
+use super::user::{Credential, Owners, UserEntry};
+use super::verified_address;
+use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -55,6 +58,45 @@ pub struct RegisteredUsers {
     pub owners: Owners,
     /// Tenants of users that the document does not name.
     pub tenants_of_others: BTreeSet<String>,
+}
+
+impl RegisteredUsers {
+    /// The registered user that the entry at that place of a document is about.
+    fn meant(&self, index: usize, entry: &UserEntry) -> Option<(&Subject, &UserEntry)> {
+        let named = self.named.get(index).and_then(Option::as_ref);
+        let subject = entry.subject.as_ref().or(named)?;
+        self.users.get_key_value(subject)
+    }
+
+    /// The passwords of new users that must not become theirs. Those of others count for nothing.
+    pub fn unfit_passwords(
+        &self,
+        document: &Document,
+        check: impl Fn(&str) -> Result<(), PasswordFlaw>,
+    ) -> Vec<DocumentProblem> {
+        let mut problems = Vec::new();
+        for (index, entry) in document.users.iter().enumerate() {
+            if let Some(Credential::Password(password)) = &entry.credential
+                && self.meant(index, entry).is_none()
+                && let Err(flaw) = check(password.expose())
+            {
+                let place = format!("users[{index}].password");
+                problems.push(DocumentProblem::new(place, flaw.rule()));
+            }
+        }
+        problems
+    }
+
+    /// The document, with what its users' `email_verified` becomes where it does not say.
+    pub fn settled(&self, mut document: Document) -> Document {
+        for (index, entry) in document.users.iter_mut().enumerate() {
+            if let Some((_, before)) = self.meant(index, entry) {
+                let written = mem::take(&mut entry.claims);
+                entry.claims = verified_address::settled(&before.claims, written);
+            }
+        }
+        document
+    }
 }
 
 impl RegisteredObjects {

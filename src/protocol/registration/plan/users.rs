@@ -37,7 +37,7 @@ pub(super) fn changes<'d>(
     for (index, entry) in document.users.iter().enumerate() {
         let named = users.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named);
-        let found = subject.and_then(|subject| users.users.get_key_value(subject));
+        let found = users.meant(index, entry);
         // With pruning, the other user is removed before.
         let is_taken =
             named.is_some_and(|named| Some(named) != subject) && !pruning.covers(ObjectKind::User);

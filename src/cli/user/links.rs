@@ -1,4 +1,5 @@
-//! `gatepost user invite|reset`: links by which people set a password, for one or for many.
+//! `gatepost user invite|reset`: links by which people set a password or make a passkey, for one
+//! or for many.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -10,13 +11,15 @@ use serde_json::json;
 
 use super::named;
 use crate::cli::arguments::Invocation;
+use crate::cli::mail;
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
 use crate::cli::registry;
 use crate::config::cause;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
-use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::passkey;
+use crate::protocol::login::password_link::{PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::Instant;
 use crate::store::audit_events;
@@ -30,6 +33,8 @@ struct LinkMaker<'o> {
     operator: &'o Operator,
     sealer: Sealer,
     installation_epoch: i64,
+    /// They make a passkey, and set no password.
+    is_passkey: bool,
     enrols: bool,
     expires_at: Instant,
 }
@@ -41,6 +46,16 @@ impl LinkMaker<'_> {
         invocation: &Invocation,
     ) -> Result<LinkMaker<'o>, Failure> {
         let lifetime = lifetime(invocation)?;
+        let is_passkey = invocation.has("--passkey");
+        if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
+            let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
+            return Err(Failure::Refused(String::from(rule)));
+        }
+        let purpose = if is_passkey {
+            Purpose::PasskeyLink
+        } else {
+            Purpose::PasswordLink
+        };
         // Another master secret than the server's would make links that nobody can open.
         operator.sealers(installation)?;
         let derived = operator
@@ -48,8 +63,9 @@ impl LinkMaker<'_> {
             .derive(&installation.id, &installation.issuer);
         Ok(LinkMaker {
             operator,
-            sealer: Sealer::new(&derived, Purpose::PasswordLink),
+            sealer: Sealer::new(&derived, purpose),
             installation_epoch: installation::epoch(&operator.store)?,
+            is_passkey,
             enrols: invocation.has("--enrol"),
             expires_at: operator.now()?.plus(lifetime),
         })
@@ -64,7 +80,12 @@ impl LinkMaker<'_> {
             enrols: self.enrols,
             expires_at: self.expires_at,
         };
-        let sealed = self.sealer.seal_text(PREFIX, &link);
+        let sealed = if self.is_passkey {
+            let link = PasskeyLink { link };
+            self.sealer.seal_text(PASSKEY_PREFIX, &link)
+        } else {
+            self.sealer.seal_text(PREFIX, &link)
+        };
         let end = output::time(self.expires_at);
         let detail = json!({"by": "operator", "expires_at": end});
         let event = user_event("link_made", &user.sub, detail);
@@ -74,12 +95,12 @@ impl LinkMaker<'_> {
     }
 }
 
-/// For somebody without a password.
+/// For somebody who has no way of their own to sign in.
 pub(in crate::cli) fn invite(invocation: &Invocation) -> Result<(), Failure> {
     for_one(invocation, false)
 }
 
-/// For those who have a password: one, or all whom a file names.
+/// For those who have one: one of them, or all whom a file names.
 pub(in crate::cli) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     let names = invocation.option("--from");
     let file = invocation.option("--links");
@@ -92,23 +113,35 @@ pub(in crate::cli) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
-fn for_one(invocation: &Invocation, has_password: bool) -> Result<(), Failure> {
+fn for_one(invocation: &Invocation, is_reset: bool) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    check(&user, has_password)?;
+    check(invocation, &user, is_reset)?;
     print_link(&operator, &installation, invocation, &user)
 }
 
-fn check(user: &UserRow, has_password: bool) -> Result<(), Failure> {
-    let rule = match (has_password, user.password_hash.is_some()) {
-        (true, false) => "that user has no password: use `gatepost user invite`",
-        (false, true) => "that user has a password: use `gatepost user reset`",
-        _ if !user.enabled || user.username.is_none() => {
-            "that user cannot sign in with a password: no user name, or disabled"
-        }
-        (true, true) | (false, false) => return Ok(()),
+/// Whether such a link is for somebody like this.
+fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Result<(), Failure> {
+    let has_a_way = if invocation.has("--passkey") {
+        user.has_own_way_in()
+    } else {
+        user.password_hash.is_some()
+    };
+    let rule = match (is_reset, has_a_way) {
+        (true, false) => "that user has nothing to reset: use `gatepost user invite`",
+        (false, true) => "that user has a way to sign in: use `gatepost user reset`",
+        (true, true) | (false, false) => return check_can_sign_in(user),
     };
     Err(Failure::Refused(String::from(rule)))
+}
+
+fn check_can_sign_in(user: &UserRow) -> Result<(), Failure> {
+    if user.enabled && user.username.is_some() {
+        return Ok(());
+    }
+    Err(Failure::Refused(String::from(
+        "that user cannot sign in with a password: no user name, or disabled",
+    )))
 }
 
 pub(super) fn print_link(
@@ -117,6 +150,14 @@ pub(super) fn print_link(
     invocation: &Invocation,
     user: &UserRow,
 ) -> Result<(), Failure> {
+    check_can_sign_in(user)?;
+    check_options(invocation)?;
+    if invocation.has("--mail") {
+        // Another master secret than the server's would make a link that nobody can open.
+        operator.sealers(installation)?;
+        let lifetime = lifetime(invocation)?;
+        return mail::send_link(operator, installation, invocation, user, lifetime);
+    }
     let maker = LinkMaker::new(operator, installation, invocation)?;
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
@@ -129,6 +170,11 @@ pub(super) fn print_link(
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
 fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Failure> {
+    check_options(invocation)?;
+    if invocation.has("--mail") {
+        let rule = "--mail does not go with --from: the links stand in a file";
+        return Err(Failure::Usage(String::from(rule)));
+    }
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let (operator, installation) = Operator::open_installed(invocation)?;
@@ -137,7 +183,7 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     let mut refusals = String::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
         let found = named(&operator, invocation, name);
-        match found.and_then(|user| check(&user, true).map(|()| user)) {
+        match found.and_then(|user| check(invocation, &user, true).map(|()| user)) {
             Ok(user) => people.push(user),
             Err(refusal) => refusals.push_str(&format!("{}: {refusal}\n", name.escape_debug())),
         }
@@ -162,6 +208,15 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     let count = people.len();
     let end = output::time(maker.expires_at);
     output::line(&format!("{count} links are in {shown}, good until {end}"))
+}
+
+fn check_options(invocation: &Invocation) -> Result<(), Failure> {
+    let is_passkey = invocation.has("--passkey");
+    if is_passkey && (invocation.has("--enrol") || invocation.has("--mail")) {
+        let rule = "--passkey does not go with --enrol or --mail";
+        return Err(Failure::Usage(String::from(rule)));
+    }
+    Ok(())
 }
 
 pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {

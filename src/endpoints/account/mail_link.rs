@@ -1,0 +1,285 @@
+//! A link that Gatepost sent, at `/account/link`: to people who forgot their password, and to those
+//! who are invited. Opening it changes nothing, since mail scanners open links, too. Whoever has a
+//! second factor shows it before the form: the mailbox alone sets no password of theirs.
+
+use serde_json::json;
+
+use super::password_link::{PAGE, name_of, over, problem_of, used};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::cookies::Browser;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::second_factor::{self, ask_at, posted_ticket, show_code};
+use crate::endpoints::login::{after_mail_link, passkey};
+use crate::endpoints::notices;
+use crate::endpoints::visit::{self, Opened, Turn, Visit};
+use crate::http::{Method, Request, Response};
+use crate::keys::password::PasswordVerdict;
+use crate::pages;
+use crate::pages::account::AccountProblem;
+use crate::pages::frame::PageForm;
+use crate::pages::second_factor::FactorProblem;
+use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::mail_link::MailLink;
+use crate::protocol::login::password_link::FORM_LIFETIME;
+use crate::protocol::login::second_factor::tie;
+use crate::protocol::sealed_request::SealedPurpose;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::protocol::words::strength::Strength;
+use crate::store::audit_events::AuditEvent;
+use crate::store::users::{self, CurrentUser};
+
+pub(super) use crate::protocol::login::mail_link::PREFIX;
+
+/// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
+pub(super) fn enter(
+    app: &App,
+    presentation: Presentation<'_>,
+    text: &str,
+) -> Result<Option<Response>, Failure> {
+    let opened = app.vault.mail_links.open_text::<MailLink>(PREFIX, text);
+    let Some(link) = opened else {
+        return Ok(None);
+    };
+    if user(app, &link)?.is_none() {
+        return Ok(None);
+    }
+    let browser = Browser::of(&app.config, presentation.request);
+    let response = answers::see_other(form_address(app, presentation, link, &browser.value, false));
+    Ok(Some(browser.carried_by(&app.config, response)))
+}
+
+fn form_address(
+    app: &App,
+    presentation: Presentation<'_>,
+    link: MailLink,
+    browser: &SecretBytes,
+    factor_shown: bool,
+) -> String {
+    let purpose = SealedPurpose::MailLink {
+        link,
+        browser: name_of(browser),
+        factor_shown,
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    presentation.in_its_language(visit::page_address(app, PAGE, &sealed))
+}
+
+/// The user of the link, while it is good.
+fn user(app: &App, link: &MailLink) -> Result<Option<CurrentUser>, Failure> {
+    let found = users::find_for_client(&app.store, &link.subject, None)?;
+    Ok(found.filter(|found| {
+        let user = found.user.clone().into_core();
+        let epoch = found.installation_epoch;
+        link.stands(&user, found.user.factors, epoch, app.now())
+    }))
+}
+
+/// Shows the form of a link that was opened, or takes it.
+pub(super) fn handle(
+    app: &App,
+    request: &Request,
+    opened: Opened,
+    browser: SecretBytes,
+) -> Result<Response, Failure> {
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
+    let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
+    let SealedPurpose::MailLink {
+        link,
+        browser: tied,
+        factor_shown,
+    } = opened.request.purpose
+    else {
+        return Ok(over(presentation));
+    };
+    if tied != name_of(&browser) || is_late {
+        return Ok(over(presentation));
+    }
+    let is_post = request.method == Method::Post;
+    let Some(found) = user(app, &link)? else {
+        return match is_post {
+            // They may have used the link a moment ago.
+            true => used(app, presentation),
+            false => Ok(over(presentation)),
+        };
+    };
+    let needs_factor = found.user.strongest_acr > Strength::SignedIn && !factor_shown;
+    let open = OpenMailLink {
+        app,
+        presentation,
+        browser,
+        sealed: opened.sealed,
+        link,
+        found,
+    };
+    match (needs_factor, is_post) {
+        (true, true) => open.take_factor(),
+        (true, false) => open.ask_factor(None),
+        (false, true) => open.take_password(),
+        (false, false) => Ok(open.draw(None)),
+    }
+}
+
+/// A link that is good, in the browser that opened it.
+struct OpenMailLink<'a> {
+    app: &'a App,
+    presentation: Presentation<'a>,
+    browser: SecretBytes,
+    sealed: String,
+    link: MailLink,
+    found: CurrentUser,
+}
+
+impl OpenMailLink<'_> {
+    fn action(&self) -> String {
+        let address = visit::page_address(self.app, PAGE, &self.sealed);
+        self.presentation.in_its_language(address)
+    }
+
+    fn turn<'a>(&'a self, visit: &'a Visit) -> Turn<'a> {
+        Turn {
+            app: self.app,
+            request: self.presentation.request,
+            visit,
+            present: None,
+            someone_else: false,
+        }
+    }
+
+    fn tie(&self) -> [u8; 32] {
+        tie(&self.sealed, &self.browser)
+    }
+
+    fn ask_factor(&self, problem: Option<FactorProblem>) -> Result<Response, Failure> {
+        let visit = Visit::to_account(self.app)?;
+        let ticket = second_factor::ticket(self.app, &self.found.user, self.tie());
+        ask_at(self.turn(&visit), &self.action(), &ticket, problem)
+    }
+
+    /// On to the form, once the factor is right.
+    fn take_factor(&self) -> Result<Response, Failure> {
+        let visit = &Visit::to_account(self.app)?;
+        let turn = self.turn(visit);
+        let form = forms::read_post(self.app, self.presentation.request)?;
+        let ties = [self.tie()];
+        let ticket = posted_ticket(self.app, &form, &ties)?;
+        let Some(ticket) = ticket.filter(|one| second_factor::stands(one, &self.found.user)) else {
+            return self.ask_factor(None);
+        };
+        match form.single("decision")? {
+            Some("passkey") => match passkey::show(turn, Some(&ticket), &ties, &form)? {
+                Ok(_) => Ok(self.go_on()),
+                Err(reason) => {
+                    let page = self.ask_factor(Some(FactorProblem::PasskeyRefused))?;
+                    Ok(answers::noted(page, reason))
+                }
+            },
+            Some(_) => {
+                let path = self.app.config.base_url.path();
+                Ok(answers::see_other(format!("{path}/")))
+            }
+            None => match show_code(turn, &self.found, &form)? {
+                Ok(()) => Ok(self.go_on()),
+                Err(refusal) => {
+                    let page = self.ask_factor(Some(refusal.problem))?;
+                    Ok(refusal.answer(page))
+                }
+            },
+        }
+    }
+
+    fn go_on(&self) -> Response {
+        let link = self.link.clone();
+        let address = form_address(self.app, self.presentation, link, &self.browser, true);
+        answers::see_other(address)
+    }
+
+    fn draw(&self, problem: Option<AccountProblem>) -> Response {
+        let form = PageForm {
+            action: &self.action(),
+            token: &forms::issue(self.app, Form::Password, &self.sealed, &self.browser),
+        };
+        let username = self.found.user.username.as_deref().unwrap_or_default();
+        let chrome = self.presentation.chrome("");
+        let page = pages::password_link::page(chrome, form, username, problem, None, None);
+        answers::form_page(200, page)
+    }
+
+    fn take_password(&self) -> Result<Response, Failure> {
+        let app = self.app;
+        let request = self.presentation.request;
+        let form = forms::read_post(app, request)?;
+        let new = form.single("new_password")?.unwrap_or_default();
+        let again = form.single("new_password_again")?;
+        if !forms::matches(
+            app,
+            Form::Password,
+            &self.sealed,
+            Some(&self.browser),
+            &form,
+        ) {
+            return Ok(self.draw(Some(AccountProblem::SessionChanged)));
+        }
+        if let Some(problem) = problem_of(app, new, again) {
+            return Ok(self.draw(Some(problem)));
+        }
+        let turn = app.take_hashing_turn(request, None, None)?;
+        let new = SecretText::new(new);
+        let present = self.found.user.password_hash.as_ref();
+        if present.is_some() && turn.verify(present, &new) != PasswordVerdict::Wrong {
+            return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent)));
+        }
+        let hash = turn.hash(&new)?;
+        drop(turn);
+        let event = AuditEvent {
+            event: "password_set_by_link",
+            sub: Some(&self.link.subject),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            detail: json!({"by": "user", "link": "mail"}),
+            ..AuditEvent::default()
+        };
+        let epochs = Some(self.found.session_epochs());
+        let address = stored_address(&self.found.user.claims);
+        let subject = &self.link.subject;
+        if !users::set_password(&app.store, subject, epochs, &hash, address, &event)? {
+            return used(app, self.presentation);
+        }
+        notices::send(
+            app,
+            &self.presentation,
+            &self.found.user,
+            AccountChange::Password,
+        );
+        Ok(answers::see_other(self.sign_in()))
+    }
+
+    /// Where they sign in: for the request that they forgot their password on the way to, if it is
+    /// still good; else as the user of the link.
+    fn sign_in(&self) -> String {
+        let app = self.app;
+        let username = self.found.user.username.as_deref().unwrap_or_default();
+        let waiting = self.link.request.as_deref();
+        let waiting = waiting.and_then(|sealed| visit::open_text(app, sealed).ok());
+        let sealed = match waiting {
+            Some(opened) => opened.sealed,
+            None => {
+                let purpose = SealedPurpose::Account {
+                    tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
+                    ui_locales: None,
+                    anew: true,
+                    by_password: true,
+                };
+                visit::seal(app, purpose).sealed
+            }
+        };
+        let address = visit::page_address(app, "/login", &sealed);
+        let address = after_mail_link(app, address, username, &sealed);
+        self.presentation.in_its_language(address)
+    }
+}

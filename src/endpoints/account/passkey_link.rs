@@ -1,0 +1,121 @@
+//! A link from the operator by which somebody makes a passkey. It takes the place of their password
+//! and of all their factors. Its page has the address of the links that set a password.
+
+use serde_json::json;
+
+use super::password_link::{OpenLink, PAGE, name_of, over, sign_in_of, used, user};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::cookies::Browser;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::{after_passkey_link, new_factor, webauthn};
+use crate::endpoints::{notices, visit};
+use crate::http::Response;
+use crate::pages;
+use crate::pages::frame::PageForm;
+use crate::pages::second_factor::FactorProblem;
+use crate::protocol::login::password_link::{PASSKEY_PREFIX, PasskeyLink};
+use crate::protocol::login::second_factor::tie;
+use crate::protocol::sealed_request::SealedPurpose;
+use crate::protocol::words::strength::Strength;
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::authenticators::{self, NewFactors};
+
+/// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
+pub(super) fn enter(
+    app: &App,
+    presentation: Presentation<'_>,
+    text: &str,
+) -> Result<Option<Response>, Failure> {
+    let opened: Option<PasskeyLink> = app.vault.passkey_links.open_text(PASSKEY_PREFIX, text);
+    let Some(link) = opened else {
+        return Ok(None);
+    };
+    if user(app, &link.link)?.is_none() {
+        return Ok(None);
+    }
+    let browser = Browser::of(&app.config, presentation.request);
+    let purpose = SealedPurpose::SetPasskey {
+        link,
+        browser: name_of(&browser.value),
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    let form = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
+    let response = answers::see_other(form);
+    Ok(Some(browser.carried_by(&app.config, response)))
+}
+
+/// The page that makes the passkey.
+pub(super) fn draw(
+    open: &OpenLink<'_>,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let app = open.app;
+    let presentation = open.presentation();
+    let Some(party) = webauthn::party(app) else {
+        return Ok(over(presentation));
+    };
+    let user = &open.found.user;
+    let name = user.username.as_deref().unwrap_or_default();
+    // The passkeys that they have go: the device that has one may make the new one.
+    let tie = tie(&open.sealed, &open.browser);
+    let options = new_factor::creation(app, user, name, &[], tie, party.id)?;
+    let action = presentation.in_its_language(visit::page_address(app, PAGE, &open.sealed));
+    let form = PageForm {
+        action: &action,
+        token: &forms::issue(app, Form::NewFactor, &open.sealed, &open.browser),
+    };
+    let chrome = presentation.chrome("");
+    let page = pages::second_factor::passkey_link_page(chrome, form, name, &options, problem);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// Takes the passkey.
+pub(super) fn take(open: &OpenLink<'_>) -> Result<Response, Failure> {
+    let OpenLink {
+        app,
+        request,
+        browser,
+        sealed,
+        found,
+        ..
+    } = open;
+    let user = &found.user;
+    let form = forms::read_post(app, request)?;
+    if !forms::matches(app, Form::NewFactor, sealed, Some(browser), &form) {
+        return draw(open, Some(FactorProblem::Impossible));
+    }
+    let made = match new_factor::made(app, request, user, tie(sealed, browser), &form)? {
+        Ok(made) => made,
+        Err(problem) => return draw(open, Some(problem)),
+    };
+    let event = AuditEvent {
+        event: "passkey_set_by_link",
+        sub: Some(&user.sub),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"by": "user"}),
+        ..AuditEvent::default()
+    };
+    let new = NewFactors {
+        factors: &[made.factor],
+        strongest: Strength::PhishingResistant,
+        user_handle: Some(&made.user_handle),
+        replaces_all: true,
+    };
+    match authenticators::add(&app.store, user, &new, None, None, &event) {
+        Ok(true) => {}
+        Ok(false) => return used(app, open.presentation()),
+        // Somebody's passkey already.
+        Err(StoreError::Taken(_)) => return draw(open, Some(FactorProblem::PasskeyRefused)),
+        Err(error) => return Err(error.into()),
+    }
+    notices::send(app, &open.presentation(), user, AccountChange::FactorAdded);
+    let address = after_passkey_link(sign_in_of(app, user));
+    Ok(answers::see_other(
+        open.presentation().in_its_language(address),
+    ))
+}

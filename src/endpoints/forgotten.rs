@@ -1,0 +1,118 @@
+//! `/login/forgotten`: for people who forgot their password. What they type goes to the lane of
+//! letters, and the answer is the same for everybody: it asks the database for nothing, and says
+//! nothing about who exists.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::app::letters::Errand;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::cookies::{self, Browser};
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::notices::{asked_by, hand_over};
+use crate::endpoints::visit;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::error::Problem;
+use crate::pages::forgotten::ForgottenProblem;
+use crate::pages::frame::PageForm;
+use crate::protocol::login::letters::Withheld;
+use crate::protocol::words::mail_address;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
+
+pub use crate::endpoints::login::FORGOTTEN as PAGE;
+
+/// Shows the page, or takes its form. Without e-mail there is no such page.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let presentation = Presentation {
+        config: &app.config,
+        request,
+    };
+    if app.letters.from().is_none() {
+        return Ok(answers::error_page(
+            &presentation,
+            Problem::NotFound,
+            Reason::NotFound,
+        ));
+    }
+    let page = ForgottenPage {
+        app,
+        presentation,
+        sealed: visit::open(app, request)?.sealed,
+    };
+    match request.method {
+        Method::Post => page.take(),
+        Method::Get | Method::Head | Method::Options | Method::Other => Ok(page.draw("", None)),
+    }
+}
+
+struct ForgottenPage<'a> {
+    app: &'a App,
+    presentation: Presentation<'a>,
+    sealed: String,
+}
+
+impl ForgottenPage<'_> {
+    fn address(&self, page: &str) -> String {
+        let address = visit::page_address(self.app, page, &self.sealed);
+        self.presentation.in_its_language(address)
+    }
+
+    fn draw(&self, name: &str, problem: Option<ForgottenProblem>) -> Response {
+        let app = self.app;
+        let browser = Browser::of(&app.config, self.presentation.request);
+        let form = PageForm {
+            action: &self.address(PAGE),
+            token: &forms::issue(app, Form::Forgotten, &self.sealed, &browser.value),
+        };
+        let back = self.address("/login");
+        let chrome = self.presentation.chrome("");
+        let page = pages::forgotten::page(chrome, form, &back, name, problem);
+        browser.carried_by(&app.config, answers::form_page(200, page))
+    }
+
+    fn take(&self) -> Result<Response, Failure> {
+        let app = self.app;
+        let request = self.presentation.request;
+        let form = forms::read_post(app, request)?;
+        let typed = form.single("name")?.unwrap_or_default().trim();
+        let browser = cookies::pre_session(&app.config, request);
+        let shown = if is_a_name(typed) { typed } else { "" };
+        if !forms::matches(app, Form::Forgotten, &self.sealed, browser.as_ref(), &form) {
+            let page = self.draw(shown, Some(ForgottenProblem::PageExpired));
+            return Ok(answers::noted(page, Reason::PageExpired));
+        }
+        if typed.is_empty() {
+            return Ok(self.draw("", Some(ForgottenProblem::NameMissing)));
+        }
+        if is_a_name(typed) {
+            self.hand_over(typed);
+        }
+        let chrome = self.presentation.chrome("");
+        let page = pages::forgotten::sent_page(chrome, &self.address("/login"));
+        Ok(answers::plain_page(200, page))
+    }
+
+    fn hand_over(&self, typed: &str) {
+        let app = self.app;
+        let asked = asked_by(&self.presentation);
+        let source = Source::of(asked.source);
+        if app.letters.sources.count(source, app.now()).is_err() {
+            app.letters.note_withheld(Withheld::Source);
+            app.note_withheld_letter(&asked, None, Withheld::Source);
+            return;
+        }
+        let errand = Errand::Forgotten {
+            typed: SecretText::new(typed),
+            sealed: self.sealed.clone(),
+        };
+        hand_over(app, &asked, None, errand);
+    }
+}
+
+/// Whether somebody may be called so, or have such an address.
+fn is_a_name(typed: &str) -> bool {
+    let length = typed.chars().count();
+    (1..=mail_address::LONGEST).contains(&length) && !typed.contains(char::is_control)
+}

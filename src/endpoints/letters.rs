@@ -1,0 +1,410 @@
+//! What the lane of letters does (`app/letters.rs`): it looks up whom an errand concerns, counts,
+//! writes the letter and sends it. No request waits for it, so no request tells by its time who
+//! exists.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
+use crate::config::Config;
+use crate::endpoints::visit::{self, Visit};
+use crate::keys::random;
+use crate::outbound::message::Message;
+use crate::pages::language::Language;
+use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
+use crate::protocol::authorize::authorize_request::Ending;
+use crate::protocol::login::letters::{
+    LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, Withheld, verified_address,
+};
+use crate::protocol::login::mail_link::{
+    ADDRESS_LIFETIME, LONGEST_REQUEST, MailLink, PREFIX, RESET_LIFETIME, address_hash,
+};
+use crate::protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::StoreError;
+use crate::store::audit_events::{self, AuditEvent};
+use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_up_links::{self, SignUpLink};
+use crate::store::users::{self, CurrentUser};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Attends to errands and letters, for as long as the process lives.
+pub fn keep_sending(app: &App) -> ! {
+    loop {
+        let waiting = app.letters.next();
+        match waiting.errand.clone() {
+            Errand::Written(letter) => send(app, waiting, &letter),
+            errand => {
+                if let Err(failure) = write(app, &errand, &waiting.asked) {
+                    put_off(app, waiting, &failure);
+                }
+                app.letters.done();
+            }
+        }
+    }
+}
+
+/// An errand that the database did not answer waits, as a letter does.
+fn put_off(app: &App, waiting: WaitingLetter, failure: &Failure) {
+    let id = waiting.asked.request_id.clone();
+    let is_outage = matches!(failure, Failure::Unavailable(error) if error.is_passing());
+    if !is_outage {
+        log::debug!("request {id}: no letter, as its request is over");
+    } else if !app.letters.enter_again(waiting) {
+        log::warn!("request {id}: a letter was not written: the database does not answer");
+    }
+}
+
+fn send(app: &App, waiting: WaitingLetter, letter: &Letter) {
+    let counts = &app.letters.counts;
+    let id = waiting.asked.request_id.clone();
+    let subs = sub_list(&letter.subs);
+    let asked = waiting.asked.clone();
+    let (outcome, thread) = app.letters.send(letter);
+    match outcome {
+        LetterOutcome::Sent(_) => {
+            counts.sent.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = tell_sent(app, letter, &asked) {
+                log::warn!("request {id}: that a letter was sent is not in the audit log: {error}");
+            }
+        }
+        LetterOutcome::Failed(undelivered) => {
+            let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
+            let (counter, what) = match goes_on {
+                true => (&counts.failed, "was not sent, and is tried again"),
+                false => (&counts.given_up, "was not sent"),
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
+            log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
+        }
+    }
+    app.letters.done();
+    // A server that sends an answer letter by letter holds its thread of the lane.
+    thread.map(std::thread::JoinHandle::join);
+}
+
+fn sub_list(subs: &[Subject]) -> String {
+    let subs: Vec<&str> = subs.iter().map(Subject::as_str).collect();
+    subs.join(", ")
+}
+
+fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreError> {
+    let event = |sub| AuditEvent {
+        event: "letter_sent",
+        sub: Some(sub),
+        source: Some(asked.source),
+        request_id: Some(&asked.request_id),
+        detail: json!({"letter": letter.kind}),
+        ..AuditEvent::default()
+    };
+    let events: Vec<AuditEvent<'_>> = letter.subs.iter().map(event).collect();
+    audit_events::insert_all(&app.store, &events)
+}
+
+fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
+    match errand {
+        Errand::Forgotten { typed, sealed } => write_resets(app, asked, typed, sealed),
+        Errand::Join { id, to } => write_join(app, asked, id, to),
+        Errand::NewAddress {
+            sub,
+            username,
+            to,
+            link,
+        } => {
+            let until = app.now().plus(ADDRESS_LIFETIME);
+            let text = frame(app, asked).new_address(username, link.expose(), until);
+            let letter = letter(app, asked, to, &text, vec![sub.clone()], "new_address");
+            write_about(app, asked, b"addresses", sub, letter)
+        }
+        Errand::Notice {
+            sub,
+            username,
+            to,
+            change,
+        } => {
+            let text = frame(app, asked).notice(username, *change);
+            let letter = letter(app, asked, to, &text, vec![sub.clone()], "notice");
+            write_about(app, asked, b"notices", sub, letter)
+        }
+        Errand::Written(letter) => {
+            enter(app, asked, letter.clone());
+            Ok(())
+        }
+    }
+}
+
+fn frame<'a>(app: &'a App, asked: &AskedBy) -> LetterFrame<'a> {
+    let language = Language::asked_for(asked.language).unwrap_or(Language::English);
+    LetterFrame {
+        texts: language.texts(),
+        brand: &app.config.brand,
+        source: Some(asked.source),
+    }
+}
+
+/// A letter about one account, of which there may be so many an hour.
+fn write_about(
+    app: &App,
+    asked: &AskedBy,
+    kind: &[u8],
+    sub: &Subject,
+    letter: Letter,
+) -> Result<(), Failure> {
+    let parts: [&[u8]; 2] = [kind, sub.as_str().as_bytes()];
+    let counted = FailureBucket {
+        bucket: app.vault.throttle_buckets.tag(&parts),
+        window: HOUR,
+    };
+    let counts = sign_in_failures::record(&app.store, &[counted])?;
+    if counts
+        .iter()
+        .any(|count| count.failures > limit(MOST_OF_ACCOUNT))
+    {
+        withhold(app, asked, Some(sub), Withheld::Account);
+    } else {
+        enter(app, asked, letter);
+    }
+    Ok(())
+}
+
+fn limit(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Leaves the letter to whichever thread of the lane is free.
+fn enter(app: &App, asked: &AskedBy, letter: Letter) {
+    let sub = letter.subs.first().cloned();
+    if !app.letters.enter(Errand::Written(letter), asked.clone()) {
+        withhold(app, asked, sub.as_ref(), Withheld::Queue);
+    }
+}
+
+fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
+    app.letters.note_withheld(why);
+    app.note_withheld_letter(asked, sub, why);
+}
+
+/// Letters to whoever is called so, or has this address: one for each address. Nobody, no letter.
+fn write_resets(
+    app: &App,
+    asked: &AskedBy,
+    typed: &SecretText,
+    sealed: &str,
+) -> Result<(), Failure> {
+    let visit = Visit::resume(app, visit::open_text(app, sealed)?)?;
+    let tenant = visit.request.acr_values.tenant.as_ref();
+    let found = users::find_by_name_or_address(&app.store, tenant, typed.expose())?;
+    let mut of_addresses: BTreeMap<MailAddress, Vec<CurrentUser>> = BTreeMap::new();
+    for user in found {
+        match verified_address(&user.user.claims).map(MailAddress::parse) {
+            Some(Ok(address)) => of_addresses.entry(address).or_default().push(user),
+            Some(Err(rule)) => {
+                let sub = &user.user.sub;
+                log::warn!("no letter to the user {sub}: their address {rule}");
+                withhold(app, asked, Some(sub), Withheld::Address);
+            }
+            None => log::info!(
+                "no letter to the user {}: no verified address",
+                user.user.sub
+            ),
+        }
+    }
+    for (address, users) in &of_addresses {
+        let counted = count_reset(app, asked, address)?;
+        match counted {
+            None => write_reset(app, asked, address, users, &visit),
+            Some(why) => withhold(app, asked, users.first().map(|one| &one.user.sub), why),
+        }
+    }
+    Ok(())
+}
+
+/// A sign-up link that makes accounts now: its tenant is still registered.
+pub fn standing_link(app: &App, id: &SignUpId) -> Result<Option<SignUpLink>, StoreError> {
+    let found = sign_up_links::find(&app.store, id)?;
+    let snapshot = app.registry.snapshot();
+    let tenants = &snapshot.catalogue.tenants;
+    Ok(found.filter(|link| {
+        let tenant = link.tenant.as_ref();
+        link.stands(app.now()) && tenant.is_none_or(|tenant| tenants.contains_key(tenant.as_str()))
+    }))
+}
+
+/// A letter to somebody who wants an account; or one that says that there is one. Neither where the
+/// sign-up link is over, or takes no such address.
+fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Result<(), Failure> {
+    let found = standing_link(app, id)?;
+    let found = found.filter(|link| sign_up::takes(link.domain.as_deref(), to));
+    let Some(found) = found else {
+        log::info!("no letter: the sign-up link is over, or takes no such address");
+        return Ok(());
+    };
+    if let Some(why) = count_reset(app, asked, to)? {
+        withhold(app, asked, None, why);
+        return Ok(());
+    }
+    let frame = frame(app, asked);
+    let is_held = sign_up_links::holds(&app.store, found.tenant.as_ref(), to.as_str())?;
+    let text = if is_held {
+        frame.held_address()
+    } else {
+        let link = JoinLink {
+            id: *id,
+            address: to.as_str().to_owned(),
+            random: random::bytes(),
+            expires_at: app.now().plus(JOIN_LIFETIME),
+        };
+        let sealed = app.vault.mail_links.seal_text(JOIN_PREFIX, &link);
+        let address = format!("{}/join?l={sealed}", app.issuer());
+        frame.join(&address, link.expires_at)
+    };
+    enter(
+        app,
+        asked,
+        letter(app, asked, to, &text, Vec::new(), "join"),
+    );
+    Ok(())
+}
+
+/// Counts a letter to that address, unless it is to be withheld: then it says why.
+fn count_reset(
+    app: &App,
+    asked: &AskedBy,
+    address: &MailAddress,
+) -> Result<Option<Withheld>, StoreError> {
+    let bucket = |parts: &[&[u8]]| FailureBucket {
+        bucket: app.vault.throttle_buckets.tag(parts),
+        window: HOUR,
+    };
+    let lowercase = address.as_str().to_ascii_lowercase();
+    let source = bucket(&[b"letters of source", &Source::of(asked.source).bytes()]);
+    let to = bucket(&[b"letters to address", lowercase.as_bytes()]);
+    let overall = bucket(&[b"letters"]);
+    let all = [source.clone(), to.clone(), overall.clone()];
+    let counts = sign_in_failures::record(&app.store, &all)?;
+    let count = |of: &FailureBucket| {
+        let found = counts.iter().find(|count| count.bucket == of.bucket);
+        found.map_or(0, |count| u32::try_from(count.failures).unwrap_or(0))
+    };
+    let counted = LetterCounts {
+        source: count(&source),
+        address: count(&to),
+        overall: count(&overall),
+    };
+    let withheld = counted.withheld(app.config.limits.letters_per_hour);
+    if withheld.is_some() {
+        sign_in_failures::take_back(&app.store, &all, &[])?;
+    }
+    Ok(withheld)
+}
+
+fn write_reset(
+    app: &App,
+    asked: &AskedBy,
+    address: &MailAddress,
+    users: &[CurrentUser],
+    visit: &Visit,
+) {
+    let until = app.now().plus(RESET_LIFETIME);
+    // A device would wait behind a genuine letter for whoever has it.
+    let is_of_client = matches!(visit.request.ending, Ending::Client(_));
+    let request = Some(&visit.sealed)
+        .filter(|sealed| is_of_client && sealed.len() <= LONGEST_REQUEST)
+        .cloned();
+    let users = users.get(..MOST_USERS).unwrap_or(users);
+    let links: Vec<Option<String>> = users
+        .iter()
+        .map(|user| {
+            let has_password = user.user.password_hash.is_some() && user.user.username.is_some();
+            has_password.then(|| reset_link(app, user, until, request.clone()))
+        })
+        .collect();
+    let accounts: Vec<ResetAccount<'_>> = users
+        .iter()
+        .zip(&links)
+        .map(|(user, link)| ResetAccount {
+            name: user.user.designation(),
+            link: link.as_deref(),
+        })
+        .collect();
+    let frame = frame(app, asked);
+    let client = visit.registration().filter(|_| request.is_some());
+    let client = client.map(|client| frame.texts.language.of(&client.client_name));
+    let text = frame.reset(&accounts, client, until);
+    let subs = users.iter().map(|user| user.user.sub.clone()).collect();
+    enter(
+        app,
+        asked,
+        letter(app, asked, address, &text, subs, "reset"),
+    );
+}
+
+fn reset_link(
+    app: &App,
+    found: &CurrentUser,
+    expires_at: Instant,
+    request: Option<String>,
+) -> String {
+    let user = &found.user;
+    let link = MailLink {
+        subject: user.sub.clone(),
+        epoch: user.epoch,
+        installation_epoch: found.installation_epoch,
+        factors: user.factors,
+        address_hash: address_hash(&user.claims),
+        expires_at,
+        request,
+    };
+    let sealed = app.vault.mail_links.seal_text(PREFIX, &link);
+    format!("{}/account/link?l={sealed}", app.issuer())
+}
+
+fn letter(
+    app: &App,
+    asked: &AskedBy,
+    to: &MailAddress,
+    text: &LetterText,
+    subs: Vec<Subject>,
+    kind: &'static str,
+) -> Letter {
+    Letter {
+        to: to.clone(),
+        message: message(&app.config, asked.language, to, text, app.now()),
+        subs,
+        kind,
+    }
+}
+
+/// A letter as it is sent; empty where there is no e-mail.
+pub fn message(
+    config: &Config,
+    language: &str,
+    to: &MailAddress,
+    text: &LetterText,
+    sent_at: Instant,
+) -> SecretBytes {
+    let Some(mail) = &config.mail else {
+        return SecretBytes::new([]);
+    };
+    let message = Message {
+        sender: &config.brand.name,
+        from: &mail.from,
+        to,
+        subject: &text.subject,
+        text: &text.text,
+        language,
+        sent_at,
+        id: &format!("{:032x}", u128::from_be_bytes(random::bytes())),
+    };
+    SecretBytes::new(message.bytes())
+}

@@ -1,0 +1,42 @@
+//! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
+//! tell people what changed about their account, whoever changed it.
+
+use crate::app::App;
+use crate::app::letters::{AccountChange, AskedBy, Errand};
+use crate::endpoints::answers::Presentation;
+use crate::protocol::login::letters::{Withheld, verified_address};
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::mail_address::MailAddress;
+use crate::store::users::UserRow;
+
+/// Whoever wants a letter by this request.
+pub fn asked_by(presentation: &Presentation<'_>) -> AskedBy {
+    AskedBy {
+        source: presentation.request.source,
+        request_id: presentation.request.id.clone(),
+        language: presentation.language("").tag(),
+    }
+}
+
+/// Leaves an errand to the lane; says so to the audit log if it is full.
+pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Errand) {
+    if !app.letters.enter(errand, asked.clone()) {
+        app.letters.note_withheld(Withheld::Queue);
+        app.note_withheld_letter(asked, sub, Withheld::Queue);
+    }
+}
+
+/// Tells a user what changed, at the address that they had; not where that is not verified.
+pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
+    let address = verified_address(&user.claims).and_then(|text| MailAddress::parse(text).ok());
+    let (Some(to), Some(_)) = (address, app.letters.from()) else {
+        return;
+    };
+    let errand = Errand::Notice {
+        sub: user.sub.clone(),
+        username: user.designation().to_owned(),
+        to,
+        change,
+    };
+    hand_over(app, &asked_by(presentation), Some(&user.sub), errand);
+}

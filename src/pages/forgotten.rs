@@ -1,0 +1,106 @@
+//! The page for people who forgot their password, and the one that says that a letter is on its
+//! way; and the question whether to take another address.
+
+use maud::{Markup, html};
+
+use crate::pages::frame::{Chrome, PageForm, about, document, document_with, help, problem_notice};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForgottenProblem {
+    NameMissing,
+    /// The form token was of another page or browser.
+    PageExpired,
+}
+
+/// The form posts `form_token` and `name`. `back` is the sign-in page.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    back: &str,
+    name: &str,
+    problem: Option<ForgottenProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let is_missing = problem == Some(ForgottenProblem::NameMissing);
+    let card = html! {
+        h1 { (texts.forgotten_title) }
+        @match problem {
+            Some(ForgottenProblem::NameMissing) => (problem_notice(texts, &html! {
+                p { a href="#name" { (texts.name_or_address_missing) } }
+            })),
+            Some(ForgottenProblem::PageExpired) => {
+                (problem_notice(texts, &html! { p { (texts.page_expired) } }))
+            },
+            None => p { (texts.forgotten_hint) },
+        }
+        (form.of(&html! {
+            div .field {
+                label for="name" { (texts.name_or_address) }
+                input #name type="text" name="name" value=(name) required autocomplete="username"
+                    autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto" autofocus
+                    aria-invalid=[is_missing.then_some("true")]
+                    aria-describedby=[is_missing.then_some("problem")];
+            }
+            div .actions {
+                button .primary type="submit" { (texts.send_letter) }
+                a .button href=(back) { (texts.cancel) }
+            }
+        }))
+        (help(chrome))
+    };
+    document_with(chrome, problem.is_some(), texts.forgotten_title, card)
+}
+
+/// The same for everybody, whoever was named.
+pub fn sent_page(chrome: Chrome<'_>, back: &str) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.letter_sent_title,
+        html! {
+            h1 { (texts.letter_sent_title) }
+            p { (texts.letter_sent) }
+            p .hint { (texts.letter_sent_advice) }
+            div .actions { a .button href=(back) { (texts.to_sign_in_page) } }
+            (help(chrome))
+        },
+    )
+}
+
+/// Asks whether to take another address. The form posts `form_token`; saying no is a link.
+pub fn address_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    address: &str,
+    account: &str,
+) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.confirm_address_title,
+        html! {
+            h1 { (texts.confirm_address_title) }
+            p { (about(texts.confirm_address, address)) }
+            (form.of(&html! {
+                div .actions {
+                    button .primary type="submit" { (texts.confirm_address_now) }
+                    a .button href=(account) { (texts.cancel) }
+                }
+            }))
+        },
+    )
+}
+
+/// To somebody who is not signed in. `sign_in` is the sign-in page.
+pub fn sign_in_to_confirm_page(chrome: Chrome<'_>, sign_in: &str) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.confirm_address_title,
+        html! {
+            h1 { (texts.confirm_address_title) }
+            p { (texts.sign_in_to_confirm) }
+            div .actions { a .button .primary href=(sign_in) { (texts.sign_in) } }
+        },
+    )
+}

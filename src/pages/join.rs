@@ -1,0 +1,156 @@
+//! The pages behind a sign-up link: the one that asks for an address, and the one behind the letter,
+//! which makes the account.
+
+use maud::{Markup, html};
+
+use crate::pages::account::AccountProblem;
+use crate::pages::frame::{Chrome, PageForm, about, document, document_with, help, problem_notice};
+use crate::pages::password_link::PasswordField;
+use crate::pages::texts::Texts;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressProblem {
+    Unfit,
+    /// The form token was of another page or browser.
+    PageExpired,
+}
+
+/// Asks for an address. The form posts `form_token` and `address`.
+pub fn address_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    address: &str,
+    problem: Option<AddressProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let is_unfit = problem == Some(AddressProblem::Unfit);
+    let card = html! {
+        h1 { (texts.join_title) }
+        @match problem {
+            Some(AddressProblem::Unfit) => (problem_notice(texts, &html! {
+                p { a href="#address" { (texts.address_unfit) } }
+            })),
+            Some(AddressProblem::PageExpired) => {
+                (problem_notice(texts, &html! { p { (texts.session_changed) } }))
+            },
+            None => p { (texts.join_hint) },
+        }
+        (form.of(&html! {
+            div .field {
+                label for="address" { (texts.email_address) }
+                input #address type="email" name="address" value=(address) required maxlength="254"
+                    autocomplete="email" dir="auto" autofocus
+                    aria-invalid=[is_unfit.then_some("true")]
+                    aria-describedby=[is_unfit.then_some("problem")];
+            }
+            div .actions { button .primary type="submit" { (texts.send_letter) } }
+        }))
+        (help(chrome))
+    };
+    document_with(chrome, problem.is_some(), texts.join_title, card)
+}
+
+/// The same for everybody, whatever address was typed.
+pub fn sent_page(chrome: Chrome<'_>) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.letter_sent_title,
+        html! {
+            h1 { (texts.letter_sent_title) }
+            p { (texts.join_letter_sent) }
+            p .hint { (texts.letter_sent_advice) }
+            (help(chrome))
+        },
+    )
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinProblem {
+    UsernameMissing,
+    /// The rules of user names refuse it.
+    UsernameUnfit,
+    /// It reads as an address, and is another.
+    UsernameOfOthers,
+    UsernameTaken,
+    /// With the password, or with the form.
+    Other(AccountProblem),
+}
+
+impl JoinProblem {
+    /// The field that it concerns, and what it says.
+    fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+        let sentence = match self {
+            JoinProblem::UsernameMissing => texts.username_missing,
+            JoinProblem::UsernameUnfit => texts.username_unfit,
+            JoinProblem::UsernameOfOthers => texts.username_of_others,
+            JoinProblem::UsernameTaken => texts.username_taken,
+            JoinProblem::Other(problem) => return problem.told(texts),
+        };
+        (Some("username"), sentence.to_owned())
+    }
+}
+
+/// What was typed before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Typed<'a> {
+    pub username: &'a str,
+    pub name: &'a str,
+}
+
+/// Makes the account. The form posts `form_token`, `username`, `name`, `new_password` and
+/// `new_password_again`.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    address: &str,
+    typed: Typed<'_>,
+    problem: Option<JoinProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let told = problem.map(|problem| problem.told(texts));
+    let wrong = told.as_ref().and_then(|(field, _)| *field);
+    let name_wrong = wrong == Some("username");
+    let password = PasswordField {
+        has_focus: wrong == Some("new-password"),
+        ..PasswordField::new_one(chrome)
+    };
+    let again = PasswordField {
+        has_focus: wrong == Some("new-password-again"),
+        ..PasswordField::new_one_again(chrome)
+    };
+    let begins = wrong.is_none() || name_wrong;
+    let card = html! {
+        h1 { (texts.join_title) }
+        p .lead { (about(texts.join_address, address)) }
+        @if let Some((field, sentence)) = &told {
+            (problem_notice(texts, &html! {
+                p {
+                    @match field {
+                        Some(field) => a href={ "#" (field) } { (sentence) },
+                        None => (sentence),
+                    }
+                }
+            }))
+        }
+        (form.of(&html! {
+            div .field {
+                label for="username" { (texts.username) }
+                input #username type="text" name="username" value=(typed.username) required
+                    maxlength="256" autocomplete="username" autocapitalize="none" autocorrect="off"
+                    spellcheck="false" dir="auto" autofocus[begins]
+                    aria-invalid=[name_wrong.then_some("true")]
+                    aria-describedby=[name_wrong.then_some("problem")];
+            }
+            div .field {
+                label for="name" { (texts.your_name) }
+                input #name type="text" name="name" value=(typed.name) maxlength="200"
+                    autocomplete="name" dir="auto";
+            }
+            (password.draw(wrong)) (again.draw(wrong))
+            div .actions { button .primary type="submit" { (texts.create_account) } }
+        }))
+        (help(chrome))
+    };
+    document_with(chrome, problem.is_some(), texts.join_title, card)
+}

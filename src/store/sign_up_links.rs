@@ -1,0 +1,170 @@
+//! `sign_up_links`: links by which people make accounts themselves. A link is never stored: the row
+//! has the id that it begins with.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::{Map, Value};
+
+use super::Store;
+use super::audit_event::AuditEvent;
+use super::error::StoreError;
+use super::statement::bind;
+use super::tokens::hash_of_jti;
+use super::values::{column, read, tenant, tenant_text, unreadable};
+use crate::protocol::login::sign_up::SignUpId;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretText;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignUpLink {
+    pub id: SignUpId,
+    pub tenant: Option<TenantName>,
+    pub roles: Vec<String>,
+    /// Of the addresses that it takes; `None`: of any.
+    pub domain: Option<String>,
+    pub uses: i32,
+    pub used: i32,
+    pub expires_at: Instant,
+    pub ended_at: Option<Instant>,
+}
+
+impl SignUpLink {
+    /// Whether it makes another account.
+    pub fn stands(&self, now: Instant) -> bool {
+        self.ended_at.is_none() && now < self.expires_at && self.used < self.uses
+    }
+}
+
+const INSERT: &str = "
+WITH added AS (
+    INSERT INTO sign_up_links (id, tenant, roles, domain, uses, expires_at)
+    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4, :expires_at::timestamptz) RETURNING id
+), {audited added} FROM added";
+
+pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let bound = bind!(
+        INSERT,
+        ..link {
+            roles,
+            domain,
+            uses,
+            expires_at
+        },
+        id = &link.id[..],
+        tenant = tenant_text(link.tenant.as_ref())
+    );
+    store.write_audited(bound, audit).map(drop)
+}
+
+const FIND: &str = "SELECT l.* FROM sign_up_links l WHERE l.id = :id::bytea";
+
+pub fn find(store: &Store, id: &SignUpId) -> Result<Option<SignUpLink>, StoreError> {
+    store.find(bind!(FIND, id = &id[..]), link)
+}
+
+const LIST: &str = "SELECT l.* FROM sign_up_links l ORDER BY l.made_at, l.id";
+
+/// All of them, the oldest first: an operator makes few.
+pub fn list(store: &Store) -> Result<Vec<SignUpLink>, StoreError> {
+    store.list(bind!(LIST), link)
+}
+
+const END: &str = "
+WITH ended AS (
+    UPDATE sign_up_links SET ended_at = clock_timestamp() WHERE id = :id::bytea AND ended_at IS NULL RETURNING id
+), {audited ended} FROM ended";
+
+/// Ends a link; `false` when there is none, or it was ended before.
+pub fn end(store: &Store, id: &SignUpId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    store.change(bind!(END, id = &id[..]), audit)
+}
+
+const HOLDS: &str = "
+SELECT EXISTS (
+    SELECT FROM users u
+    WHERE u.tenant = :tenant::text AND u.claims ? 'email'
+      AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254) = lower(:address::text) COLLATE \"C\"
+) OR EXISTS (
+    SELECT FROM users u WHERE u.tenant = :tenant::text AND u.username_key = lower(:address::text)
+) AS holds";
+
+/// Whether somebody of that tenant has the address, verified or not, or is called so.
+pub fn holds(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    address: &str,
+) -> Result<bool, StoreError> {
+    let tenant = tenant_text(tenant);
+    column(&store.one(bind!(HOLDS, tenant, address))?, "holds")
+}
+
+/// An account that somebody makes by the link in a letter.
+#[derive(Clone, Copy, Debug)]
+pub struct NewMember<'a> {
+    pub id: &'a SignUpId,
+    /// Names the letter.
+    pub letter: &'a str,
+    /// When it can be forgotten that the letter was used.
+    pub forgotten_at: Instant,
+    pub sub: &'a Subject,
+    pub username: &'a str,
+    pub address: &'a str,
+    pub password_hash: &'a SecretText,
+    pub claims: &'a Map<String, Value>,
+}
+
+// The letter is spent first. Of many at once each waits for the row of the link, and then sees how
+// many uses are left.
+const JOIN: &str = "
+WITH spent AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash)
+    SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
+    WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
+      AND NOT EXISTS (
+        SELECT FROM users u
+        WHERE u.tenant = l.tenant AND u.claims ? 'email'
+          AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254) = lower(:address::text) COLLATE \"C\")
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
+), used AS (
+    UPDATE sign_up_links l SET used = used + 1 FROM spent
+    WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
+    RETURNING l.tenant, l.roles
+), added AS (
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, true,
+           :claims::jsonb || CASE WHEN cardinality(used.roles) > 0 THEN jsonb_build_object('role', used.roles) ELSE '{}' END
+    FROM used RETURNING sub
+), {audited added} FROM added";
+
+/// Makes the account, and takes one use of the link. `false` when the link is over, the letter was
+/// used, or somebody has the address meanwhile. `Taken` when the user name is somebody's: then
+/// nothing was taken.
+pub fn join(
+    store: &Store,
+    new: &NewMember<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        JOIN,
+        ..new {
+            sub,
+            username,
+            address
+        },
+        id = &new.id[..],
+        day = new.forgotten_at.day(),
+        jti_hash = hash_of_jti(new.letter),
+        password_hash = new.password_hash.expose(),
+        claims = Json(new.claims)
+    );
+    store.change(bound, audit)
+}
+
+fn link(row: &Row) -> Result<SignUpLink, StoreError> {
+    let id = column::<&[u8]>(row, "id")?.try_into();
+    read!(row, SignUpLink { roles, domain, uses, used, expires_at, ended_at;
+        id: id.map_err(|_| unreadable("id"))?,
+        tenant: tenant(row, "tenant")?,
+    })
+}

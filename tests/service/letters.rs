@@ -1,0 +1,744 @@
+//! Letters: forgotten passwords, links that Gatepost sends, what is withheld, and what a mail
+//! server may do wrong.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, sign_in, signed_in};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser};
+use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
+use crate::support::phone::add_app;
+use crate::support::timing::welch;
+use crate::support::waiting::{SOON, await_that};
+
+const NEW: &str = "a password of her own choosing";
+
+/// Alice and Bob, who have an address each; a user of the same address as Alice; one without a
+/// password; and one whose address nobody verified.
+fn registered() -> Value {
+    let mut registered = document();
+    let users = registered["users"].as_array_mut().unwrap();
+    let address = |text: &str| json!({"email": text, "email_verified": true});
+    users[1]["claims"] = address("bob@example.com");
+    for (name, password, claims) in [
+        ("ann", Some(BOB_PASSWORD), address("shared@example.com")),
+        ("ben", Some(BOB_PASSWORD), address("shared@example.com")),
+        ("carol", None, address("carol@example.com")),
+        (
+            "dora",
+            Some(BOB_PASSWORD),
+            json!({"email": "dora@example.com"}),
+        ),
+        (
+            "emil",
+            Some(BOB_PASSWORD),
+            json!({"email": "emil@bücher.example", "email_verified": true}),
+        ),
+    ] {
+        let mut user = json!({"username": name, "claims": claims});
+        if let Some(password) = password {
+            user["password"] = json!(password);
+        }
+        users.push(user);
+    }
+    registered
+}
+
+fn start_with(mailbox: &Mailbox, more: &[(&str, &str)]) -> Gatepost {
+    let settings = mailbox.settings();
+    let mut all: Vec<(&str, &str)> = settings
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    all.extend(more);
+    Gatepost::start_with(&registered(), &all)
+}
+
+fn start(mailbox: &Mailbox) -> Gatepost {
+    start_with(mailbox, &[])
+}
+
+fn forgotten(browser: &mut Browser) -> Answer {
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let link = page.attribute("/login/forgotten", "href").unwrap();
+    browser.get(&link)
+}
+
+fn ask_on(browser: &mut Browser, page: &Answer, name: &str) -> Answer {
+    let token = page.fields().remove("form_token").unwrap();
+    browser.post(&page.action(), &[("form_token", &token), ("name", name)])
+}
+
+/// Asks for a letter, as somebody who comes from the first shop.
+fn ask(gatepost: &Gatepost, name: &str) -> Answer {
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let answer = ask_on(&mut browser, &page, name);
+    assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+    answer
+}
+
+fn set(browser: &mut Browser, page: &Answer, new: &str) -> Answer {
+    let token = page.fields().remove("form_token").unwrap();
+    browser.post(
+        &page.action(),
+        &[
+            ("form_token", &token),
+            ("new_password", new),
+            ("new_password_again", new),
+        ],
+    )
+}
+
+fn signs_in(gatepost: &Gatepost, username: &str, password: &str) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut browser, &page, username, password).status == 303
+}
+
+fn is_over(answer: &Answer, what: &str) {
+    answer.assert_error_page(400, "GP1810", what);
+}
+
+/// How many of these events there are, and the detail of the last.
+fn events(gatepost: &Gatepost, name: &str) -> Vec<Value> {
+    let sql = "SELECT detail FROM audit_events WHERE event = $1 ORDER BY at";
+    let rows = gatepost.database.client().query(sql, &[&name]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn letter_of(gatepost: &Gatepost, mailbox: &Mailbox, name: &str) -> Letter {
+    let before = mailbox.count();
+    ask(gatepost, name);
+    mailbox.letter(before + 1)
+}
+
+#[test]
+fn who_forgot_their_password_sets_another_and_goes_on_where_they_came_from() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let mut elsewhere = signed_in(&gatepost);
+    let told = ask(&gatepost, "alice").text();
+    assert!(told.contains("is on its way"), "{told}");
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["alice@example.com"]);
+    assert_eq!(letter.subject, "Choose a new password at Gatepost");
+    for part in ["Account: alice", "First shop", "127.0.0.1", "was not you"] {
+        assert!(letter.text.contains(part), "{part}: {}", letter.text);
+    }
+    assert!(letter.raw.contains("Auto-Submitted: auto-generated"));
+    // A scanner's looks change nothing, and leave nothing behind.
+    for method in ["GET", "HEAD", "GET"] {
+        let path = letter.link().strip_prefix(gatepost.origin()).unwrap();
+        let answer = gatepost.connect().send(method, path, &[], b"");
+        assert_eq!(
+            (answer.status, answer.header("referrer-policy")),
+            (303, Some("no-referrer"))
+        );
+        assert!(!answer.location().contains("gpm_"));
+    }
+    let mut browser = gatepost.browser();
+    let opened = browser.get(letter.link());
+    is_over(
+        &gatepost.browser().get(opened.location()),
+        "another browser",
+    );
+    let page = browser.follow(opened);
+    assert!(page.text().contains("alice"), "{}", page.text());
+    let forged = [
+        ("form_token", "x"),
+        ("new_password", NEW),
+        ("new_password_again", NEW),
+    ];
+    assert_eq!(browser.post(&page.action(), &forged).status, 200);
+    assert!(set(&mut browser, &page, "short").text().contains("8 char"));
+    let same = set(&mut browser, &page, ALICE_PASSWORD);
+    assert!(same.text().contains("must not be the present one"));
+    assert!(signs_in(&gatepost, "alice", ALICE_PASSWORD), "nothing yet");
+    let answer = set(&mut browser, &page, NEW);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let set_at = answer.location().to_owned();
+    let page = browser.follow(answer);
+    let text = page.text();
+    assert!(
+        text.contains("Your password is set. Sign in with it.") && text.contains("First shop"),
+        "{text}"
+    );
+    assert_eq!(page.attribute("id=\"username\"", "value").unwrap(), "alice");
+    // What says so is sealed for this request: another one's page does not say it.
+    let other = browser.get(&authorize_path("conf1", RP1, &[("state", "another")]));
+    let (_, note) = set_at.split_once("password_set=").unwrap();
+    for note in [note, "gpw_AAAA", "true"] {
+        let stolen = browser.get(&format!("{}&password_set={note}", other.location()));
+        let text = stolen.text();
+        assert!(text.contains("First shop") && !text.contains("password is set"));
+    }
+    let back = sign_in(&mut browser, &page, "alice", NEW);
+    assert!(
+        back.location().starts_with(RP1) && back.query().contains_key("code"),
+        "{}",
+        back.location()
+    );
+    assert!(!signs_in(&gatepost, "alice", ALICE_PASSWORD));
+    let silent = elsewhere.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
+    assert_eq!(silent.query()["error"], "login_required");
+    is_over(&gatepost.browser().get(letter.link()), "used");
+    // Their address is told what happened.
+    let notice = mailbox.letter(2);
+    assert_eq!(notice.to, ["alice@example.com"]);
+    assert!(notice.text.contains("password of your account was set"));
+    assert_eq!(events(&gatepost, "password_set_by_link").len(), 1);
+    await_that("both letters are in the audit log", SOON, || {
+        let sent = events(&gatepost, "letter_sent");
+        sent == [json!({"letter": "reset"}), json!({"letter": "notice"})]
+    });
+    assert!(!gatepost.log().contains("gpm_"), "the log has the link");
+}
+
+#[test]
+fn the_page_is_the_same_for_everybody_and_takes_only_what_may_be_a_name() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let bare = |answer: &Answer| {
+        let id = answer.header("x-request-id").unwrap_or("-").to_owned();
+        answer.text().replace(&id, "ID")
+    };
+    let known = bare(&ask_on(&mut browser, &page, "alice@example.com"));
+    let long = "a".repeat(300);
+    for name in [
+        "nobody@example.com",
+        "bob",
+        "dora",
+        "emil",
+        "carol",
+        "two\r\nlines",
+        &long,
+    ] {
+        assert_eq!(bare(&ask_on(&mut browser, &page, name)), known, "{name:?}");
+    }
+    // Ten an hour from one source, then the same page and no letter.
+    for _ in 0..6 {
+        assert_eq!(bare(&ask_on(&mut browser, &page, "alice")), known);
+    }
+    for name in ["", "  "] {
+        let again = ask_on(&mut browser, &page, name);
+        assert!(again.text().contains("There is a problem"), "{name:?}");
+    }
+    ask_on(&mut browser, &page, "nobody\0").assert_error_page(400, "GP1001", "NUL");
+    let forged = [("form_token", "x"), ("name", "alice")];
+    let again = browser.post(&page.action(), &forged);
+    assert!(
+        again.text().contains("no longer up to date"),
+        "{}",
+        again.text()
+    );
+    let stranger = gatepost.browser().post(
+        &page.action(),
+        &[
+            ("form_token", &page.fields()["form_token"]),
+            ("name", "alice"),
+        ],
+    );
+    assert!(stranger.text().contains("no longer up to date"));
+    await_that("the letter that is withheld is told", SOON, || {
+        let limits: Vec<Value> = events(&gatepost, "letter_withheld");
+        limits.contains(&json!({"limit": "source"}))
+            && limits.contains(&json!({"limit": "address"}))
+    });
+    // Alice's three, and the one that tells Carol that she has no password.
+    let mut told: Vec<String> = (1..=4).flat_map(|at| mailbox.letter(at).to).collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "alice@example.com",
+            "alice@example.com",
+            "alice@example.com",
+            "carol@example.com"
+        ]
+    );
+    assert_eq!(mailbox.count(), 4);
+}
+
+#[test]
+fn one_letter_names_everybody_of_an_address_and_says_who_has_no_password() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let letter = letter_of(&gatepost, &mailbox, "Shared@Example.com");
+    assert_eq!(letter.to, ["shared@example.com"]);
+    for part in ["Account: ann\nhttp", "Account: ben\nhttp"] {
+        assert!(letter.text.contains(part), "{part}: {}", letter.text);
+    }
+    let carol = letter_of(&gatepost, &mailbox, "carol");
+    assert!(carol.text.contains("has no password"), "{}", carol.text);
+    assert!(!carol.text.contains("http"), "{}", carol.text);
+}
+
+#[test]
+fn who_has_a_second_factor_shows_it_before_they_set_a_password() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let (phone, codes) = add_app(&mut signed_in(&gatepost), 0);
+    assert!(mailbox.letter(1).text.contains("second factor was added"));
+    let letter = letter_of(&gatepost, &mailbox, "alice");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(letter.link());
+    assert!(!page.text().contains("new_password"), "{}", page.text());
+    let send = |browser: &mut Browser, page: &Answer, code: &str| {
+        let token = page.fields().remove("form_token").unwrap();
+        browser.post(&page.action(), &[("form_token", &token), ("code", code)])
+    };
+    // The password's form cannot be posted past it.
+    let skipped = browser.post(
+        &page.action(),
+        &[
+            ("form_token", &page.fields()["form_token"]),
+            ("new_password", NEW),
+            ("new_password_again", NEW),
+        ],
+    );
+    assert!(!skipped.text().contains("new_password"));
+    assert!(signs_in_to_code(&gatepost, ALICE_PASSWORD), "nothing yet");
+    let wrong = send(&mut browser, &page, &phone.code(-1));
+    assert!(wrong.text().contains("not correct") || wrong.text().contains("not right"));
+    assert_eq!(events(&gatepost, "recovery_code_used").len(), 0);
+    // An address of the form that was not earned does not open elsewhere.
+    let shown = send(&mut browser, &page, &codes[0]);
+    assert_eq!(shown.status, 303, "{}", shown.text());
+    is_over(&gatepost.browser().get(shown.location()), "another browser");
+    assert_eq!(events(&gatepost, "recovery_code_used").len(), 1);
+    let form = browser.follow(shown);
+    assert!(form.text().contains("new_password"), "{}", form.text());
+    assert_eq!(set(&mut browser, &form, NEW).status, 303);
+    assert!(signs_in_to_code(&gatepost, NEW), "it stays asked for");
+}
+
+/// Whether the password leads to the page that asks for a code.
+fn signs_in_to_code(gatepost: &Gatepost, password: &str) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let asked = sign_in(&mut browser, &page, "alice", password);
+    asked.status == 200 && asked.text().contains("name=\"code\"")
+}
+
+#[test]
+fn a_mailed_link_dies_with_what_it_was_made_on() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    for (user, command) in [
+        ("alice", &["user", "password", "alice"][..]),
+        ("bob", &["user", "disable", "bob"]),
+        ("ann", &["user", "set", "ann", "email=new@example.com"]),
+        ("ben", &["user", "revoke", "ben"]),
+    ] {
+        let letter = letter_of(&gatepost, &mailbox, user);
+        let mut browser = gatepost.browser();
+        let page = browser.visit(letter.link());
+        gatepost.run_well(command, "the operator's choice\n");
+        is_over(&set(&mut browser, &page, NEW), user);
+        is_over(&gatepost.browser().get(letter.link()), user);
+    }
+    for wrong in ["gpm_", "gpm_AAAA", "gpe_AAAA", "gpw_AAAA"] {
+        is_over(&gatepost.get(&format!("/account/link?l={wrong}")), wrong);
+        is_over(&gatepost.get(&format!("/account/address?l={wrong}")), wrong);
+    }
+}
+
+#[test]
+fn without_a_mail_server_there_is_no_trace_of_letters() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert!(!page.text().contains("Forgot"), "{}", page.text());
+    let address = page.action().replace("/login?", "/login/forgotten?");
+    browser
+        .get(&address)
+        .assert_error_page(404, "GP1007", "no page");
+    let account = signed_in(&gatepost).get("/account");
+    assert!(!account.text().contains("new_address"));
+    assert_eq!(gatepost.get("/account/address").status, 404);
+    let refused = gatepost.run(&["mail", "test", "a@b.example"], "");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("GATEPOST_SMTP_URL"));
+}
+
+#[test]
+fn invitations_go_by_mail_and_verify_the_address() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let said = gatepost.run_well(&["user", "invite", "carol", "--mail"], "");
+    assert!(said.contains("sent to carol@example.com"), "{said}");
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.subject, "Your account at Gatepost");
+    gatepost.run_well(&["user", "set", "carol", "email_verified=false"], "");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(letter.link());
+    let answer = set(&mut browser, &page, NEW);
+    let page = browser.follow(answer);
+    assert_eq!(page.attribute("id=\"username\"", "value").unwrap(), "carol");
+    let account = sign_in(&mut browser, &page, "carol", NEW);
+    let account = browser.follow(account);
+    assert!(account.text().contains("carol@example.com"));
+    assert!(!account.text().contains("is not confirmed"));
+    let claims = "{\"email\": \"fritz@example.com\", \"locale\": \"de-AT\"}";
+    let add = [
+        "user", "add", "fritz", "--claims", claims, "--invite", "--mail",
+    ];
+    gatepost.run_well(&add, "");
+    let letter = mailbox.letter(2);
+    assert_eq!(letter.subject, "Ihr Konto bei Gatepost");
+    let reset = gatepost.run_well(&["user", "reset", "bob", "--mail"], "");
+    assert!(reset.contains("sent to bob@example.com"), "{reset}");
+    assert!(mailbox.letter(3).text.contains("Account: bob\nhttp"));
+    for (arguments, told) in [
+        (&["user", "reset", "dora", "--mail"][..], "is not verified"),
+        (&["user", "reset", "emil", "--mail"], "after the @"),
+        (&["user", "reset", "bob", "--mail", "--json"], "--json"),
+        (&["user", "add", "gina", "--invite", "--mail"], "no e-mail"),
+        (&["user", "add", "gina", "--mail"], "--invite"),
+        (&["mail", "test", "a b@example.com"], "ADDRESS"),
+    ] {
+        let output = gatepost.run(arguments, "");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && text.contains(told),
+            "{arguments:?}: {text}"
+        );
+    }
+    assert!(!gatepost.run_well(&["user", "list"], "").contains("gina"));
+    let said = gatepost.run_well(&["mail", "test", "you@example.com"], "");
+    assert!(said.contains("250 Kept as 4"), "{said}");
+    assert_eq!(mailbox.letter(4).to, ["you@example.com"]);
+}
+
+fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
+    let page = browser.get("/account");
+    let token = page.fields().remove("form_token").unwrap();
+    let form = [&[("form_token", token.as_str())][..], fields].concat();
+    browser.post("/account", &form)
+}
+
+#[test]
+fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let mut before = signed_in(&gatepost);
+    let mut browser = signed_in(&gatepost);
+    for wrong in ["", "alice", "a@b.example, c@d.example", "<a@b.example>"] {
+        let fields = [("decision", "change_address"), ("new_address", wrong)];
+        let answer = post_account(&mut browser, &fields);
+        assert!(answer.text().contains("Enter an e-mail address"), "{wrong}");
+    }
+    let fields = [
+        ("decision", "change_address"),
+        ("new_address", "new@example.com"),
+    ];
+    let answer = post_account(&mut browser, &fields);
+    assert!(
+        answer.text().contains("is on its way to"),
+        "{}",
+        answer.text()
+    );
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["new@example.com"]);
+    // Not for a stranger or somebody else, not in a session that began before, not by looking, and
+    // not without the form's token.
+    let mut bob = gatepost.browser();
+    let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+    for other in [&mut before, &mut bob] {
+        let page = other.visit(letter.link());
+        assert!(page.text().contains("Sign in first"), "{}", page.text());
+    }
+    let stranger = gatepost.browser().visit(letter.link());
+    assert!(
+        stranger.text().contains("Sign in first"),
+        "{}",
+        stranger.text()
+    );
+    let page = browser.visit(letter.link());
+    assert!(page.text().contains("Use <strong><bdi>new@example.com"));
+    browser.post(&page.action(), &[("form_token", "x")]);
+    assert!(browser.get("/account").text().contains("alice@example.com"));
+    let token = page.fields().remove("form_token").unwrap();
+    let done = browser.post(&page.action(), &[("form_token", &token)]);
+    assert!(
+        done.text().contains("address was changed"),
+        "{}",
+        done.text()
+    );
+    assert!(done.text().contains("new@example.com"));
+    let notice = mailbox.letter(2);
+    assert_eq!(notice.to, ["alice@example.com"]);
+    assert!(notice.text.contains("another e-mail address"));
+    is_over(&browser.visit(letter.link()), "used");
+    let claims = gatepost.run_well(&["user", "show", "alice", "--json"], "");
+    let claims: Value = serde_json::from_str(&claims).unwrap();
+    assert_eq!(claims["claims"]["email"], "new@example.com");
+    assert_eq!(claims["claims"]["email_verified"], true);
+    assert_eq!(events(&gatepost, "address_changed").len(), 1);
+}
+
+#[test]
+fn people_are_told_of_changes_of_their_ways_in() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let mut browser = signed_in(&gatepost);
+    let fields = [
+        ("decision", "change_password"),
+        ("present_password", ALICE_PASSWORD),
+        ("new_password", NEW),
+        ("new_password_again", NEW),
+    ];
+    let answer = post_account(&mut browser, &fields);
+    assert!(answer.text().contains("changed"), "{}", answer.text());
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.subject, "Your account at Gatepost was changed");
+    assert!(
+        letter
+            .text
+            .contains("password of your account was set or changed")
+    );
+}
+
+#[test]
+fn letters_speak_the_language_of_the_page_and_name_where_help_is() {
+    let mailbox = Mailbox::open();
+    let help = "https://help.example/sign-in";
+    let brand = "Köln =?utf-8?Q?x?=, <a@b.example>";
+    let gatepost = start_with(
+        &mailbox,
+        &[
+            ("GATEPOST_BRAND_HELP_URL", help),
+            ("GATEPOST_BRAND_NAME", brand),
+        ],
+    );
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[("ui_locales", "pl")]));
+    assert!(page.text().contains(help), "{}", page.text());
+    let link = page.attribute("/login/forgotten", "href").unwrap();
+    let page = browser.get(&link);
+    assert!(page.text().contains("lang=\"pl\"") && page.text().contains(help));
+    ask_on(&mut browser, &page, "alice");
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["alice@example.com"]);
+    assert_eq!(letter.subject, format!("Nowe hasło w {brand}"));
+    assert!(letter.text.contains(help) && letter.text.contains("Konto: alice"));
+    let subjects = letter.raw.matches("\r\nSubject: ").count();
+    assert_eq!(subjects, 1, "{}", letter.raw);
+    let over = gatepost.get("/account/link?l=gpm_AAAA");
+    assert!(over.text().contains(help), "{}", over.text());
+}
+
+fn secured_settings(keys: &Keys, gatepost: &str) -> Vec<(&'static str, String)> {
+    let password = keys.file("password");
+    std::fs::write(&password, PASSWORD).unwrap();
+    vec![
+        ("GATEPOST_SMTP_URL", gatepost.to_owned()),
+        ("GATEPOST_MAIL_FROM", String::from("gatepost@mail.test")),
+        (
+            "GATEPOST_SMTP_PASSWORD_FILE",
+            password.display().to_string(),
+        ),
+        (
+            "GATEPOST_CA_FILE",
+            keys.file("ca.pem").display().to_string(),
+        ),
+    ]
+}
+
+#[test]
+fn password_and_letter_leave_only_under_tls_with_the_right_name() {
+    let keys = Keys::make();
+    let send = |mailbox: &Mailbox, scheme: &str| {
+        let url = format!("{scheme}://postbox@localhost:{}", mailbox.port);
+        let settings = secured_settings(&keys, &url);
+        let settings: Vec<(&str, &str)> = settings
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let gatepost = Gatepost::prepare(&settings);
+        let output = gatepost.run(&["mail", "test", "you@example.com"], "");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let no_secret_in = |mailbox: &Mailbox| {
+        let talk = mailbox.talk();
+        assert!(
+            !talk.contains("AUTH PLAIN ") && !talk.contains("MAIL FROM"),
+            "{talk}"
+        );
+        assert_eq!(mailbox.count(), 0);
+    };
+    for (certificate, cause) in [
+        ("wrong", "not valid for name"),
+        ("foreign", "UnknownIssuer"),
+    ] {
+        let mailbox = Mailbox::secured(&keys, certificate);
+        let said = send(&mailbox, "smtp");
+        assert!(said.contains(cause), "{said}");
+        no_secret_in(&mailbox);
+        let mailbox = Mailbox::wrapped(&keys, certificate);
+        let said = send(&mailbox, "smtps");
+        assert!(said.contains("was not sent"), "{said}");
+        no_secret_in(&mailbox);
+    }
+    let mailbox = Mailbox::secured(&keys, "right");
+    for (fault, cause) in [
+        ("no-starttls", "STARTTLS is not supported"),
+        ("injected", "not sent"),
+    ] {
+        mailbox.becomes(fault);
+        let said = send(&mailbox, "smtp");
+        assert!(said.contains(cause), "{fault}: {said}");
+        no_secret_in(&mailbox);
+    }
+    mailbox.becomes("ok");
+    let said = send(&mailbox, "smtp");
+    assert!(said.contains("250 Kept as 1"), "{said}");
+    assert!(mailbox.letter(1).was_secret);
+    assert!(!mailbox.talk().contains("AUTH PLAIN "));
+}
+
+#[test]
+fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() {
+    let mailbox = Mailbox::open();
+    let mut gatepost = start(&mailbox);
+    for (fault, user) in [
+        ("hang", "alice"),
+        ("crawl", "bob"),
+        ("flood", "carol"),
+        ("later", "ann"),
+    ] {
+        mailbox.becomes(fault);
+        let told = ask(&gatepost, user).text();
+        assert!(told.contains("is on its way"), "{fault}");
+    }
+    await_that("a try fails", SOON, || {
+        // Two at most are under way, whatever hangs.
+        assert!(sending(&gatepost) <= 2);
+        gatepost.log().contains("is tried again")
+    });
+    mailbox.becomes("ok");
+    let mut told: Vec<String> = (1..=4).flat_map(|at| late(&mailbox, at).to).collect();
+    told.sort();
+    let expected = ["alice@", "bob@", "carol@", "shared@"].map(|one| format!("{one}example.com"));
+    assert_eq!(told, expected);
+    mailbox.becomes("never");
+    ask(&gatepost, "bob");
+    await_that("it is given up", SOON, || {
+        gatepost
+            .log()
+            .contains("was not sent: permanent error (554)")
+    });
+    mailbox.becomes("hang");
+    ask(&gatepost, "alice");
+    gatepost.stop();
+    assert_eq!(mailbox.count(), 4);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_the_letters_under_way_and_nothing_else() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    mailbox.becomes("hang");
+    ask(&gatepost, "alice");
+    await_that("the letter is under way", SOON, || sending(&gatepost) == 1);
+    let process = gatepost.server_processes()[0].to_string();
+    let killed = Command::new("kill").args(["-9", &process]).status();
+    assert!(killed.unwrap().success());
+    mailbox.becomes("ok");
+    await_that("another process serves", SOON, || gatepost.is_ready());
+    let letter = letter_of(&gatepost, &mailbox, "alice");
+    assert_eq!(letter.to, ["alice@example.com"]);
+}
+
+/// Threads that talk to the mail server.
+fn sending(gatepost: &Gatepost) -> usize {
+    let processes = gatepost.server_processes();
+    let threads = processes.iter().flat_map(|pid| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+        tasks.into_iter().flatten().flatten()
+    });
+    let names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "letter").count()
+}
+
+#[test]
+fn the_page_stays_while_the_database_is_away_and_the_letter_comes_after_it() {
+    let mailbox = Mailbox::open();
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy_with(&mailbox.settings());
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let link = letter_of(&gatepost, &mailbox, "alice");
+    let form = browser.visit(link.link());
+    proxy.cut(true);
+    let told = ask_on(&mut browser, &page, "alice");
+    assert!(told.status == 200 && told.text().contains("is on its way"));
+    assert_eq!(set(&mut browser, &form, NEW).status, 503);
+    proxy.cut(false);
+    late(&mailbox, 2);
+}
+
+#[test]
+fn time_tells_nobody_who_exists() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with(&mailbox, &[("GATEPOST_LIMIT_LETTERS_PER_HOUR", "1000000")]);
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let mut browser = gatepost.browser();
+    let page = forgotten(&mut browser);
+    let action = page.action();
+    let cookie = browser.cookie_header();
+    let token = page.fields().remove("form_token").unwrap();
+    let mut connection = gatepost.connect();
+    let mut number = 0_u32;
+    let mut try_name = |name: &str| {
+        number += 1;
+        // Each from elsewhere, but for those whose source has had its letters.
+        let [_, _, high, low] = number.to_be_bytes();
+        let source = match name {
+            "limited" => String::from("192.0.2.1"),
+            _ => format!("198.18.{high}.{low}"),
+        };
+        let answer = connection.post(
+            &action,
+            &[("Cookie", &cookie), ("X-Forwarded-For", &source)],
+            &[("form_token", &token), ("name", name)],
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    for name in ["alice", "bob", "limited"] {
+        let names = ["unknown", name];
+        welch(100, |which| try_name(names[which]));
+        let t = welch(1_000, |which| try_name(names[which]));
+        println!("unknown against {name}, 2,000 posts: t = {t}");
+        assert!(t.abs() < 4.5, "unknown against {name}: {t}");
+    }
+}
+
+#[test]
+fn doctor_says_whether_letters_can_go_out() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let said = |gatepost: &Gatepost| {
+        let output = gatepost.run(&["doctor"], "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said(&gatepost).contains("ok    mail: the mail server lets us in"));
+    mailbox.becomes("hang");
+    assert!(said(&gatepost).contains("fails mail: no letter would go out"));
+    let without = Gatepost::start();
+    assert!(!said(&without).contains("mail:"));
+}
+
+/// A letter that comes at a later try.
+fn late(mailbox: &Mailbox, number: usize) -> Letter {
+    await_that("a later try succeeds", SOON * 5, || {
+        mailbox.count() >= number
+    });
+    mailbox.letter(number)
+}

@@ -1,0 +1,404 @@
+//! Signing in by e-mail address: whose address counts, what is counted, and what a visitor learns.
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
+use crate::support::house::House;
+use crate::support::timing::welch;
+use crate::support::traveller::Traveller;
+
+const BY_ADDRESS: (&str, &str) = ("GATEPOST_SIGN_IN_WITH", "username,email");
+const ADDRESS: &str = "alice@example.com";
+const PASSWORD: &str = "a password for many of them";
+
+fn person(username: &str, email: &str, changes: Value) -> Value {
+    let mut user = json!({
+        "username": username, "password": PASSWORD,
+        "claims": {"email": email, "email_verified": true},
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        user[name] = value.clone();
+    }
+    user
+}
+
+fn registered(people: &[Value]) -> Value {
+    let direct = json!({
+        "grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid",
+    });
+    let mut document = with_clients(document(), &[("direct", direct)]);
+    let users = document["users"].as_array_mut().unwrap();
+    users.retain(|user| user["username"] != "alice");
+    users.push(person(
+        "alice",
+        ADDRESS,
+        json!({"password": ALICE_PASSWORD}),
+    ));
+    users.extend_from_slice(people);
+    document
+}
+
+/// Whether that signs in on the page; and the same by the grant that takes a password.
+fn lets_in(gatepost: &Gatepost, typed: &str, password: &str) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let is_in = sign_in(&mut browser, &page, typed, password).status == 303;
+    let form = [
+        ("grant_type", "password"),
+        ("username", typed),
+        ("password", password),
+    ];
+    let authorization = basic("direct", CONF1_SECRET);
+    let granted = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
+    assert_eq!(granted.status == 200, is_in, "{typed}: {}", granted.text());
+    is_in
+}
+
+#[test]
+fn a_verified_address_that_one_user_has_signs_them_in() {
+    let people = [
+        person(
+            "unverified",
+            "unverified@example.com",
+            json!({
+            "claims": {"email": "unverified@example.com", "email_verified": false}}),
+        ),
+        person(
+            "silent",
+            "silent@example.com",
+            json!({"claims": {"email": "silent@example.com"}}),
+        ),
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        person("one", "shared@example.com", json!({})),
+        person("two", "Shared@Example.com", json!({})),
+        person("first", "once@example.com", json!({})),
+        person(
+            "not-verified",
+            "once@example.com",
+            json!({
+            "claims": {"email": "once@example.com", "email_verified": false}}),
+        ),
+        person("gone", "once@example.com", json!({"enabled": false})),
+        json!({"username": "no-password", "claims": {"email": "once@example.com", "email_verified": true}}),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    for (typed, password, expected) in [
+        (ADDRESS, ALICE_PASSWORD, true),
+        ("Alice@EXAMPLE.com", ALICE_PASSWORD, true),
+        ("\u{ff41}lice@example.com", ALICE_PASSWORD, true),
+        ("alice", ALICE_PASSWORD, true),
+        (ADDRESS, "wrong", false),
+        ("alice@example.co", ALICE_PASSWORD, false),
+        ("unverified@example.com", PASSWORD, false),
+        ("silent@example.com", PASSWORD, false),
+        ("disabled@example.com", PASSWORD, false),
+        ("shared@example.com", PASSWORD, false),
+        ("one", PASSWORD, true),
+        ("once@example.com", PASSWORD, true),
+    ] {
+        assert_eq!(lets_in(&gatepost, typed, password), expected, "{typed}");
+    }
+}
+
+/// Else whoever may choose a user name takes the mail of others; and one that nobody can sign in
+/// with is no way to the account of the address.
+#[test]
+fn a_user_name_wins_over_an_address() {
+    let people = [
+        person("bob@example.com", "other@example.com", json!({})),
+        person(
+            "carol",
+            "bob@example.com",
+            json!({"password": BOB_PASSWORD}),
+        ),
+        person(
+            "dave@example.com",
+            "dave@example.org",
+            json!({"enabled": false}),
+        ),
+        person("erin", "dave@example.com", json!({})),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    for (typed, password, expected) in [
+        ("bob@example.com", PASSWORD, true),
+        ("bob@example.com", BOB_PASSWORD, false),
+        ("dave@example.com", PASSWORD, false),
+        ("erin", PASSWORD, true),
+    ] {
+        assert_eq!(
+            lets_in(&gatepost, typed, password),
+            expected,
+            "{typed} {password}"
+        );
+    }
+}
+
+#[test]
+fn an_address_signs_in_where_the_setting_says_so_and_in_its_own_tenant() {
+    let mut document = registered(&[person(
+        "tina",
+        "tina@example.com",
+        json!({"tenant": "acme"}),
+    )]);
+    document["tenants"] = json!([{"name": "acme"}]);
+    let mut gatepost = Gatepost::start_with(&document, &[]);
+    assert!(!lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+    let page = |gatepost: &Gatepost| {
+        let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+        page.text()
+    };
+    assert!(page(&gatepost).contains(">User name</label>"));
+    gatepost.stop();
+    gatepost.set(BY_ADDRESS.0, BY_ADDRESS.1);
+    gatepost.serve();
+    assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+    assert!(page(&gatepost).contains(">User name or e-mail address</label>"));
+    assert!(!lets_in(&gatepost, "tina@example.com", PASSWORD));
+    let mut browser = gatepost.browser();
+    let of_tenant = authorize_path("conf1", RP1, &[("acr_values", "tenant:acme")]);
+    let page = browser.visit(&of_tenant);
+    let answer = sign_in(&mut browser, &page, "tina@example.com", PASSWORD);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+}
+
+/// Name and address are counted apart, so a visitor does not learn that both are one person's; and
+/// whoever tries both has no more tries than before.
+#[test]
+fn failures_count_by_what_was_typed_each_with_half_of_the_limit() {
+    let limit = ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_ACCOUNT", "6");
+    let gatepost = Gatepost::start_with(&registered(&[]), &[BY_ADDRESS, limit]);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let mut status = |typed: &str| sign_in(&mut browser, &page, typed, "wrong").status;
+    for typed in ["alice", ADDRESS, "nobody@example.com"] {
+        let tries = [(); 4].map(|()| status(typed));
+        assert_eq!(tries, [200, 200, 200, 429], "{typed}");
+    }
+}
+
+#[test]
+fn every_way_to_fail_by_an_address_looks_the_same() {
+    let people = [
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        person("one", "shared@example.com", json!({})),
+        person("two", "shared@example.com", json!({})),
+    ];
+    let gatepost = Gatepost::start_with(&registered(&people), &[BY_ADDRESS]);
+    let seen = [
+        "alice",
+        ADDRESS,
+        "nobody@example.com",
+        "disabled@example.com",
+        "shared@example.com",
+    ]
+    .map(|typed| {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut browser, &page, typed, "wrong");
+        assert_eq!(answer.status, 200);
+        let token = answer.fields().remove("form_token").unwrap();
+        let sealed = answer.action().split_once("?r=").unwrap().1.to_owned();
+        let text = answer.without_challenge();
+        assert!(text.contains("The user name, the e-mail address or the password is not correct"));
+        [token, sealed, typed.to_owned()]
+            .iter()
+            .fold(text, |text, own| text.replace(own.as_str(), "*"))
+    });
+    assert!(seen.iter().all(|text| *text == seen[0]), "{seen:#?}");
+}
+
+fn claims_of_alice(gatepost: &Gatepost) -> Value {
+    let told = gatepost.run_well(&["export"], "");
+    let document: Value = serde_json::from_str(&told).unwrap();
+    let users = document["users"].as_array().unwrap();
+    let alice = users.iter().find(|user| user["username"] == "alice");
+    alice.unwrap()["claims"].clone()
+}
+
+/// Whoever changes the address in a spreadsheet has not verified it.
+#[test]
+fn another_address_is_no_longer_verified_unless_the_same_change_says_so() {
+    let gatepost = Gatepost::start_with(&registered(&[]), &[BY_ADDRESS]);
+    let described = |email: &str| {
+        json!({"users": [{"username": "alice", "claims": {"email": email}}]}).to_string()
+    };
+    let plan = gatepost.run(&["plan", "-"], &described("new@example.com"));
+    let told = String::from_utf8(plan.stdout).unwrap();
+    assert!(
+        told.contains("claims.email_verified") && told.contains("false"),
+        "{told}"
+    );
+    // The same address keeps what is known of it.
+    let said_again = gatepost.run_well(&["apply", "-"], &described(ADDRESS));
+    assert!(
+        said_again.contains("nothing") || said_again.contains("0"),
+        "{said_again}"
+    );
+    assert_eq!(claims_of_alice(&gatepost)["email_verified"], true);
+    assert!(lets_in(&gatepost, ADDRESS, ALICE_PASSWORD));
+
+    gatepost.run_well(&["apply", "-"], &described("new@example.com"));
+    assert_eq!(claims_of_alice(&gatepost)["email_verified"], false);
+    assert!(!lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email_verified=true"], "");
+    assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email=new@example.com"], "");
+    assert!(lets_in(&gatepost, "new@example.com", ALICE_PASSWORD));
+    gatepost.run_well(&["user", "set", "alice", "email=third@example.com"], "");
+    assert!(!lets_in(&gatepost, "third@example.com", ALICE_PASSWORD));
+    let both = [
+        "user",
+        "set",
+        "alice",
+        "email=4@example.com",
+        "email_verified=true",
+    ];
+    gatepost.run_well(&both, "");
+    assert!(lets_in(&gatepost, "4@example.com", ALICE_PASSWORD));
+}
+
+/// A provider that may say anything must not choose whose letters go where, or lock somebody out of
+/// the own address.
+#[test]
+fn a_providers_word_counts_where_its_registration_says_so() {
+    for (changes, expected) in [(json!({}), false), (json!({"trust_email": true}), true)] {
+        let house = House::start_with(registered(&[]), &changes, &[BY_ADDRESS]);
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
+        });
+        let mut alice = house.alice();
+        house.link(&mut alice, "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        assert_eq!(claims_of_alice(&house.gatepost)["email"], "up@example.com");
+        let is_in = lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+        assert_eq!(is_in, expected, "{changes}");
+        // What the operator verified before stays so when the provider says the same.
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": "own@example.com", "email_verified": true});
+        });
+        let set = [
+            "user",
+            "set",
+            "alice",
+            "email=own@example.com",
+            "email_verified=true",
+        ];
+        house.gatepost.run_well(&set, "");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        house.through(&mut Traveller::new(), "up").unwrap();
+        assert!(
+            lets_in(&house.gatepost, "own@example.com", ALICE_PASSWORD),
+            "{changes}"
+        );
+    }
+}
+
+#[test]
+fn a_second_user_of_a_verified_address_is_told() {
+    let people = [person("bea", "bea@example.com", json!({}))];
+    let trusted = json!({"trust_email": true});
+    let house = House::start_with(registered(&people), &trusted, &[BY_ADDRESS]);
+    let gatepost = &house.gatepost;
+    assert_eq!(house.events("address_shared").len(), 0);
+    let settings = gatepost.run(&["doctor"], "");
+    let told = String::from_utf8_lossy(&settings.stdout).into_owned();
+    assert!(
+        told.contains("no two users of a tenant have the same verified"),
+        "{told}"
+    );
+
+    house.up.plan(|plan| {
+        plan.userinfo = json!({"email": "Bea@example.com", "email_verified": true});
+    });
+    house.through(&mut Traveller::new(), "up").unwrap();
+    let shared = house.events("address_shared");
+    assert_eq!((shared.len(), &shared[0]["by"]), (1, &json!("up")));
+    assert_eq!(shared[0]["with"], house.sub("bea"));
+
+    let set = [
+        "user",
+        "set",
+        "bea",
+        &format!("email={ADDRESS}"),
+        "email_verified=true",
+    ];
+    gatepost.run_well(&set, "");
+    let described = json!({"users": [person("new", ADDRESS, json!({}))]}).to_string();
+    gatepost.run_well(&["apply", "-"], &described);
+    let claims = json!({"email": ADDRESS, "email_verified": true}).to_string();
+    let add = [
+        "user",
+        "add",
+        "added",
+        "--no-password",
+        "--claims",
+        claims.as_str(),
+    ];
+    gatepost.run_well(&add, "");
+    assert_eq!(house.events("address_shared").len(), 4);
+    let told = String::from_utf8_lossy(&gatepost.run(&["doctor"], "").stdout).into_owned();
+    assert!(
+        told.contains("1 verified e-mail addresses are of more than one user"),
+        "{told}"
+    );
+}
+
+/// Nor does time, for a visitor who tries a wrong password.
+#[test]
+fn time_does_not_tell_which_addresses_are_there() {
+    let people = [
+        person(
+            "disabled",
+            "disabled@example.com",
+            json!({"enabled": false}),
+        ),
+        json!({"username": "keyed"}),
+    ];
+    let many = "1000000";
+    let limits = ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"]
+        .map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
+    let mut settings = vec![BY_ADDRESS];
+    settings.extend(limits.each_ref().map(|name| (name.as_str(), many)));
+    let gatepost = Gatepost::start_with(&registered(&people), &settings);
+    // As if she had a passkey alone.
+    let passkey = "UPDATE users SET strongest_acr = 'phr', factors = 1 WHERE username = 'keyed'";
+    gatepost.database.run(passkey);
+    let authorization = basic("direct", CONF1_SECRET);
+    let mut connection = gatepost.connect();
+    let mut try_name = |typed: &str| {
+        let form = [
+            ("grant_type", "password"),
+            ("username", typed),
+            ("password", "wrong password"),
+        ];
+        let headers = [("Authorization", authorization.as_str())];
+        let answer = connection.post("/connect/token", &headers, &form);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    };
+    for (name, rounds) in [
+        (ADDRESS, 1_000),
+        ("disabled@example.com", 300),
+        ("keyed", 300),
+    ] {
+        let names = ["unknown@example.com", name];
+        welch(50, |which| try_name(names[which]));
+        let t = welch(rounds, |which| try_name(names[which]));
+        println!("unknown against {name}: t = {t}");
+        assert!(t.abs() < 4.5, "unknown against {name}: {t}");
+    }
+}

@@ -1,0 +1,304 @@
+//! `gatepost signup` and `/join`: links by which people make accounts themselves.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, sign_in};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser};
+use crate::support::mailbox::Mailbox;
+
+const NEW: &str = "a password of their own choosing";
+
+fn start(mailbox: &Mailbox) -> Gatepost {
+    let mut registered = document();
+    registered["tenants"] = json!([{"name": "acme"}]);
+    let users = registered["users"].as_array_mut().unwrap();
+    users.push(json!({
+        "username": "held", "password": BOB_PASSWORD, "claims": {"email": "Held@example.com"},
+    }));
+    let settings = mailbox.settings();
+    let mut all: Vec<(&str, &str)> = settings
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    all.push(("GATEPOST_SIGN_IN_WITH", "username,email"));
+    Gatepost::start_with(&registered, &all)
+}
+
+fn make(gatepost: &Gatepost, options: &[&str]) -> String {
+    let usual = ["signup", "make", "--uses", "5", "--for", "14d"];
+    let link = gatepost.run_well(&[&usual, options].concat(), "");
+    let link = link.trim().to_owned();
+    let begins = format!("{}/join?l=gpj_", gatepost.base_url);
+    assert!(link.starts_with(&begins), "{link}");
+    link
+}
+
+fn opened(browser: &mut Browser, link: &str) -> Answer {
+    let opened = browser.get(link);
+    assert_eq!(opened.status, 303, "{}", opened.text());
+    assert!(!opened.location().contains("gpj_") && !opened.location().contains("gpu_"));
+    browser.follow(opened)
+}
+
+/// Asks for a letter to that address; answers what the page says.
+fn ask(gatepost: &Gatepost, link: &str, address: &str) -> Answer {
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, link);
+    let token = page.fields().remove("form_token").unwrap();
+    let form = [("form_token", token.as_str()), ("address", address)];
+    browser.post(&page.action(), &form)
+}
+
+fn send(browser: &mut Browser, page: &Answer, username: &str) -> Answer {
+    let token = page.fields().remove("form_token").unwrap();
+    let form = [
+        ("form_token", token.as_str()),
+        ("username", username),
+        ("name", "New Comer"),
+        ("new_password", NEW),
+        ("new_password_again", NEW),
+    ];
+    browser.post(&page.action(), &form)
+}
+
+fn signs_in(gatepost: &Gatepost, typed: &str, changes: &[(&str, &str)]) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, changes));
+    sign_in(&mut browser, &page, typed, NEW).status == 303
+}
+
+fn listed(gatepost: &Gatepost) -> Value {
+    serde_json::from_str(&gatepost.run_well(&["signup", "list", "--json"], "")).unwrap()
+}
+
+fn is_over(answer: &Answer, what: &str) {
+    answer.assert_error_page(400, "GP1810", what);
+}
+
+#[test]
+fn somebody_proves_an_address_makes_an_account_and_signs_in() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(
+        &gatepost,
+        &[
+            "--tenant",
+            "acme",
+            "--role",
+            "guest",
+            "--domain",
+            "Example.com",
+        ],
+    );
+    let told = ask(&gatepost, &link, "new@example.com");
+    assert!(told.text().contains("is on its way"), "{}", told.text());
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["new@example.com"]);
+    assert_eq!(letter.subject, "Create your account at Gatepost");
+    // A scanner's looks make nothing.
+    for method in ["GET", "HEAD"] {
+        let path = letter.link().strip_prefix(gatepost.origin()).unwrap();
+        assert_eq!(gatepost.connect().send(method, path, &[], b"").status, 303);
+    }
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, letter.link());
+    assert!(page.text().contains("new@example.com"), "{}", page.text());
+    is_over(
+        &gatepost.browser().get(&page.action()),
+        "in another browser",
+    );
+    for (username, told) in [
+        ("", "Enter your user name."),
+        ("other@example.com", "must be your own e-mail address"),
+        ("b\u{ff20}example.com", "must be your own e-mail address"),
+        ("zero\u{200b}width", "cannot be used here"),
+    ] {
+        let answer = send(&mut browser, &page, username);
+        assert!(
+            answer.text().contains(told),
+            "{username:?}: {}",
+            answer.text()
+        );
+    }
+    let made = send(&mut browser, &page, "newcomer");
+    assert_eq!(made.status, 303, "{}", made.text());
+    let ready = browser.follow(made);
+    assert!(
+        ready.text().contains("value=\"newcomer\""),
+        "{}",
+        ready.text()
+    );
+    let in_tenant = [("acr_values", "tenant:acme")];
+    assert!(signs_in(&gatepost, "newcomer", &in_tenant));
+    assert!(signs_in(&gatepost, "new@example.com", &in_tenant));
+    assert!(!signs_in(&gatepost, "newcomer", &[]));
+    let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
+    let users = exported["users"].as_array().unwrap();
+    let user = users
+        .iter()
+        .find(|user| user["username"] == "newcomer")
+        .unwrap();
+    let claims = json!({
+        "email": "new@example.com", "email_verified": true, "name": "New Comer", "role": ["guest"],
+    });
+    assert_eq!(
+        (&user["claims"], &user["tenant"]),
+        (&claims, &json!("acme"))
+    );
+    assert_eq!(
+        gatepost
+            .database
+            .count("audit_events WHERE event = 'signed_up'"),
+        1
+    );
+    let row = &listed(&gatepost)[0];
+    assert_eq!(
+        (&row["used"], &row["domain"]),
+        (&json!(1), &json!("example.com"))
+    );
+
+    // Its letter made it: it makes no other.
+    is_over(&send(&mut browser, &page, "another"), "the form again");
+    is_over(&gatepost.browser().get(letter.link()), "the letter again");
+}
+
+#[test]
+fn nobody_is_told_which_addresses_have_an_account_but_their_owners() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(&gatepost, &["--domain", "example.com"]);
+    let pages = ["new@example.com", "held@example.com", "x@elsewhere.example"].map(|address| {
+        let answer = ask(&gatepost, &link, address);
+        assert_eq!(answer.status, 200);
+        answer.text()
+    });
+    assert!(pages.iter().all(|page| *page == pages[0]), "{pages:#?}");
+    let mut letters = [mailbox.letter(1), mailbox.letter(2)];
+    letters.sort_by(|one, other| one.to.cmp(&other.to));
+    let [held, new] = letters;
+    assert_eq!(held.to, ["held@example.com"]);
+    assert!(
+        held.text.contains("already") && !held.text.contains("gpu_"),
+        "{}",
+        held.text
+    );
+    assert!(new.link().contains("/join?l=gpu_"));
+    for unfit in [
+        "",
+        "nobody",
+        "a@b@c",
+        "a b@example.com",
+        "a@example.com\r\nBcc: b@example.com",
+    ] {
+        let answer = ask(&gatepost, &link, unfit);
+        assert!(answer.text().contains("Enter an e-mail address"), "{unfit}");
+    }
+    assert_eq!(mailbox.count(), 2, "none elsewhere");
+}
+
+#[test]
+fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(&gatepost, &[]);
+    ask(&gatepost, &link, "new@example.com");
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, mailbox.letter(1).link());
+    let taken = send(&mut browser, &page, "ALICE");
+    assert!(
+        taken.text().contains("This user name is taken"),
+        "{}",
+        taken.text()
+    );
+    assert_eq!(listed(&gatepost)[0]["used"], 0);
+
+    let id = listed(&gatepost)[0]["id"].as_str().unwrap().to_owned();
+    gatepost.run_well(&["signup", "end", &id], "");
+    is_over(&send(&mut browser, &page, "newcomer"), "ended meanwhile");
+    is_over(
+        &gatepost.browser().get(mailbox.letter(1).link()),
+        "its letter",
+    );
+    assert_eq!(listed(&gatepost)[0]["works"], false);
+    // Its page is as ever, and no letter goes out.
+    ask(&gatepost, &link, "other@example.com");
+    gatepost.await_log("no letter", |log| {
+        log.contains("no letter: the sign-up link is over")
+    });
+    assert_eq!(mailbox.count(), 1);
+    let damaged = link.replace("gpj_", "gpj_A");
+    is_over(&gatepost.browser().get(&damaged), "a damaged link");
+    let unknown = format!("{}/join?l=gpj_{}", gatepost.base_url, "A".repeat(64));
+    is_over(&gatepost.browser().get(&unknown), "a made-up link");
+    assert_eq!(
+        gatepost.database.count("users WHERE username = 'newcomer'"),
+        0
+    );
+}
+
+#[test]
+fn no_account_is_made_in_a_tenant_that_is_gone() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(&gatepost, &["--tenant", "acme"]);
+    ask(&gatepost, &link, "new@example.com");
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, mailbox.letter(1).link());
+    gatepost.run_well(&["apply", "-", "--prune", "--yes"], r#"{"tenants": []}"#);
+    gatepost.settle();
+    is_over(&send(&mut browser, &page, "newcomer"), "its tenant is gone");
+}
+
+#[test]
+fn twenty_at_once_on_a_link_of_five_uses_are_five_users() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let link = make(&gatepost, &[]);
+    // Each from a source of its own: ten an hour is what one may ask for.
+    let forms: Vec<(Browser, Answer)> = (0..20)
+        .map(|number| {
+            let mut browser = gatepost.browser();
+            let source = format!("192.0.2.{number}");
+            browser.headers = vec![(String::from("X-Forwarded-For"), source)];
+            let page = opened(&mut browser, &link);
+            let token = page.fields().remove("form_token").unwrap();
+            let address = format!("member-{number}@example.com");
+            let form = [("form_token", token.as_str()), ("address", &address)];
+            assert_eq!(browser.post(&page.action(), &form).status, 200);
+            let letter = mailbox.letter(number + 1);
+            let page = opened(&mut browser, letter.link());
+            (browser, page)
+        })
+        .collect();
+    let threads: Vec<_> = forms
+        .into_iter()
+        .enumerate()
+        .map(|(number, (mut browser, page))| {
+            thread::spawn(move || send(&mut browser, &page, &format!("member-{number}")).status)
+        })
+        .collect();
+    let answers: Vec<u16> = threads.into_iter().map(|one| one.join().unwrap()).collect();
+    let made = answers.iter().filter(|status| **status == 303).count();
+    assert_eq!(made, 5, "{answers:?}");
+    let members = "users WHERE username LIKE 'member-%'";
+    assert_eq!(gatepost.database.count(members), 5);
+    assert_eq!(listed(&gatepost)[0]["used"], 5);
+    assert_eq!(
+        gatepost
+            .database
+            .count("audit_events WHERE event = 'signed_up'"),
+        5
+    );
+}
+
+#[test]
+fn without_a_mail_server_there_is_no_page_and_no_link() {
+    let gatepost = Gatepost::start();
+    assert_eq!(gatepost.get("/join").status, 404);
+    let output = gatepost.run(&["signup", "make", "--uses", "1", "--for", "1d"], "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("GATEPOST_SMTP_URL is required"), "{told}");
+}

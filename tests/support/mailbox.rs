@@ -1,0 +1,217 @@
+//! A mail server that keeps what it takes, and can fail in every way: `mail_server.py`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::http::free_port;
+use super::secrets;
+use super::waiting::{SOON, await_that};
+
+/// Whom the server lets in, where it has a certificate.
+pub const PASSWORD: &str = "canary-of-the-mail-server";
+const SENDER: &str = "gatepost@mail.test";
+
+pub struct Mailbox {
+    pub port: u16,
+    folder: PathBuf,
+    server: Child,
+}
+
+/// A letter as it came.
+#[derive(Debug)]
+pub struct Letter {
+    pub to: Vec<String>,
+    pub was_secret: bool,
+    /// As sent, with its header.
+    pub raw: String,
+    pub subject: String,
+    pub text: String,
+}
+
+impl Letter {
+    /// The first link in it.
+    pub fn link(&self) -> &str {
+        let found = self.text.lines().find(|line| line.starts_with("http"));
+        found.unwrap_or_else(|| panic!("no link: {}", self.text))
+    }
+}
+
+impl Mailbox {
+    /// In the clear, for this machine alone.
+    pub fn open() -> Mailbox {
+        Mailbox::start("ok", None)
+    }
+
+    /// With STARTTLS and a user, for whom `certificate` of `keys` counts.
+    pub fn secured(keys: &Keys, certificate: &str) -> Mailbox {
+        Mailbox::start("ok", Some((keys, certificate)))
+    }
+
+    /// With TLS from the first byte.
+    pub fn wrapped(keys: &Keys, certificate: &str) -> Mailbox {
+        Mailbox::start("tls", Some((keys, certificate)))
+    }
+
+    fn start(mode: &str, keys: Option<(&Keys, &str)>) -> Mailbox {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("gatepost-mail-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("mode"), mode).unwrap();
+        let port = free_port();
+        let mut command = Command::new("/usr/bin/python3");
+        command
+            .args(["-W", "ignore", "tests/support/mail_server.py"])
+            .arg(&folder)
+            .arg(port.to_string());
+        if let Some((keys, certificate)) = keys {
+            command.arg(keys.file(&format!("{certificate}.pem")));
+            command.arg(keys.file(&format!("{certificate}.key")));
+        }
+        let server = command.stdin(Stdio::piped()).spawn().unwrap();
+        secrets::learn(PASSWORD);
+        let mailbox = Mailbox {
+            port,
+            folder,
+            server,
+        };
+        await_that("the mail server listens", SOON, || {
+            mailbox.folder.join("ready").exists()
+        });
+        mailbox
+    }
+
+    /// The settings of a Gatepost that sends by it.
+    pub fn settings(&self) -> [(&'static str, String); 2] {
+        let url = format!("smtp://localhost:{}", self.port);
+        [
+            ("GATEPOST_SMTP_URL", url),
+            ("GATEPOST_MAIL_FROM", SENDER.to_owned()),
+        ]
+    }
+
+    /// How it is from the next connection on.
+    pub fn becomes(&self, mode: &str) {
+        let next = self.folder.join("next");
+        std::fs::write(&next, mode).unwrap();
+        std::fs::rename(next, self.folder.join("mode")).unwrap();
+    }
+
+    /// Every byte that came in the clear.
+    pub fn talk(&self) -> String {
+        let talk = std::fs::read(self.folder.join("talk")).unwrap_or_default();
+        String::from_utf8_lossy(&talk).into_owned()
+    }
+
+    pub fn count(&self) -> usize {
+        let kept = std::fs::read_dir(&self.folder).unwrap();
+        let letters = kept.filter(|file| {
+            let name = file.as_ref().unwrap().file_name();
+            name.to_string_lossy().ends_with(".eml")
+        });
+        letters.count()
+    }
+
+    /// The letter of that number, from 1, once it is there.
+    pub fn letter(&self, number: usize) -> Letter {
+        let file = |ending: &str| self.folder.join(format!("{number}.{ending}"));
+        await_that(&format!("letter {number} comes"), SOON, || {
+            file("eml").exists()
+        });
+        let envelope: Value =
+            serde_json::from_slice(&std::fs::read(file("json")).unwrap()).unwrap();
+        let raw = std::fs::read_to_string(file("eml")).unwrap();
+        let (head, body) = raw.split_once("\r\n\r\n").unwrap();
+        let unfolded = head.replace("\r\n ", " ");
+        let subject = unfolded
+            .split("\r\n")
+            .find_map(|line| line.strip_prefix("Subject: "))
+            .unwrap();
+        let text = decoded(&body.replace("\r\n", "")).replace("\r\n", "\n");
+        for line in text.lines().filter(|line| line.starts_with("http")) {
+            secrets::learn(line);
+        }
+        Letter {
+            to: serde_json::from_value(envelope["to"].clone()).unwrap(),
+            was_secret: envelope["tls"] == true,
+            subject: subject.split(' ').map(word).collect(),
+            text,
+            raw,
+        }
+    }
+}
+
+fn decoded(base64: &str) -> String {
+    String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap()
+}
+
+fn word(encoded: &str) -> String {
+    let inner = encoded.strip_prefix("=?utf-8?B?").unwrap();
+    decoded(inner.strip_suffix("?=").unwrap())
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A CA of one's own, and what it certified.
+pub struct Keys {
+    folder: PathBuf,
+}
+
+impl Keys {
+    /// `right` is for localhost, `wrong` for another name, `foreign` by another CA.
+    pub fn make() -> Keys {
+        let name = format!("gatepost-keys-{}-{}", std::process::id(), free_port());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let keys = Keys { folder };
+        for ca in ["ca", "other-ca"] {
+            keys.openssl(&format!(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={ca} \
+                 -keyout {ca}.key -out {ca}.pem"
+            ));
+        }
+        for (name, host, ca) in [
+            ("right", "localhost", "ca"),
+            ("wrong", "elsewhere.test", "ca"),
+            ("foreign", "localhost", "other-ca"),
+        ] {
+            keys.openssl(&format!(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={host} \
+                 -addext subjectAltName=DNS:{host} -addext basicConstraints=CA:FALSE \
+                 -CA {ca}.pem -CAkey {ca}.key -keyout {name}.key -out {name}.pem"
+            ));
+        }
+        keys
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn openssl(&self, line: &str) {
+        let done = Command::new("openssl")
+            .args(line.split_whitespace())
+            .current_dir(Path::new(&self.folder))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{line}: {done:?}");
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
