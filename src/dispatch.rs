@@ -18,6 +18,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerStats};
 use crate::pages::error::Problem;
+use crate::protocol::scim::error::ScimError;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 
@@ -70,6 +71,9 @@ pub fn refusal(
             status,
             &serde_json::json!({"error": error, "error_description": description}),
         ),
+        Audience::ScimClient => {
+            answers::scim_json(status, &ScimError::plain(status, description).body())
+        }
     };
     let response = response.header("X-Content-Type-Options", "nosniff");
     count(metrics, route.as_ref(), &response, started);
@@ -106,9 +110,7 @@ pub fn handle_admin(
         (Method::Get | Method::Head, "/metrics") => {
             endpoints::metrics::handle(metrics, server, app)
         }
-        (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => {
-            Response::empty(404)
-        }
+        _ => Response::empty(404),
     }
 }
 
@@ -265,6 +267,9 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
             error.as_str(),
             (reason, detail.as_deref()),
         ),
+        Audience::ScimClient => {
+            answers::scim_error(&ScimError::plain(status, reason.description()), reason)
+        }
     };
     response.note.detail = detail;
     match challenge {
@@ -306,6 +311,10 @@ fn told(
         Audience::Person => answers::error_page(presentation, problem, reason),
         Audience::Program => {
             answers::json_error(presentation.config, problem.status(), error, (reason, None))
+        }
+        Audience::ScimClient => {
+            let told = ScimError::plain(problem.status(), reason.description());
+            answers::scim_error(&told, reason)
         }
     }
 }

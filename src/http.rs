@@ -34,6 +34,9 @@ pub enum Method {
     Get,
     Head,
     Post,
+    Put,
+    Patch,
+    Delete,
     Options,
     Other,
 }
@@ -45,6 +48,9 @@ impl Method {
             Method::Get => "GET",
             Method::Head => "HEAD",
             Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
             Method::Options => "OPTIONS",
             Method::Other => "other",
         }

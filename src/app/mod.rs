@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
+use crate::permits::Permits;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::upstream::metadata::UpstreamMetadata;
@@ -75,6 +76,7 @@ pub struct Vault {
     pub user_codes: Mac,
     pub throttle_buckets: Mac,
     pub known_browsers: Sealer,
+    pub scim_cursors: Sealer,
 }
 
 #[derive(Debug)]
@@ -114,6 +116,8 @@ pub struct App {
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     hashing: Hashing,
     pub password_rules: PasswordRules,
+    /// Lists of users that are read at once.
+    pub scim_lists: Permits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +240,7 @@ impl App {
             ui_locales,
             rendered: RwLock::default(),
             password_rules: PasswordRules::new(&config),
+            scim_lists: Permits::new(2),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,
@@ -348,6 +353,7 @@ impl Vault {
             user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
             known_browsers: Sealer::new(derived, Purpose::KnownBrowser),
+            scim_cursors: Sealer::new(derived, Purpose::ScimCursor),
         }
     }
 }

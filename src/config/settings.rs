@@ -118,6 +118,8 @@ settings! {
     SIGN_IN_WITH: Text, Is("username"),
         "what people type to sign in: `username`, or `username,email`: also the verified e-mail \
          address that no other user of the tenant has";
+    SCIM: Text, Is("off"),
+        "`on`: programs may look after users over SCIM, at `/scim/v2/`";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

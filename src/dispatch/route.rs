@@ -9,7 +9,7 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, join, metrics, static_files, upstream,
+    account, answers, device, discovery, join, metrics, scim, static_files, upstream,
 };
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
@@ -19,6 +19,8 @@ use crate::protocol::discovery as metadata;
 pub(super) enum Audience {
     Person,
     Program,
+    /// A program that reads errors as SCIM has them (RFC 7644 §3.12).
+    ScimClient,
 }
 
 /// Which other origins may read the answer in a browser (Fetch §3.2).
@@ -58,7 +60,7 @@ const FORM: &str = "GET, HEAD, POST";
 impl<'a> Route<'a> {
     /// Paths are case-sensitive and end where they end.
     pub(super) fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
-        use Audience::{Person, Program};
+        use Audience::{Person, Program, ScimClient};
         use Endpoint::{Named, Plain, Standing};
         use Sharing::{ClientOrigins, Everybody, Nobody};
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
@@ -213,6 +215,13 @@ impl<'a> Route<'a> {
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
                 match (first, rest.rsplit_once('/')) {
+                    ("scim", _) => (
+                        "scim",
+                        "GET, HEAD, POST, PUT, PATCH, DELETE",
+                        ScimClient,
+                        Nobody,
+                        Named(scim::handle, rest.strip_prefix("v2/")?),
+                    ),
                     ("static", _) => (
                         "static",
                         READ,

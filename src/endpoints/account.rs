@@ -79,7 +79,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     match request.method {
         Method::Post => take(signed_in),
-        Method::Get | Method::Head | Method::Options | Method::Other => {
+        _ => {
             let outcome = linked::signed_in_anew(signed_in, &query);
             draw(signed_in, 200, outcome)
         }

@@ -17,6 +17,7 @@ use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRefusal, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
+use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
 use crate::protocol::words::reason::{Reason, TokenError};
@@ -318,6 +319,19 @@ pub fn json(status: u16, value: &impl Serialize) -> Response {
         "application/json",
         Body::Owned(body),
     ))
+}
+
+/// An answer to a SCIM client (RFC 7644 §3.1).
+pub fn scim_json(status: u16, value: &impl Serialize) -> Response {
+    let body = Body::Owned(serde_json::to_vec(value).unwrap_or_default());
+    no_store(Response::with_body(status, "application/scim+json", body))
+}
+
+/// A refusal (RFC 7644 §3.12).
+pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
+    let mut response = noted(scim_json(error.status, &error.body()), reason);
+    response.note.detail = Some(error.detail.clone());
+    response
 }
 
 /// The answer, with the reason for the log.

@@ -43,7 +43,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     match request.method {
         Method::Post => page.take(),
-        Method::Get | Method::Head | Method::Options | Method::Other => Ok(page.draw("", None)),
+        _ => Ok(page.draw("", None)),
     }
 }
 

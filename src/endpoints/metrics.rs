@@ -51,6 +51,7 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
             "Authorization": lengths("authorization"),
             "Cookie": lengths("cookie"),
             "DPoP": lengths("dpop"),
+            "If-Match": lengths("if-match"),
         },
     });
     Some(answers::json(200, &seen))

@@ -247,6 +247,9 @@ pub fn method(request: &tiny_http::Request) -> Method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
         "POST" => Method::Post,
+        "PUT" => Method::Put,
+        "PATCH" => Method::Patch,
+        "DELETE" => Method::Delete,
         "OPTIONS" => Method::Options,
         _ => Method::Other,
     }

@@ -48,6 +48,8 @@ named! {
         SignInThrottle = "sign-in throttle",
         /// Whom browsers signed in before.
         KnownBrowser = "known browser",
+        /// Where the next page of a list of users begins.
+        ScimCursor = "SCIM cursor",
         SigningKey = "signing key",
         /// Nonces of `gatepost doctor`.
         Doctor = "doctor",

@@ -34,6 +34,16 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0002_people.sql",
         sql: include_str!("../../sql/0002_people.sql"),
     },
+    Migration {
+        level: 3,
+        name: "0003_external_id.sql",
+        sql: include_str!("../../sql/0003_external_id.sql"),
+    },
+    Migration {
+        level: 4,
+        name: "0004_external_ids.sql",
+        sql: include_str!("../../sql/0004_external_ids.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -418,6 +428,8 @@ mod tests {
     const LANDED: &[&str] = &[
         "ea6543e50c23769d24d73b82526db3e1e64a72dfa72bea4dba4212edb1f9799e",
         "04c1148578330f4cdbf2599895970c62877476fad3f3a1eacc523fbaafa52154",
+        "bf3da6c5d769b2af1cea0e092a684df0481f42df45e4f35b16d456d8c687ac18",
+        "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
     ];
 
     #[test]

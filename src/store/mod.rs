@@ -33,6 +33,7 @@ pub mod linked_identities;
 pub mod migrate;
 pub mod partitions;
 pub mod registry_writer;
+pub mod scim_users;
 pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;

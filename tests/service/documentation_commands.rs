@@ -44,14 +44,17 @@ impl Machine {
     fn start(block: &Block) -> Machine {
         let mailbox = Mailbox::open();
         let settings = mailbox.settings();
-        let settings = settings
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
+        let mut settings: Vec<(&str, &str)> = settings
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        settings.push(("GATEPOST_SCIM", "on"));
         let gatepost = Gatepost::start_with(&installed(), &settings);
         for registration in registrations_of(block) {
             // An example that contradicts what is installed is refused as a whole.
             gatepost.run(&["apply", "-"], &registration.to_string());
         }
+        gatepost.settle();
         let mut browser = signed_in(&gatepost);
         let token = access_token(&gatepost, &mut browser, "openid");
         let name: String = block.name.replace(['/', ' '], "-");
@@ -82,6 +85,7 @@ impl Machine {
         self.file("dump.json", DUMP);
         let realm = include_str!("../fixtures/keycloak-realm.json");
         self.file("realm.json", realm);
+        self.file("scim.json", "{}");
         self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
         // `--follow` stays until it is interrupted.
         self.program(
@@ -188,7 +192,10 @@ fn complaints(output: &Output) -> Vec<String> {
     let plans = "failed with 3: sudo gatepost plan ";
     let is_wrong = |line: &&str| {
         let failed = line.starts_with("failed with ") && !line.starts_with(plans);
-        failed || line.contains("invalid_request") || line.contains("unsupported_grant_type")
+        failed
+            || line.contains("invalid_request")
+            || line.contains("messages:2.0:Error")
+            || line.contains("unsupported_grant_type")
     };
     let wrong: Vec<String> = printed
         .lines()

@@ -94,6 +94,7 @@ mod restored;
 mod revocation;
 mod revocations_hold;
 mod rows_read;
+mod scim;
 mod second_factors;
 mod session_management;
 mod sessions;

@@ -23,6 +23,7 @@ const REQUESTS: &str = "
     device_authorizations::DECIDE device_authorizations::FIND_WAITING
     device_authorizations::INSERT device_authorizations::POLL device_authorizations::REDEEM
     grants::FIND grants::MOVE_ON grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
+    scim_users::FIND_SCIM scim_users::LOOK_UP scim_users::UPDATE_SCIM
     installation::READ linked_identities::FIND_USER linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
@@ -35,16 +36,19 @@ const REQUESTS: &str = "
 /// The same of those that only write: they read nothing that counts, at most what must not be there.
 const WRITES: &str = "
     audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
-    linked_identities::LINK sign_in_failures::RECORD tokens::REVOKE tokens::TAKE users::INSERT";
+    linked_identities::LINK scim_users::INSERT_SCIM
+    sign_in_failures::RECORD tokens::REVOKE tokens::TAKE users::INSERT";
 
 /// What a person of this database has: sessions, and in each of them three clients that would be
 /// called.
 const SESSIONS: i64 = 100;
 const CALLS: i64 = 300;
+/// All users of the filled database.
+const USERS: i64 = 1_001;
 
 /// Statements that answer with many rows, or end many sessions, each with how many rows of a table
 /// those are. Of each table they read [`MOST_ROWS`] more.
-const LISTS: [(&str, i64); 22] = [
+const LISTS: [(&str, i64); 25] = [
     ("audit_events::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
@@ -56,6 +60,10 @@ const LISTS: [(&str, i64); 22] = [
     // All that are due, since clients take turns; each is read again when it is taken, and when it
     // is written.
     ("session_clients::TAKE", 3 * DUE),
+    // It counts them all: who has many asks by cursor.
+    ("scim_users::COUNT", USERS),
+    ("scim_users::PAGE", 100),
+    ("scim_users::REMOVE_SCIM", CALLS),
     ("session_endings::OTHERS", SESSIONS),
     ("sessions::END_OTHERS", CALLS),
     // These two look for a sign-out upstream under two days.
@@ -131,6 +139,8 @@ const VALUES: &str = "
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
     users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
+    reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
+    scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
     tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.

@@ -41,12 +41,9 @@ impl Answer {
     }
 
     pub fn json(&self) -> Value {
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/json"),
-            "{}",
-            self.text()
-        );
+        let content_type = self.header("content-type").unwrap_or_default();
+        let is_json = ["application/json", "application/scim+json"].contains(&content_type);
+        assert!(is_json, "{content_type}: {}", self.text());
         serde_json::from_slice(&self.body).unwrap()
     }
 

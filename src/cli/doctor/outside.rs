@@ -23,6 +23,8 @@ const CLAIMED: &str = "203.0.113.9";
 const LONG_ADDRESS: usize = 7_000;
 /// Some proxies have room for 4 KiB.
 const LONG_FIELD: usize = 5_000;
+/// A version that somebody names who changes it.
+const VERSION: &str = "W/\"1\"";
 const HEALTH: &str = "/healthz";
 
 type Fields<'a> = &'a [(&'static str, &'a str)];
@@ -243,7 +245,7 @@ impl Visitor<'_> {
         judge_source(&told, seen, self.config, findings);
         let cookie = format!("__Host-gatepost-doctor={}", "a".repeat(LONG_FIELD));
         let token = format!("Bearer {}", "a".repeat(LONG_FIELD));
-        let of_page = [("Cookie", cookie.as_str())];
+        let of_page = [("Cookie", cookie.as_str()), ("If-Match", VERSION)];
         let of_program = [
             ("Authorization", token.as_str()),
             ("DPoP", "doctor"),
@@ -279,6 +281,11 @@ impl Visitor<'_> {
                     value.len()
                 )),
             }
+        }
+        // SCIM clients name the version that they change.
+        let versions = at_page.map(|told| lengths(&told, "If-Match"));
+        if self.config.scim && versions.is_ok_and(|lines| lines != [VERSION.len() as u64]) {
+            dropped.push("If-Match");
         }
         let dropped = dropped.join(" and ");
         let cut = cut.join(", ");

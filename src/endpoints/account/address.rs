@@ -113,9 +113,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
     match request.method {
         Method::Post => take(turn, &opened.sealed, &link),
-        Method::Get | Method::Head | Method::Options | Method::Other => {
-            Ok(ask(turn, &opened.sealed, &link))
-        }
+        _ => Ok(ask(turn, &opened.sealed, &link)),
     }
 }
 

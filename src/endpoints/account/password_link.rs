@@ -100,9 +100,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             }
         }
         (None, Method::Post) => used(app, presentation),
-        (None, Method::Get | Method::Head | Method::Options | Method::Other) => {
-            Ok(over(presentation))
-        }
+        (None, _) => Ok(over(presentation)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
 use crate::protocol::token::userinfo::{self, BearerFailure, UserInfoVerdict, judge, response};
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
@@ -61,5 +61,5 @@ fn refused(app: &App, failure: BearerFailure) -> Response {
         ),
         None => answers::challenge_only(failure.status(), failure.reason()),
     };
-    response.header("WWW-Authenticate", failure.challenge())
+    response.header("WWW-Authenticate", failure.challenge(OPENID))
 }

@@ -106,7 +106,8 @@ impl BearerFailure {
         }
     }
 
-    pub fn challenge(self) -> String {
+    /// The challenge of RFC 6750 §3. `scope` is what would have been enough.
+    pub fn challenge(self, scope: &str) -> String {
         let mut challenge = String::from("Bearer realm=\"gatepost\"");
         if let Some(error) = self.error() {
             let description = self.reason().description();
@@ -115,7 +116,7 @@ impl BearerFailure {
             ));
         }
         if self == BearerFailure::InsufficientScope {
-            challenge.push_str(", scope=\"openid\"");
+            challenge.push_str(&format!(", scope=\"{scope}\""));
         }
         challenge
     }

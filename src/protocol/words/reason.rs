@@ -240,6 +240,7 @@ reasons! {
     Unavailable "GP1901" "The service is temporarily unavailable." "Try again in a few seconds.";
     Internal "GP1902" "Something went wrong here." "The log has the cause under the request id.";
     Overloaded "GP1903" "The service is busy." "Try again in a few seconds.";
+    ScimRefused "GP1904" "The SCIM request cannot be carried out." "The detail says what to change.";
 }
 
 named! {

@@ -1,0 +1,266 @@
+//! `/scim/v2/` (RFC 7644): users, for programs that look after people. Off unless
+//! `GATEPOST_SCIM=on`. Who asks has an access token of its own, without a user, for the resource
+//! `urn:gatepost:scim`.
+
+mod list;
+mod users;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::token::introspection;
+use crate::http::{Method, Request, Response};
+use crate::protocol::scim::error::ScimError;
+use crate::protocol::token::introspection::{Caller, seen_by};
+use crate::protocol::token::userinfo::{self, BearerFailure};
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
+use crate::protocol::words::scope::ScopeSet;
+use crate::store::StoreError;
+
+/// The resource that an access token must be for.
+const RESOURCE: &str = "urn:gatepost:scim";
+const READ: &str = "scim.read";
+const WRITE: &str = "scim.write";
+
+const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
+
+/// Why a request is not answered as it wished.
+enum ScimRefusal {
+    Bearer(BearerFailure),
+    Scim(ScimError),
+    Failed(Failure),
+}
+
+impl From<ScimError> for ScimRefusal {
+    fn from(error: ScimError) -> ScimRefusal {
+        ScimRefusal::Scim(error)
+    }
+}
+
+impl From<Failure> for ScimRefusal {
+    fn from(failure: Failure) -> ScimRefusal {
+        ScimRefusal::Failed(failure)
+    }
+}
+
+impl From<StoreError> for ScimRefusal {
+    fn from(error: StoreError) -> ScimRefusal {
+        ScimRefusal::Failed(Failure::from(error))
+    }
+}
+
+/// Who asks: a client, and whom it reaches.
+struct Admission {
+    client_id: ClientId,
+    scope: ScopeSet,
+    /// Tenants whose users it reaches. An empty name stands for no tenant.
+    reach: Vec<String>,
+    /// The only tenant that new users can be of, where there is only one.
+    only_tenant: Option<String>,
+}
+
+impl Admission {
+    fn reach(&self) -> Vec<&str> {
+        self.reach.iter().map(String::as_str).collect()
+    }
+}
+
+/// Answers below `/scim/v2/`. `path` is what follows that.
+pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Failure> {
+    if !app.config.scim {
+        return Err(not_found());
+    }
+    let wanted_scope = match request.method {
+        Method::Get | Method::Head => READ,
+        Method::Post
+        | Method::Put
+        | Method::Patch
+        | Method::Delete
+        | Method::Options
+        | Method::Other => WRITE,
+    };
+    match answer(app, request, path, wanted_scope) {
+        Ok(response) => Ok(response),
+        Err(ScimRefusal::Bearer(failure)) => Ok(challenged(failure, wanted_scope)),
+        Err(ScimRefusal::Scim(error)) => Ok(answers::scim_error(&error, Reason::ScimRefused)),
+        Err(ScimRefusal::Failed(failure)) => Err(failure),
+    }
+}
+
+fn answer(
+    app: &App,
+    request: &Request,
+    path: &str,
+    wanted_scope: &str,
+) -> Result<Response, ScimRefusal> {
+    let admission = admitted(app, request, wanted_scope)?;
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    let mut response = match path.split_once('/').unwrap_or((path, "")) {
+        ("Users", "") => users::handle_all(app, request, &admission)?,
+        ("Users", ".search") | (".search" | "Bulk" | "Me", _) => {
+            return Err(ScimRefusal::Scim(ScimError::plain(
+                501,
+                "/ServiceProviderConfig says what is there.",
+            )));
+        }
+        ("Users", id) => users::handle_one(app, request, &admission, id)?,
+        (kind, name) if is_read => described(app, &admission, kind, name)?,
+        ("ServiceProviderConfig" | "ResourceTypes" | "Schemas", _) => {
+            return Err(ScimRefusal::Scim(ScimError::plain(
+                405,
+                "This is only read.",
+            )));
+        }
+        (_, _) => return Err(ScimRefusal::Failed(not_found())),
+    };
+    response.note.client_id = Some(admission.client_id.to_string());
+    Ok(response)
+}
+
+/// Judges the access token as introspection does.
+fn admitted(app: &App, request: &Request, wanted_scope: &str) -> Result<Admission, ScimRefusal> {
+    let query = Parameters::parse(request.query.as_bytes())
+        .map_err(|reason| ScimRefusal::Bearer(BearerFailure::InvalidRequest(reason)))?;
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    let token = userinfo::access_token(&headers, &query, None).map_err(ScimRefusal::Bearer)?;
+    let token = introspection::access_token(app, &token);
+    let token = token.ok_or(ScimRefusal::Bearer(BearerFailure::InvalidToken))?;
+    let snapshot = app.registry.snapshot();
+    let seen = seen_by(Caller::Resource(RESOURCE), &token, &snapshot.catalogue);
+    let seen = seen.ok_or(ScimRefusal::Bearer(BearerFailure::InvalidToken))?;
+    let (stands, _) = introspection::standing(app, &token)?;
+    let client = app
+        .registry
+        .client(&token.client_id)
+        .map_err(Failure::from)?;
+    let Some(client) = client.filter(|_| stands) else {
+        return Err(ScimRefusal::Bearer(BearerFailure::InvalidToken));
+    };
+    if token.user.is_some() || !seen.scope.contains(wanted_scope) {
+        return Err(ScimRefusal::Bearer(BearerFailure::InsufficientScope));
+    }
+    let registered: BTreeSet<&str> = snapshot
+        .catalogue
+        .tenants
+        .keys()
+        .map(String::as_str)
+        .collect();
+    Ok(admission(&client.client, seen.scope, &registered))
+}
+
+/// A client with `tenants` reaches the users of these; any other one everybody.
+fn admission(client: &Client, scope: ScopeSet, registered: &BTreeSet<&str>) -> Admission {
+    let (reach, only_tenant) = match &client.tenants {
+        Some(tenants) => {
+            let reach: Vec<String> = tenants.iter().map(ToString::to_string).collect();
+            let only = (reach.len() == 1).then(|| reach.concat());
+            (reach, only)
+        }
+        None => {
+            let all = registered.iter().copied().chain([""]);
+            (all.map(str::to_owned).collect(), None)
+        }
+    };
+    Admission {
+        client_id: client.client_id.clone(),
+        scope,
+        reach,
+        only_tenant,
+    }
+}
+
+/// What there is, for programs that ask before they begin (RFC 7644 §4).
+fn described(
+    app: &App,
+    admission: &Admission,
+    kind: &str,
+    name: &str,
+) -> Result<Response, ScimRefusal> {
+    let documents: &[&str] = match kind {
+        "ServiceProviderConfig" if name.is_empty() => {
+            let config = include_str!("../../static/scim/service_provider_config.json");
+            let config = located(app, config, kind, kind);
+            return Ok(answers::scim_json(200, &config));
+        }
+        "ResourceTypes" => &[include_str!("../../static/scim/user_resource_type.json")],
+        "Schemas" => &[
+            include_str!("../../static/scim/user.json"),
+            include_str!("../../static/scim/enterprise.json"),
+            include_str!("../../static/scim/gatepost.json"),
+        ],
+        _ => return Err(ScimRefusal::Failed(not_found())),
+    };
+    let resource_type = kind.trim_end_matches('s');
+    let mut all = Vec::new();
+    for document in documents {
+        let mut document = located(app, document, resource_type, kind);
+        name_tenants(&mut document, admission);
+        all.push(document);
+    }
+    if name.is_empty() {
+        let list = json!({
+            "schemas": [LIST_RESPONSE], "totalResults": all.len(), "startIndex": 1,
+            "itemsPerPage": all.len(), "Resources": all,
+        });
+        return Ok(answers::scim_json(200, &list));
+    }
+    let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
+    match all.iter().find(has_that_id) {
+        Some(document) => Ok(answers::scim_json(200, document)),
+        None => Err(ScimRefusal::Failed(not_found())),
+    }
+}
+
+/// Of an attribute `tenant` the schema lists what the client may write there. Where that is nothing,
+/// there is no such attribute.
+fn name_tenants(schema: &mut Map<String, Value>, admission: &Admission) {
+    let mut tenants = admission.reach();
+    tenants.retain(|name| !name.is_empty());
+    let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
+        return;
+    };
+    attributes.retain_mut(|attribute| match attribute.as_object_mut() {
+        Some(attribute) if attribute.get("name") == Some(&json!("tenant")) => {
+            attribute.insert(String::from("canonicalValues"), json!(tenants));
+            !tenants.is_empty()
+        }
+        Some(_) | None => true,
+    });
+}
+
+/// A document that is part of the program, with where it lies in this installation.
+fn located(app: &App, document: &str, resource_type: &str, kind: &str) -> Map<String, Value> {
+    let mut document: Map<String, Value> = serde_json::from_str(document).unwrap_or_default();
+    let path = match id_of(&document) {
+        Some(id) => format!("{kind}/{id}"),
+        None => kind.to_owned(),
+    };
+    let meta = json!({"resourceType": resource_type, "location": address(app, &path)});
+    document.insert(String::from("meta"), meta);
+    document
+}
+
+fn id_of(document: &Map<String, Value>) -> Option<&str> {
+    document.get("id").and_then(Value::as_str)
+}
+
+fn address(app: &App, path: &str) -> String {
+    format!("{}/scim/v2/{path}", app.config.base_url.as_str())
+}
+
+fn challenged(failure: BearerFailure, wanted_scope: &str) -> Response {
+    let error = ScimError::plain(failure.status(), failure.reason().description());
+    answers::scim_error(&error, failure.reason())
+        .header("WWW-Authenticate", failure.challenge(wanted_scope))
+}
+
+fn not_found() -> Failure {
+    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
+}

@@ -1,0 +1,396 @@
+//! `/scim/v2/Users`: finding, adding, changing and removing users (RFC 7644 §3).
+
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::list::ListRequest;
+use super::{Admission, ScimRefusal, address};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::http::{Method, Request, Response};
+use crate::keys::random;
+use crate::protocol::login::password::PasswordFlaw;
+use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::registration::timestamp;
+use crate::protocol::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
+use crate::protocol::scim::error::{ScimError, ScimType};
+use crate::protocol::scim::patch::patched;
+use crate::protocol::scim::projection::Projection;
+use crate::protocol::scim::resource::{self, ScimProfile, ScimUser, text};
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::scim_users;
+use crate::store::{audit_events, users};
+
+const SET_PASSWORD: &str = "scim.password";
+/// How often a change is tried again that another one came before.
+const TRIES: u32 = 3;
+/// Objects and arrays within each other, in a body.
+const DEEPEST: usize = 8;
+/// How long an invitation is good for: 72 hours.
+const INVITATION: Duration = Duration::from_secs(72 * 3_600);
+
+/// `/Users`
+pub(super) fn handle_all(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+) -> Result<Response, ScimRefusal> {
+    match request.method {
+        Method::Get | Method::Head => ListRequest::read(app, request, admission)?.answer(),
+        Method::Post => create(app, request, admission),
+        Method::Put | Method::Patch | Method::Delete | Method::Options | Method::Other => {
+            Err(not_allowed())
+        }
+    }
+}
+
+/// `/Users/{id}`, where `id` is the subject.
+pub(super) fn handle_one(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    id: &str,
+) -> Result<Response, ScimRefusal> {
+    let id = percent_decode_str(id)
+        .decode_utf8()
+        .ok()
+        .filter(|id| !id.contains('\0'));
+    let subject = Subject::new(id.ok_or_else(unknown)?);
+    match request.method {
+        Method::Get | Method::Head => {
+            let user = found(app, admission, &subject)?;
+            shown(app, request, &user)
+        }
+        Method::Put => {
+            let wanted = resource::read(&body(request)?)?;
+            change(app, request, admission, &subject, |_| Ok(wanted.clone()))
+        }
+        Method::Patch => {
+            let operations = body(request)?;
+            change(app, request, admission, &subject, |user| {
+                patched(&user.attributes(), &operations)
+            })
+        }
+        Method::Delete => remove(app, request, admission, &subject),
+        Method::Post | Method::Options | Method::Other => Err(not_allowed()),
+    }
+}
+
+fn create(app: &App, request: &Request, admission: &Admission) -> Result<Response, ScimRefusal> {
+    let wanted = resource::read(&body(request)?)?;
+    let mut profile = ScimProfile::new(&wanted)?;
+    profile.tenant = tenant_of_new(admission, profile.tenant)?;
+    let wish = text(&wanted, UserAttribute::Invite);
+    if wish.is_some_and(|wish| wish != "link") {
+        return Err(ScimError::invalid_value("invite must be link").into());
+    }
+    let hash = new_password(app, request, admission, &wanted)?;
+    let subject = Subject::of_random(random::bytes());
+    let event = event(
+        "user_added",
+        admission,
+        request,
+        &subject,
+        json!({"by": "scim"}),
+    );
+    let external_id = text(&wanted, UserAttribute::ExternalId);
+    scim_users::insert(
+        &app.store,
+        &subject,
+        &profile,
+        external_id,
+        hash.as_ref(),
+        &event,
+    )
+    .map_err(or_taken)?;
+    let user = found(app, admission, &subject)?;
+    let mut resource = user.show(&location(app, &subject), &projection(request)?);
+    if wish.is_some() {
+        let link = invitation(app, admission, request, &subject)?;
+        resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
+            ours.insert(String::from("inviteLink"), Value::from(link));
+        });
+    }
+    Ok(with_address(app, answers::scim_json(201, &resource), &user))
+}
+
+/// A link by which somebody new sets a password, for whoever made them to hand out.
+fn invitation(
+    app: &App,
+    admission: &Admission,
+    request: &Request,
+    subject: &Subject,
+) -> Result<String, ScimRefusal> {
+    let found = users::find_for_client(&app.store, subject, None)?.ok_or_else(unknown)?;
+    let expires_at = app.now().plus(INVITATION);
+    let link = PasswordLink {
+        subject: subject.clone(),
+        epoch: found.user.epoch,
+        installation_epoch: found.installation_epoch,
+        factors: found.user.factors,
+        enrols: false,
+        expires_at,
+    };
+    let sealed = app.vault.password_links.seal_text(PREFIX, &link);
+    let detail = json!({"by": "scim", "expires_at": timestamp::format(expires_at)});
+    let event = event("link_made", admission, request, subject, detail);
+    audit_events::insert(&app.store, &event)?;
+    Ok(format!(
+        "{}/account/link?l={sealed}",
+        app.config.base_url.as_str()
+    ))
+}
+
+/// The client's only tenant, else the one that was named, else none.
+fn tenant_of_new(
+    admission: &Admission,
+    named: Option<TenantName>,
+) -> Result<Option<TenantName>, ScimError> {
+    let only = admission.only_tenant.as_deref().map(TenantName::new);
+    let tenant = named.or(only);
+    let name = tenant.as_ref().map(TenantName::as_str).unwrap_or_default();
+    if !admission.reach.iter().any(|reached| reached == name) {
+        return Err(ScimError::invalid_value(
+            "tenant must be one that this client reaches",
+        ));
+    }
+    Ok(tenant)
+}
+
+/// Reads the user, changes them, and writes that, as long as nobody else wrote meanwhile. With
+/// `If-Match` it is tried once.
+fn change(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    subject: &Subject,
+    wanted: impl Fn(&ScimUser) -> Result<UserAttributes, ScimError>,
+) -> Result<Response, ScimRefusal> {
+    for _ in 0..TRIES {
+        let before = found(app, admission, subject)?;
+        require_version(request, &before)?;
+        let attributes = wanted(&before)?;
+        let after = before.changed_to(&attributes)?;
+        let hash = new_password(app, request, admission, &attributes)?;
+        if hash.is_some() && (before.has_second_factor || after.profile.username.is_none()) {
+            return Err(ScimError::plain(
+                403,
+                "The password of somebody with a second factor, or without a user name, is not set here.",
+            )
+            .into());
+        }
+        if after == before && hash.is_none() {
+            // Whoever repeats a change is told so only where the first one holds for good.
+            app.store.confirm()?;
+            return shown(app, request, &before);
+        }
+        let changed: Vec<&str> = changed_names(&before.attributes(), &attributes);
+        let detail = json!({"by": "scim", "changed": changed});
+        let event = event("user_changed", admission, request, subject, detail);
+        let reach = admission.reach();
+        let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &event);
+        if let Some(user) = written.map_err(or_taken)? {
+            return shown(app, request, &user);
+        }
+    }
+    Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
+}
+
+/// The names of what is another than before, for the audit log.
+fn changed_names(before: &UserAttributes, after: &UserAttributes) -> Vec<&'static str> {
+    let is_another = |attribute: &UserAttribute| before.get(attribute) != after.get(attribute);
+    UserAttribute::ALL
+        .into_iter()
+        .filter(is_another)
+        .map(UserAttribute::as_str)
+        .collect()
+}
+
+fn remove(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    subject: &Subject,
+) -> Result<Response, ScimRefusal> {
+    for _ in 0..TRIES {
+        let user = match found(app, admission, subject) {
+            Ok(user) => user,
+            Err(refusal) => {
+                // Whoever repeats this is told that nobody is there only where that holds for good.
+                app.store.confirm()?;
+                return Err(refusal);
+            }
+        };
+        require_version(request, &user)?;
+        let event = event(
+            "user_removed",
+            admission,
+            request,
+            subject,
+            json!({"by": "scim"}),
+        );
+        let version = Some(user.version.as_str());
+        if scim_users::remove(&app.store, &admission.reach(), subject, version, &event)? {
+            return Ok(Response::empty(204).header("Cache-Control", "no-store"));
+        }
+    }
+    Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
+}
+
+fn found(app: &App, admission: &Admission, subject: &Subject) -> Result<ScimUser, ScimRefusal> {
+    let user = scim_users::find(&app.store, &admission.reach(), subject)?;
+    Ok(user.ok_or_else(unknown)?)
+}
+
+/// RFC 9110 §13.1.1.
+fn require_version(request: &Request, user: &ScimUser) -> Result<(), ScimError> {
+    let mut wanted = request.headers.all("if-match").peekable();
+    if wanted.peek().is_none() {
+        return Ok(());
+    }
+    let tag = user.entity_tag();
+    let mut tags = wanted.flat_map(|line| line.split(',')).map(str::trim);
+    if tags.any(|one| one == "*" || one == tag) {
+        Ok(())
+    } else {
+        Err(ScimError::plain(
+            412,
+            "The user has another version by now.",
+        ))
+    }
+}
+
+/// The hash of a password that was sent, where the client may set passwords; elsewhere it is left
+/// out: Okta sends one always.
+fn new_password(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    wanted: &UserAttributes,
+) -> Result<Option<SecretText>, ScimRefusal> {
+    let Some(password) = text(wanted, UserAttribute::Password) else {
+        return Ok(None);
+    };
+    if !admission.scope.contains(SET_PASSWORD) {
+        return Ok(None);
+    }
+    let flaw = app.password_rules.check(password).err();
+    if let Some(rule) = flaw.map(PasswordFlaw::rule) {
+        return Err(ScimError::invalid_value(format!("password: {rule}")).into());
+    }
+    let turn = app.take_hashing_turn(request, Some(&admission.client_id), None)?;
+    Ok(Some(turn.hash(&SecretText::new(password))?))
+}
+
+fn body(request: &Request) -> Result<Value, ScimError> {
+    let content_type = request.headers.first("content-type").unwrap_or_default();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let is_json = ["application/scim+json", "application/json"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(media_type));
+    if !is_json {
+        return Err(ScimError::plain(
+            415,
+            "The content type must be application/scim+json.",
+        ));
+    }
+    let value: Option<Value> = serde_json::from_slice(&request.body).ok();
+    value
+        .filter(|value| is_shallow(value, DEEPEST))
+        .ok_or_else(|| {
+            let rule = "the body must be JSON, at most 8 levels deep";
+            ScimError::bad_request(ScimType::InvalidSyntax, rule)
+        })
+}
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| is_shallow(element, below)),
+        Value::Object(members) => members.values().all(|member| is_shallow(member, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+pub(super) fn single<'a>(
+    query: &'a Parameters,
+    name: &str,
+) -> Result<Option<&'a str>, ScimRefusal> {
+    query
+        .single(name)
+        .map_err(|reason| ScimRefusal::Failed(Failure::from(reason)))
+}
+
+fn event<'a>(
+    name: &'a str,
+    admission: &'a Admission,
+    request: &'a Request,
+    subject: &'a Subject,
+    detail: Value,
+) -> AuditEvent<'a> {
+    AuditEvent {
+        event: name,
+        client_id: Some(&admission.client_id),
+        sub: Some(subject),
+        detail,
+        ..AuditEvent::default().by(request.source, &request.id)
+    }
+}
+
+fn shown(app: &App, request: &Request, user: &ScimUser) -> Result<Response, ScimRefusal> {
+    let resource = user.show(&location(app, &user.subject), &projection(request)?);
+    Ok(with_address(app, answers::scim_json(200, &resource), user))
+}
+
+/// What the query asks to be shown.
+pub(super) fn projection(request: &Request) -> Result<Projection, ScimRefusal> {
+    let query = query(request)?;
+    let attributes = single(&query, "attributes")?;
+    let excluded = single(&query, "excludedAttributes")?;
+    Ok(Projection::new(attributes, excluded))
+}
+
+pub(super) fn query(request: &Request) -> Result<Parameters, ScimRefusal> {
+    let query = Parameters::parse(request.query.as_bytes());
+    Ok(query.map_err(Failure::from)?)
+}
+
+fn with_address(app: &App, response: Response, user: &ScimUser) -> Response {
+    response
+        .header("ETag", user.entity_tag())
+        .header("Location", location(app, &user.subject))
+}
+
+/// An imported subject may hold a slash.
+pub(super) fn location(app: &App, subject: &Subject) -> String {
+    let id = utf8_percent_encode(subject.as_str(), NON_ALPHANUMERIC);
+    address(app, &format!("Users/{id}"))
+}
+
+fn or_taken(error: StoreError) -> ScimRefusal {
+    match error {
+        StoreError::Taken(_) => ScimRefusal::Scim(ScimError {
+            status: 409,
+            scim_type: Some(ScimType::Uniqueness),
+            detail: String::from("Somebody of this tenant has this user name."),
+        }),
+        error => ScimRefusal::from(error),
+    }
+}
+
+fn unknown() -> ScimError {
+    ScimError::plain(404, "There is no such user.")
+}
+
+fn not_allowed() -> ScimRefusal {
+    ScimRefusal::Scim(ScimError::plain(405, "The method is not allowed here."))
+}

@@ -1,0 +1,287 @@
+//! Filters of a list (RFC 7644 §3.4.2.2): attributes compared by `eq`, joined by `and`. That is
+//! what provisioning asks for: whether a user is there.
+
+use serde_json::Value;
+
+use super::attribute::UserAttribute;
+use super::attribute_path::attribute_at;
+use super::error::{ScimError, ScimType};
+
+/// Who is asked for: all that is there must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserFilter {
+    /// The subject.
+    pub id: Option<String>,
+    pub user_name: Option<String>,
+    pub external_id: Option<String>,
+    pub email: Option<String>,
+    pub active: Option<bool>,
+}
+
+impl UserFilter {
+    /// Whether it asks for something that a few users have at most.
+    pub fn names_somebody(&self) -> bool {
+        let names = [&self.id, &self.user_name, &self.external_id, &self.email];
+        names.into_iter().any(Option::is_some)
+    }
+
+    pub fn parse(text: &str) -> Result<UserFilter, ScimError> {
+        let mut filter = UserFilter::default();
+        for comparison in comparisons(text)? {
+            filter.add(comparison)?;
+        }
+        Ok(filter)
+    }
+
+    fn add(&mut self, comparison: AttributeComparison) -> Result<(), ScimError> {
+        let AttributeComparison { path, value } = comparison;
+        if path.eq_ignore_ascii_case("id") {
+            return set(&mut self.id, value.into_text()?);
+        }
+        let Some(attribute) = attribute_at(&path) else {
+            return Err(refused());
+        };
+        if attribute == UserAttribute::UserName {
+            set(&mut self.user_name, value.into_text()?)
+        } else if attribute == UserAttribute::ExternalId {
+            set(&mut self.external_id, value.into_text()?)
+        } else if attribute == UserAttribute::Email {
+            set(&mut self.email, value.into_text()?)
+        } else if attribute == UserAttribute::Active {
+            set(&mut self.active, value.into_flag()?)
+        } else {
+            Err(refused())
+        }
+    }
+}
+
+/// An attribute that is named twice would need a third answer beside "this" and "any".
+fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> Result<(), ScimError> {
+    if place.as_ref().is_some_and(|before| *before != value) {
+        return Err(refused());
+    }
+    *place = Some(value);
+    Ok(())
+}
+
+/// `path eq value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeComparison {
+    /// As it was written; of `emails[value eq "x"]` it is `emails.value`.
+    pub path: String,
+    pub value: Literal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    Text(String),
+    Flag(bool),
+}
+
+impl Literal {
+    fn into_text(self) -> Result<String, ScimError> {
+        match self {
+            Literal::Text(text) => Ok(text),
+            Literal::Flag(_) => Err(refused()),
+        }
+    }
+
+    /// Entra sends `"False"`.
+    fn into_flag(self) -> Result<bool, ScimError> {
+        match self {
+            Literal::Flag(flag) => Ok(flag),
+            Literal::Text(text) => text.to_ascii_lowercase().parse().map_err(|_| refused()),
+        }
+    }
+}
+
+/// Reads comparisons that `and` joins; anything else is `invalidFilter`.
+pub fn comparisons(text: &str) -> Result<Vec<AttributeComparison>, ScimError> {
+    let mut reader = FilterReader { rest: text };
+    let mut found = vec![reader.comparison()?];
+    while !reader.is_at_end() {
+        if !reader.word().eq_ignore_ascii_case("and") {
+            return Err(refused());
+        }
+        found.push(reader.comparison()?);
+    }
+    Ok(found)
+}
+
+/// The value of the element that a filter in brackets is about; `None` for any element. The one
+/// element that is kept is of each type, and it is the primary one: what compares these holds.
+pub fn element_value(filter: &str) -> Result<Option<String>, ScimError> {
+    let mut wanted = None;
+    for AttributeComparison { path, value } in comparisons(filter)? {
+        if path.eq_ignore_ascii_case("value") {
+            set(&mut wanted, value.into_text()?)?;
+        } else if !path.eq_ignore_ascii_case("type") && !path.eq_ignore_ascii_case("primary") {
+            return Err(refused());
+        }
+    }
+    Ok(wanted)
+}
+
+/// What is not read yet.
+struct FilterReader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> FilterReader<'a> {
+    fn is_at_end(&mut self) -> bool {
+        self.rest = self.rest.trim_start();
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, bytes: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        taken
+    }
+
+    /// Up to the next space or bracket.
+    fn word(&mut self) -> &'a str {
+        self.rest = self.rest.trim_start();
+        let ends = |character: char| character.is_whitespace() || matches!(character, '[' | ']');
+        let end = self.rest.find(ends).unwrap_or(self.rest.len());
+        self.take(end)
+    }
+
+    fn comparison(&mut self) -> Result<AttributeComparison, ScimError> {
+        let mut path = self.word().to_owned();
+        if let Some(inside) = self.brackets()? {
+            let wanted = element_value(inside)?;
+            let part = self.word();
+            if part.is_empty() {
+                let value = Literal::Text(wanted.ok_or_else(refused)?);
+                path.push_str(".value");
+                return Ok(AttributeComparison { path, value });
+            }
+            if wanted.is_some() {
+                return Err(refused());
+            }
+            path.push_str(part);
+        }
+        if !self.word().eq_ignore_ascii_case("eq") {
+            return Err(refused());
+        }
+        let value = self.literal()?;
+        Ok(AttributeComparison { path, value })
+    }
+
+    /// What stands between brackets, where one opens here. A bracket within a text closes nothing.
+    fn brackets(&mut self) -> Result<Option<&'a str>, ScimError> {
+        let Some(inside) = self.rest.strip_prefix('[') else {
+            return Ok(None);
+        };
+        let mut is_in_text = false;
+        let mut is_escaped = false;
+        for (place, character) in inside.char_indices() {
+            if character == ']' && !is_in_text {
+                self.rest = inside;
+                let inside = self.take(place);
+                self.take(1);
+                return Ok(Some(inside));
+            }
+            is_in_text ^= character == '"' && !is_escaped;
+            is_escaped = character == '\\' && !is_escaped;
+        }
+        Err(refused())
+    }
+
+    /// A text as JSON writes it, `true` or `false`.
+    fn literal(&mut self) -> Result<Literal, ScimError> {
+        self.rest = self.rest.trim_start();
+        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok);
+        let end = values.byte_offset();
+        self.take(end);
+        match value {
+            Some(Value::String(text)) => Ok(Literal::Text(text)),
+            Some(Value::Bool(flag)) => Ok(Literal::Flag(flag)),
+            Some(Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_)) | None => {
+                Err(refused())
+            }
+        }
+    }
+}
+
+fn refused() -> ScimError {
+    let rule = "a filter compares id, userName, externalId, emails or active by eq, joined by and";
+    ScimError::bad_request(ScimType::InvalidFilter, rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_email(email: &str) -> UserFilter {
+        UserFilter {
+            email: Some(email.to_owned()),
+            ..UserFilter::default()
+        }
+    }
+
+    #[test]
+    fn what_provisioning_asks_is_understood() {
+        let alice = UserFilter {
+            user_name: Some(String::from("alice")),
+            ..UserFilter::default()
+        };
+        let urn = r#"urn:ietf:params:scim:schemas:core:2.0:User:userName eq "alice""#;
+        for text in [r#"userName eq "alice""#, r#" USERNAME  EQ "alice" "#, urn] {
+            assert_eq!(UserFilter::parse(text), Ok(alice.clone()), "{text}");
+        }
+        for text in [
+            r#"emails eq "a]b@c.example""#,
+            r#"emails.value eq "a]b@c.example""#,
+            r#"emails[value eq "a]b@c.example"]"#,
+            r#"emails[type eq "work" and value eq "a]b@c.example"]"#,
+            r#"emails[type eq "work"].value eq "a]b@c.example""#,
+        ] {
+            assert_eq!(
+                UserFilter::parse(text),
+                Ok(of_email("a]b@c.example")),
+                "{text}"
+            );
+        }
+        let both = UserFilter {
+            external_id: Some(String::from("1\"2")),
+            active: Some(false),
+            ..UserFilter::default()
+        };
+        let text = r#"externalId eq "1\"2" and active eq "False""#;
+        assert_eq!(UserFilter::parse(text), Ok(both));
+    }
+
+    #[test]
+    fn nothing_else_is() {
+        for text in [
+            "",
+            "userName",
+            "userName eq",
+            "userName eq alice",
+            r#"userName co "alice""#,
+            r#"userName eq "alice" or active eq true"#,
+            r#"userName eq "alice" and"#,
+            r#"userName eq "alice" and userName eq "bob""#,
+            r#"not (userName eq "alice")"#,
+            r#"(userName eq "alice")"#,
+            r#"password eq "x""#,
+            r#"title eq "x""#,
+            "userName eq true",
+            "userName eq 1",
+            "active eq null",
+            r#"emails[value eq "x""#,
+            r#"emails[value eq "x"].value eq "y""#,
+            r#"emails[display eq "x"]"#,
+            r#"emails[type eq "work"]"#,
+            "emails[]",
+            "[[[[[[[[",
+            r#"emails[emails[value eq "x"]]"#,
+        ] {
+            let refused = UserFilter::parse(text).map_err(|error| error.scim_type);
+            assert_eq!(refused, Err(Some(ScimType::InvalidFilter)), "{text}");
+        }
+    }
+}

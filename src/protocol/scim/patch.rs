@@ -1,0 +1,391 @@
+//! PATCH of a user (RFC 7644 §3.5.2): all of its operations, or none.
+
+use serde_json::Value;
+
+use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member};
+use super::attribute_path::{Target, target};
+use super::error::{ScimError, ScimType};
+
+/// The message that a body of PATCH is.
+pub const PATCH_SCHEMA: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
+
+const MOST_OPERATIONS: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Replace,
+    Remove,
+}
+
+/// The attributes after all operations of the body.
+pub fn patched(before: &UserAttributes, body: &Value) -> Result<UserAttributes, ScimError> {
+    let operations = member(body, "Operations").and_then(Value::as_array);
+    let Some(operations) = operations.filter(|operations| !operations.is_empty()) else {
+        return Err(invalid_syntax(
+            "Operations must be an array with operations",
+        ));
+    };
+    if operations.len() > MOST_OPERATIONS {
+        return Err(invalid_syntax("there may be 100 operations at most"));
+    }
+    let mut attributes = before.clone();
+    for operation in operations {
+        apply(&mut attributes, operation)?;
+    }
+    Ok(attributes)
+}
+
+fn apply(attributes: &mut UserAttributes, described: &Value) -> Result<(), ScimError> {
+    let name = member(described, "op").and_then(Value::as_str);
+    let operation = match name.unwrap_or_default().to_ascii_lowercase().as_str() {
+        "add" => Operation::Add,
+        "replace" => Operation::Replace,
+        "remove" => Operation::Remove,
+        _ => return Err(invalid_syntax("op must be add, replace or remove")),
+    };
+    let value = member(described, "value").unwrap_or(&Value::Null);
+    match member(described, "path") {
+        None | Some(Value::Null) => apply_members(attributes, operation, "", value),
+        Some(Value::String(path)) => apply_at(attributes, operation, target(path)?, value),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(invalid_syntax("path must be a string"))
+        }
+    }
+}
+
+/// Without a path the value is an object. Its keys are names of attributes, or paths: Entra sends
+/// these. What is not kept is ignored.
+fn apply_members(
+    attributes: &mut UserAttributes,
+    operation: Operation,
+    below: &str,
+    value: &Value,
+) -> Result<(), ScimError> {
+    if operation == Operation::Remove {
+        let rule = "remove needs a path";
+        return Err(ScimError::bad_request(ScimType::NoTarget, rule));
+    }
+    let Some(members) = value.as_object() else {
+        return Err(ScimError::invalid_value("value must be an object there"));
+    };
+    for (name, value) in members {
+        if let Ok(found) = target(&format!("{below}{name}")) {
+            apply_at(attributes, operation, found, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn apply_at(
+    attributes: &mut UserAttributes,
+    operation: Operation,
+    found: Target,
+    value: &Value,
+) -> Result<(), ScimError> {
+    match found {
+        Target::NotKept => Ok(()),
+        Target::Attribute(attribute) => change(attributes, operation, attribute, value),
+        Target::Element(attribute, element) => {
+            change_element(attributes, operation, attribute, &element, value)
+        }
+        Target::Attributes(below) if operation == Operation::Remove => {
+            let is_below = |attribute: &UserAttribute| {
+                let rest = attribute.as_str().strip_prefix(below);
+                rest.is_some_and(|rest| rest.starts_with(['.', ':']))
+            };
+            attributes.retain(|attribute, _| !is_below(attribute));
+            Ok(())
+        }
+        Target::Attributes(below) => {
+            let joint = if below.starts_with("urn:") { ':' } else { '.' };
+            apply_members(attributes, operation, &format!("{below}{joint}"), value)
+        }
+    }
+}
+
+fn change(
+    attributes: &mut UserAttributes,
+    operation: Operation,
+    attribute: UserAttribute,
+    value: &Value,
+) -> Result<(), ScimError> {
+    let sent = attribute.read(value)?;
+    let before = attributes.get(&attribute);
+    let after = match (operation, attribute.shape()) {
+        (Operation::Add, Shape::Elements) => joined(before, sent),
+        // Entra names the values that go.
+        (Operation::Remove, Shape::Elements) if sent.is_some() => without(before, sent.as_ref()),
+        (Operation::Add | Operation::Replace, _) => sent,
+        (Operation::Remove, _) => None,
+    };
+    if after.is_none() && attribute == UserAttribute::Active {
+        let rule = "active cannot be removed";
+        return Err(ScimError::bad_request(ScimType::Mutability, rule));
+    }
+    put(attributes, attribute, after);
+    Ok(())
+}
+
+/// The element with that value becomes another, or goes.
+fn change_element(
+    attributes: &mut UserAttributes,
+    operation: Operation,
+    attribute: UserAttribute,
+    element: &str,
+    value: &Value,
+) -> Result<(), ScimError> {
+    let wanted = Value::from(element);
+    let before = attributes.get(&attribute);
+    let is_there = before.is_some_and(|before| elements(before).contains(&wanted));
+    if !is_there {
+        if operation == Operation::Remove {
+            return Ok(());
+        }
+        let rule = "no value of the attribute is what the filter asks for";
+        return Err(ScimError::bad_request(ScimType::NoTarget, rule));
+    }
+    let sent = match operation {
+        Operation::Remove => None,
+        Operation::Add | Operation::Replace => attribute.read(value)?,
+    };
+    let after = match attribute.shape() {
+        Shape::Elements => joined(without(before, Some(&wanted)).as_ref(), sent),
+        Shape::Text | Shape::Flag | Shape::OneElement => sent,
+    };
+    put(attributes, attribute, after);
+    Ok(())
+}
+
+/// An address that changes takes what was said of its verification with it.
+fn put(attributes: &mut UserAttributes, attribute: UserAttribute, after: Option<Value>) {
+    if attribute == UserAttribute::Email && attributes.get(&attribute) != after.as_ref() {
+        attributes.remove(&UserAttribute::EmailVerified);
+    }
+    match after {
+        Some(value) => attributes.insert(attribute, value),
+        None => attributes.remove(&attribute),
+    };
+}
+
+/// Both, each value once.
+fn joined(before: Option<&Value>, sent: Option<Value>) -> Option<Value> {
+    let mut values: Vec<Value> = before.map(elements).unwrap_or_default().to_vec();
+    for value in sent.iter().flat_map(elements) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    (!values.is_empty()).then_some(Value::Array(values))
+}
+
+fn without(before: Option<&Value>, sent: Option<&Value>) -> Option<Value> {
+    let going = sent.map(elements).unwrap_or_default();
+    let before = before.map(elements).unwrap_or_default();
+    let stays = |value: &&Value| !going.contains(value);
+    let values: Vec<Value> = before.iter().filter(stays).cloned().collect();
+    (!values.is_empty()).then_some(Value::Array(values))
+}
+
+fn invalid_syntax(rule: &str) -> ScimError {
+    ScimError::bad_request(ScimType::InvalidSyntax, rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::scim::resource;
+
+    fn attributes(resource: Value) -> UserAttributes {
+        let mut resource = resource;
+        resource["schemas"] = json!(["urn:ietf:params:scim:schemas:core:2.0:User"]);
+        resource::read(&resource).unwrap()
+    }
+
+    fn alice() -> UserAttributes {
+        attributes(json!({
+            "userName": "alice", "active": true, "name": {"givenName": "Alice", "familyName": "Adams"},
+            "emails": [{"value": "alice@example.com"}], "roles": [{"value": "staff"}, {"value": "cook"}],
+            "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User": {"emailVerified": true},
+        }))
+    }
+
+    fn after(operations: Value) -> Result<UserAttributes, Option<ScimType>> {
+        let body = json!({"schemas": [PATCH_SCHEMA], "Operations": operations});
+        patched(&alice(), &body).map_err(|error| error.scim_type)
+    }
+
+    #[test]
+    fn each_form_of_a_change_is_understood() {
+        let department = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department";
+        let enterprise = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+        let cases = [
+            (
+                json!([{"op": "Replace", "path": "active", "value": "False"}]),
+                UserAttribute::Active,
+                Some(json!(false)),
+            ),
+            (
+                json!([{"op": "replace", "value": {"active": false}}]),
+                UserAttribute::Active,
+                Some(json!(false)),
+            ),
+            (
+                json!([{"op": "Add", "value": {"name.familyName": "Baker"}}]),
+                UserAttribute::FamilyName,
+                Some(json!("Baker")),
+            ),
+            (
+                json!([{"op": "replace", "path": "name", "value": {"givenName": "Ann"}}]),
+                UserAttribute::GivenName,
+                Some(json!("Ann")),
+            ),
+            (
+                json!([{"op": "remove", "path": "name"}]),
+                UserAttribute::FamilyName,
+                None,
+            ),
+            (
+                json!([{"op": "Replace", "path": "emails[type eq \"work\"].value", "value": "b@example.com"}]),
+                UserAttribute::Email,
+                Some(json!("b@example.com")),
+            ),
+            (
+                json!([{"op": "add", "path": "emails", "value": [{"value": "c@example.com", "type": "home"}]}]),
+                UserAttribute::Email,
+                Some(json!("c@example.com")),
+            ),
+            (
+                json!([{"op": "replace", "path": "emails[type eq \"work\"].primary", "value": false}]),
+                UserAttribute::Email,
+                Some(json!("alice@example.com")),
+            ),
+            (
+                json!([{"op": "Add", "path": department, "value": "Sales"}]),
+                UserAttribute::Department,
+                Some(json!("Sales")),
+            ),
+            (
+                json!([{"op": "Add", "path": enterprise, "value": {"department": "Sales"}}]),
+                UserAttribute::Department,
+                Some(json!("Sales")),
+            ),
+            (
+                json!([{"op": "Add", "value": {enterprise: {"department": "Sales"}}}]),
+                UserAttribute::Department,
+                Some(json!("Sales")),
+            ),
+            (
+                json!([{"op": "add", "path": "roles", "value": [{"value": "lead"}, {"value": "cook"}]}]),
+                UserAttribute::Roles,
+                Some(json!(["staff", "cook", "lead"])),
+            ),
+            (
+                json!([{"op": "replace", "path": "roles[primary eq \"True\"].value", "value": "lead"}]),
+                UserAttribute::Roles,
+                Some(json!(["lead"])),
+            ),
+            (
+                json!([{"op": "remove", "path": "roles[value eq \"cook\"]"}]),
+                UserAttribute::Roles,
+                Some(json!(["staff"])),
+            ),
+            (
+                json!([{"op": "Remove", "path": "roles", "value": [{"value": "staff"}]}]),
+                UserAttribute::Roles,
+                Some(json!(["cook"])),
+            ),
+            (
+                json!([{"op": "replace", "path": "roles[value eq \"cook\"]", "value": {"value": "chef"}}]),
+                UserAttribute::Roles,
+                Some(json!(["staff", "chef"])),
+            ),
+            (
+                json!([{"op": "remove", "path": "roles"}]),
+                UserAttribute::Roles,
+                None,
+            ),
+            (
+                json!([{"op": "replace", "value": {"title": "Dr", "schemas": [], "id": "x"}}]),
+                UserAttribute::UserName,
+                Some(json!("alice")),
+            ),
+        ];
+        for (operations, attribute, wanted) in cases {
+            let after = after(operations.clone()).unwrap();
+            assert_eq!(after.get(&attribute), wanted.as_ref(), "{operations}");
+        }
+    }
+
+    #[test]
+    fn another_address_is_not_verified_and_the_same_stays_so() {
+        let to = |address: &str| {
+            let after =
+                after(json!([{"op": "replace", "path": "emails", "value": [{"value": address}]}]));
+            after.unwrap().get(&UserAttribute::EmailVerified).cloned()
+        };
+        assert_eq!(to("alice@example.com"), Some(json!(true)));
+        assert_eq!(to("mallory@example.com"), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (operations, scim_type) in [
+            (json!([]), ScimType::InvalidSyntax),
+            (json!("x"), ScimType::InvalidSyntax),
+            (json!([7]), ScimType::InvalidSyntax),
+            (
+                json!([{"op": "move", "path": "active"}]),
+                ScimType::InvalidSyntax,
+            ),
+            (
+                json!([{"op": "add", "path": 7, "value": "x"}]),
+                ScimType::InvalidSyntax,
+            ),
+            (json!([{"op": "remove"}]), ScimType::NoTarget),
+            (
+                json!([{"op": "remove", "path": "active"}]),
+                ScimType::Mutability,
+            ),
+            (json!([{"op": "add", "value": "x"}]), ScimType::InvalidValue),
+            (
+                json!([{"op": "add", "path": "active", "value": "perhaps"}]),
+                ScimType::InvalidValue,
+            ),
+            (
+                json!([{"op": "add", "path": "userName", "value": {}}]),
+                ScimType::InvalidValue,
+            ),
+            (
+                json!([{"op": "add", "path": "title", "value": "Dr"}]),
+                ScimType::InvalidPath,
+            ),
+            (
+                json!([{"op": "add", "path": "emails[type", "value": "x"}]),
+                ScimType::InvalidPath,
+            ),
+            (
+                json!([{"op": "add", "path": "userName[value eq \"x\"]", "value": "x"}]),
+                ScimType::InvalidPath,
+            ),
+            (
+                json!([{"op": "add", "path": "emails[type co \"x\"]", "value": "x"}]),
+                ScimType::InvalidFilter,
+            ),
+            (
+                json!([{"op": "replace", "path": "roles[value eq \"x\"]", "value": "y"}]),
+                ScimType::NoTarget,
+            ),
+        ] {
+            assert_eq!(
+                after(operations.clone()),
+                Err(Some(scim_type)),
+                "{operations}"
+            );
+        }
+        let many = vec![json!({"op": "add", "path": "active", "value": true}); 101];
+        assert_eq!(after(json!(many)), Err(Some(ScimType::InvalidSyntax)));
+    }
+}

@@ -1,0 +1,56 @@
+//! Which attributes an answer has: `attributes` and `excludedAttributes` (RFC 7644 §3.9).
+
+use super::attribute::{USER_SCHEMA, UserAttribute};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Projection {
+    /// Paths in small letters; `None` for all.
+    only: Option<Vec<String>>,
+    without: Vec<String>,
+}
+
+impl Projection {
+    /// Reads both parameters: paths with commas between them.
+    pub fn new(attributes: Option<&str>, excluded: Option<&str>) -> Projection {
+        Projection {
+            only: attributes.map(paths),
+            without: excluded.map(paths).unwrap_or_default(),
+        }
+    }
+
+    pub fn shows(&self, attribute: UserAttribute) -> bool {
+        let name = attribute.name();
+        let mut names = vec![attribute.as_str()];
+        if attribute.schema() == USER_SCHEMA {
+            names.push(name.attribute);
+        } else {
+            names.push(attribute.schema());
+        }
+        self.has_one_of(&names)
+    }
+
+    /// `meta` has a place of its own: it is no attribute of a user.
+    pub fn shows_meta(&self) -> bool {
+        self.has_one_of(&["meta"])
+    }
+
+    fn has_one_of(&self, names: &[&str]) -> bool {
+        let is_in = |paths: &[String]| {
+            let is_named = |path: &String| names.iter().any(|name| path.eq_ignore_ascii_case(name));
+            paths.iter().any(is_named)
+        };
+        let is_wanted = self.only.as_deref().is_none_or(is_in);
+        is_wanted && !is_in(&self.without)
+    }
+}
+
+/// Without the URN of the core schema, which need not be there.
+fn paths(text: &str) -> Vec<String> {
+    let core = format!("{}:", USER_SCHEMA.to_ascii_lowercase());
+    let mut paths = Vec::new();
+    for path in text.split(',') {
+        let path = path.trim().to_ascii_lowercase();
+        paths.push(path.strip_prefix(&core).unwrap_or(&path).to_owned());
+    }
+    paths
+}

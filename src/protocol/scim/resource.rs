@@ -1,0 +1,298 @@
+//! A user as a SCIM resource: how one is read, shown, and becomes a user again.
+
+use serde_json::{Map, Value, json};
+
+use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
+use super::error::{ScimError, ScimType};
+use super::projection::Projection;
+use crate::protocol::registration::user::{check_username, is_possible_claim};
+use crate::protocol::registration::{timestamp, verified_address};
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::instant::Instant;
+
+/// A user as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimUser {
+    pub subject: Subject,
+    pub external_id: Option<String>,
+    pub profile: ScimProfile,
+    pub has_second_factor: bool,
+    pub created: Instant,
+    pub last_modified: Instant,
+    /// Another one after each change.
+    pub version: String,
+}
+
+/// What a resource says of a user that is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimProfile {
+    pub username: Option<String>,
+    pub tenant: Option<TenantName>,
+    pub enabled: bool,
+    pub claims: Map<String, Value>,
+}
+
+/// Reads a resource that POST or PUT sent. What is not kept is ignored.
+pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
+    if !body.is_object() {
+        let rule = "the body must be an object";
+        return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
+    }
+    let schemas = member(body, "schemas").map(elements).unwrap_or_default();
+    let names_user = |schema: &Value| {
+        let text = schema.as_str().unwrap_or_default();
+        text.eq_ignore_ascii_case(USER_SCHEMA)
+    };
+    if !schemas.iter().any(names_user) {
+        let rule = format!("schemas must name {USER_SCHEMA}");
+        return Err(ScimError::invalid_value(rule));
+    }
+    read_members(body, UserAttribute::ALL.as_slice())
+}
+
+/// Reads those of the attributes that an object has, which holds a whole resource.
+fn read_members(body: &Value, wanted: &[UserAttribute]) -> Result<UserAttributes, ScimError> {
+    let mut found = UserAttributes::new();
+    for attribute in wanted {
+        if let Some(sent) = sent_value(*attribute, body)?
+            && let Some(value) = attribute.read(sent)?
+        {
+            found.insert(*attribute, value);
+        }
+    }
+    Ok(found)
+}
+
+/// What a resource has for an attribute.
+fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, ScimError> {
+    let schema = attribute.schema();
+    let within = if schema == USER_SCHEMA {
+        Some(body)
+    } else {
+        object_of(attribute, member(body, schema))?
+    };
+    let name = attribute.name();
+    let value = within.and_then(|within| member(within, name.attribute));
+    match (attribute.shape(), name.part) {
+        (Shape::Text | Shape::Flag, Some(part)) => {
+            let complex = object_of(attribute, value)?;
+            Ok(complex.and_then(|complex| member(complex, part)))
+        }
+        (Shape::Text | Shape::Flag, None) | (Shape::OneElement | Shape::Elements, _) => Ok(value),
+    }
+}
+
+fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>, ScimError> {
+    match value {
+        Some(value) if value.is_object() => Ok(Some(value)),
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => Err(attribute.invalid("must stand in an object")),
+    }
+}
+
+impl ScimUser {
+    /// A weak one: it says nothing of the bytes (RFC 9110 §8.8.1).
+    pub fn entity_tag(&self) -> String {
+        format!("W/\"{}\"", self.version)
+    }
+
+    /// What the user has of what is kept.
+    pub fn attributes(&self) -> UserAttributes {
+        let profile = &self.profile;
+        let mut attributes = UserAttributes::new();
+        for attribute in UserAttribute::ALL {
+            let value = match attribute.claim() {
+                Some(claim) => claim_shown(attribute, profile.claims.get(claim)),
+                None => None,
+            };
+            if let Some(value) = value {
+                attributes.insert(attribute, value);
+            }
+        }
+        // Whoever has no user name signs in with an identity provider.
+        let username = profile.username.as_deref().unwrap_or(self.subject.as_str());
+        attributes.insert(UserAttribute::UserName, Value::from(username));
+        attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
+        if let Some(external_id) = &self.external_id {
+            attributes.insert(UserAttribute::ExternalId, Value::from(external_id.as_str()));
+        }
+        if let Some(tenant) = &profile.tenant {
+            attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
+        }
+        attributes
+    }
+
+    /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
+    pub fn show(&self, location: &str, projection: &Projection) -> Map<String, Value> {
+        let mut resource = Map::new();
+        let mut schemas = vec![USER_SCHEMA];
+        for (attribute, value) in self.attributes() {
+            if !projection.shows(attribute) {
+                continue;
+            }
+            let schema = attribute.schema();
+            if schema == USER_SCHEMA {
+                put(&mut resource, attribute, value);
+            } else {
+                if !schemas.contains(&schema) {
+                    schemas.push(schema);
+                }
+                put_below(&mut resource, schema, |extension| {
+                    put(extension, attribute, value)
+                });
+            }
+        }
+        resource.insert(String::from("schemas"), json!(schemas));
+        resource.insert(String::from("id"), json!(self.subject.as_str()));
+        if projection.shows_meta() {
+            let meta = json!({
+                "resourceType": "User",
+                "created": timestamp::format(self.created),
+                "lastModified": timestamp::format(self.last_modified),
+                "location": location,
+                "version": self.entity_tag(),
+            });
+            resource.insert(String::from("meta"), meta);
+        }
+        resource
+    }
+
+    /// The user with these attributes instead. What is not kept as an attribute stays.
+    pub fn changed_to(&self, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
+        let before = &self.profile;
+        let tenant = text(wanted, UserAttribute::Tenant);
+        if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
+            let rule = "tenant cannot change";
+            return Err(ScimError::bad_request(ScimType::Mutability, rule));
+        }
+        // The subject stands for a user name where there is none.
+        let shown = before.username.as_deref().unwrap_or(self.subject.as_str());
+        let username = match text(wanted, UserAttribute::UserName) {
+            Some(name) if name == shown => before.username.clone(),
+            Some(name) => Some(checked_username(name)?),
+            None => return Err(UserAttribute::UserName.invalid("is required")),
+        };
+        let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+        Ok(ScimUser {
+            external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
+            profile: ScimProfile {
+                username,
+                tenant: before.tenant.clone(),
+                enabled,
+                claims: claims(&self.attributes(), &before.claims, wanted)?,
+            },
+            ..self.clone()
+        })
+    }
+}
+
+/// Writes into the object of that name within another one. It is made where there is none.
+pub fn put_below(
+    object: &mut Map<String, Value>,
+    name: &str,
+    write: impl FnOnce(&mut Map<String, Value>),
+) {
+    let within = object
+        .entry(name)
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Some(within) = within.as_object_mut() {
+        write(within);
+    }
+}
+
+/// Writes an attribute into an object of its schema.
+fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) {
+    let name = attribute.name();
+    match (attribute.shape(), name.part) {
+        (Shape::Text | Shape::Flag, Some(part)) => {
+            put_below(object, name.attribute, |complex| {
+                complex.insert(part.to_owned(), value);
+            });
+        }
+        (Shape::Text | Shape::Flag, None) => {
+            object.insert(name.attribute.to_owned(), value);
+        }
+        (Shape::OneElement, _) => {
+            let element = json!([{"value": value, "type": "work", "primary": true}]);
+            object.insert(name.attribute.to_owned(), element);
+        }
+        (Shape::Elements, _) => {
+            let shown = elements(&value).iter().map(|one| json!({"value": one}));
+            object.insert(name.attribute.to_owned(), shown.collect());
+        }
+    }
+}
+
+impl ScimProfile {
+    /// A new user with these attributes.
+    pub fn new(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
+        let Some(username) = text(wanted, UserAttribute::UserName) else {
+            return Err(UserAttribute::UserName.invalid("is required"));
+        };
+        Ok(ScimProfile {
+            username: Some(checked_username(username)?),
+            tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
+            enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
+            claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
+        })
+    }
+}
+
+/// The claims of a user who had `before`, after what is new in `wanted`.
+fn claims(
+    attributes: &UserAttributes,
+    before: &Map<String, Value>,
+    wanted: &UserAttributes,
+) -> Result<Map<String, Value>, ScimError> {
+    let mut claims = before.clone();
+    if !wanted.contains_key(&UserAttribute::EmailVerified) {
+        claims.remove("email_verified");
+    }
+    for attribute in UserAttribute::ALL {
+        let Some(claim) = attribute.claim() else {
+            continue;
+        };
+        let value = wanted.get(&attribute);
+        if value == attributes.get(&attribute) {
+            continue;
+        }
+        let Some(value) = value else {
+            claims.remove(claim);
+            continue;
+        };
+        if !is_possible_claim(claim, value) {
+            return Err(attribute.invalid("is not possible for this attribute"));
+        }
+        claims.insert(claim.to_owned(), value.clone());
+    }
+    Ok(verified_address::settled(before, claims))
+}
+
+/// A claim as an attribute; a claim of another type is not shown.
+fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value> {
+    let claim = claim?;
+    let fits = match attribute.shape() {
+        Shape::Text | Shape::OneElement => claim.is_string(),
+        Shape::Flag => claim.is_boolean(),
+        Shape::Elements => claim.is_string() || claim.is_array(),
+    };
+    if fits {
+        attribute.read(claim).ok().flatten()
+    } else {
+        None
+    }
+}
+
+fn checked_username(name: &str) -> Result<String, ScimError> {
+    check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
+    Ok(name.to_owned())
+}
+
+/// The text of an attribute.
+pub fn text(attributes: &UserAttributes, attribute: UserAttribute) -> Option<&str> {
+    attributes.get(&attribute).and_then(Value::as_str)
+}
+
+fn flag(attributes: &UserAttributes, attribute: UserAttribute) -> Option<bool> {
+    attributes.get(&attribute).and_then(Value::as_bool)
+}

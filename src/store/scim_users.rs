@@ -1,0 +1,244 @@
+//! What SCIM reads of users and writes to them. `version` is Postgres' `xmin`: the transaction that
+//! wrote the row. No statement raises the registry's version: no process reads the registry anew
+//! when a user changes.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::{Map, Value};
+
+use super::Store;
+use super::audit_event::AuditEvent;
+use super::error::StoreError;
+use super::statement::bind;
+use super::values::{column, tenant, tenant_text};
+use crate::protocol::scim::filter::UserFilter;
+use crate::protocol::scim::resource::{ScimProfile, ScimUser};
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::strength::Strength;
+
+/// Whom a SCIM client reaches: the users of these tenants. An empty name stands for no tenant.
+pub type Reach<'a> = &'a [&'a str];
+
+const FIND_SCIM: &str = "
+SELECT u.*, u.xmin::text AS version FROM users u WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
+
+/// One user, within reach.
+pub fn find(
+    store: &Store,
+    reach: Reach<'_>,
+    sub: &Subject,
+) -> Result<Option<ScimUser>, StoreError> {
+    store.find(bind!(FIND_SCIM, sub, reach), scim_user)
+}
+
+// Each way to a user by an index of its own; what is not asked for finds nobody.
+const LOOK_UP: &str = "
+WITH found AS (
+    SELECT a.sub FROM users a WHERE a.sub = :id::text
+    UNION
+    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.username_key = lower(normalize(:user_name::text, NFKC))
+    UNION
+    SELECT a.sub FROM users a WHERE a.sub = :user_name::text AND a.username IS NULL
+    UNION
+    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.external_id = :external_id::text
+    UNION
+    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
+      AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\" = left(lower(normalize(:email::text, NFKC)), 254)
+)
+SELECT u.*, u.xmin::text AS version
+FROM found f JOIN users u ON u.sub = f.sub
+WHERE u.tenant = ANY(:reach::text[])
+  AND (:id::text IS NULL OR u.sub = :id::text)
+  AND (:user_name::text IS NULL OR u.username_key = lower(normalize(:user_name::text, NFKC)) OR (u.username IS NULL AND u.sub = :user_name::text))
+  AND (:external_id::text IS NULL OR u.external_id = :external_id::text)
+  AND (:email::text IS NULL OR left(lower(normalize(u.claims->>'email', NFKC)), 254) = left(lower(normalize(:email::text, NFKC)), 254))
+  AND (:active::bool IS NULL OR u.enabled = :active::bool)
+ORDER BY u.tenant, u.sub LIMIT :most::int8";
+
+/// Users whom all of the filter fits; it must name one of them by something else than `active`.
+pub fn look_up(
+    store: &Store,
+    reach: Reach<'_>,
+    filter: &UserFilter,
+    most: i64,
+) -> Result<Vec<ScimUser>, StoreError> {
+    let bound = bind!(
+        LOOK_UP,
+        ..filter {
+            id,
+            user_name,
+            external_id,
+            email,
+            active
+        },
+        reach,
+        most
+    );
+    store.list(bound, scim_user)
+}
+
+const COUNT: &str = "SELECT count(*) AS users FROM users u WHERE u.tenant = ANY(:reach::text[])";
+
+/// How many users are within reach.
+pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64, StoreError> {
+    column(&store.one(bind!(COUNT, reach))?, "users")
+}
+
+const PAGE: &str = "
+SELECT u.*, u.xmin::text AS version FROM users u
+WHERE u.tenant = ANY(:reach::text[]) AND (u.tenant, u.sub) > (:tenant::text, :sub::text)
+ORDER BY u.tenant, u.sub OFFSET :skipped::int8 LIMIT :most::int8";
+
+/// Where a page begins: behind this user, and so many more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageStart {
+    pub tenant: String,
+    pub sub: String,
+    pub skipped: i64,
+}
+
+/// Users within reach, by tenant and subject.
+pub fn page(
+    store: &Store,
+    reach: Reach<'_>,
+    start: &PageStart,
+    most: i64,
+) -> Result<Vec<ScimUser>, StoreError> {
+    let bound = bind!(
+        PAGE,
+        ..start {
+            tenant,
+            sub,
+            skipped
+        },
+        reach,
+        most
+    );
+    store.list(bound, scim_user)
+}
+
+const INSERT_SCIM: &str = "
+WITH added AS (
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims, external_id)
+    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, :enabled::bool,
+           :claims::jsonb, :external_id::text
+    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
+      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
+    RETURNING sub
+), {audited added} FROM added";
+
+/// Adds a user. `Taken` when the user name is somebody's.
+pub fn insert(
+    store: &Store,
+    sub: &Subject,
+    profile: &ScimProfile,
+    external_id: Option<&str>,
+    password_hash: Option<&SecretText>,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let bound = bind!(
+        INSERT_SCIM,
+        ..profile { username, enabled },
+        sub,
+        tenant = tenant_text(profile.tenant.as_ref()),
+        password_hash = password_hash.map(SecretText::expose),
+        claims = Json(&profile.claims),
+        external_id,
+    );
+    if store.change(bound, audit)? {
+        Ok(())
+    } else {
+        Err(StoreError::Taken(String::from("removed_subjects")))
+    }
+}
+
+const UPDATE_SCIM: &str = "
+WITH before AS (
+    SELECT u.sub, u.enabled FROM users u
+    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND u.xmin::text = :version::text AND (:password_hash::text IS NULL OR u.strongest_acr = '1')
+    FOR UPDATE
+), changed AS (
+    UPDATE users u
+    SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)), enabled = :enabled::bool, claims = :claims::jsonb,
+        external_id = :external_id::text, password_hash = coalesce(:password_hash::text, u.password_hash), updated_at = clock_timestamp(),
+        epoch = CASE WHEN (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL THEN new_epoch() ELSE u.epoch END
+    FROM before b WHERE u.sub = b.sub
+    RETURNING u.sub, u.xmin::text AS version, u.updated_at, (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL AS ended
+), called AS (
+    UPDATE session_clients s SET due_at = clock_timestamp()
+    FROM changed WHERE s.sub = changed.sub AND changed.ended AND s.due_at IS NULL AND s.tries = 0
+), {audited changed}, version, updated_at FROM changed";
+
+/// Changes a user to this, as long as the row is the one that was read. Disabling and another
+/// password end what was signed in before, and have the clients of the sessions called. Answers the
+/// user as stored; `None` when the row is another by now.
+pub fn update(
+    store: &Store,
+    reach: Reach<'_>,
+    user: &ScimUser,
+    password_hash: Option<&SecretText>,
+    audit: &AuditEvent<'_>,
+) -> Result<Option<ScimUser>, StoreError> {
+    let profile = &user.profile;
+    let bound = bind!(
+        UPDATE_SCIM,
+        ..profile { username, enabled },
+        reach,
+        sub = user.subject,
+        version = user.version,
+        external_id = user.external_id,
+        password_hash = password_hash.map(SecretText::expose),
+        claims = Json(&profile.claims),
+    );
+    let changed = store.write_audited(bound, audit)?;
+    let Some(row) = changed.first() else {
+        return Ok(None);
+    };
+    Ok(Some(ScimUser {
+        version: column(row, "version")?,
+        last_modified: column(row, "updated_at")?,
+        ..user.clone()
+    }))
+}
+
+const REMOVE_SCIM: &str = "
+WITH removed AS (
+    DELETE FROM users u
+    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND (:version::text IS NULL OR u.xmin::text = :version::text)
+    RETURNING u.sub
+), kept AS (
+    INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING
+), called AS (
+    UPDATE session_clients s SET due_at = clock_timestamp()
+    FROM removed WHERE s.sub = removed.sub AND s.due_at IS NULL AND s.tries = 0
+), {audited removed} FROM removed";
+
+/// Removes a user with their consents; the subject is never given again. `false` when there was
+/// none of that version.
+pub fn remove(
+    store: &Store,
+    reach: Reach<'_>,
+    sub: &Subject,
+    version: Option<&str>,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    store.change(bind!(REMOVE_SCIM, sub, reach, version), audit)
+}
+
+fn scim_user(row: &Row) -> Result<ScimUser, StoreError> {
+    Ok(ScimUser {
+        subject: column(row, "sub")?,
+        external_id: column(row, "external_id")?,
+        profile: ScimProfile {
+            username: column(row, "username")?,
+            tenant: tenant(row, "tenant")?,
+            enabled: column(row, "enabled")?,
+            claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
+        },
+        has_second_factor: column::<Strength>(row, "strongest_acr")? != Strength::SignedIn,
+        created: column(row, "created_at")?,
+        last_modified: column(row, "updated_at")?,
+        version: column(row, "version")?,
+    })
+}

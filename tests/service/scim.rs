@@ -1,0 +1,801 @@
+//! Users over SCIM (RFC 7643, RFC 7644, RFC 9865), as Entra, Okta and scripts look after them.
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    access_token, authorize_path, basic, issued, sign_in, signed_in, text, tokens, userinfo,
+    with_clients,
+};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::http::{Answer, encode};
+use crate::support::phone::add_app;
+
+const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
+const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+const OURS: &str = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User";
+const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
+const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
+const ON: [(&str, &str); 1] = [("GATEPOST_SCIM", "on")];
+const ALL_SCOPES: &str = "scim.read scim.write scim.password";
+const PASSWORD: &str = "dana's rather long password";
+
+/// What an operator registers for it, and a client for each kind of program.
+fn registered() -> Value {
+    let mut registered = document();
+    registered["tenants"] = json!([{"name": "acme", "display_name": "Acme"}, {"name": "globex", "display_name": "Globex"}]);
+    registered["resources"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "urn:gatepost:scim"}));
+    for scope in ["scim.read", "scim.write", "scim.password"] {
+        let scope = json!({"name": scope, "resources": ["urn:gatepost:scim"]});
+        registered["resource_scopes"]
+            .as_array_mut()
+            .unwrap()
+            .push(scope);
+    }
+    let program = |changes: Value| {
+        let mut program = json!({
+            "client_name": "HR", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [],
+            "scope": ALL_SCOPES,
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            program[name] = value.clone();
+        }
+        program
+    };
+    let clients = [
+        ("hr", program(json!({}))),
+        ("byref", program(json!({"access_token_type": "reference"}))),
+        ("acmes", program(json!({"tenants": ["acme"]}))),
+        ("both", program(json!({"tenants": ["acme", "globex"]}))),
+        (
+            "app",
+            json!({"scope": "openid profile email scim.read scim.write"}),
+        ),
+    ];
+    with_clients(registered, &clients)
+}
+
+fn start() -> Gatepost {
+    Gatepost::start_with(&registered(), &ON)
+}
+
+fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
+    let authorization = basic(client_id, CONF1_SECRET);
+    let form = [("grant_type", "client_credentials"), ("scope", scope)];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
+    text(&issued(&answer), "access_token").to_owned()
+}
+
+/// A program with its token.
+struct Program<'a> {
+    gatepost: &'a Gatepost,
+    authorization: String,
+}
+
+impl<'a> Program<'a> {
+    fn new(gatepost: &'a Gatepost, client_id: &str, scope: &str) -> Program<'a> {
+        Program {
+            gatepost,
+            authorization: format!("Bearer {}", token_of(gatepost, client_id, scope)),
+        }
+    }
+
+    fn hr(gatepost: &'a Gatepost) -> Program<'a> {
+        Program::new(gatepost, "hr", "scim.read scim.write")
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.ask_with(method, path, body, &[])
+    }
+
+    fn ask_with(&self, method: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+        let own = [
+            ("Authorization", self.authorization.as_str()),
+            ("Content-Type", "application/scim+json"),
+        ];
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let path = format!("/scim/v2/{path}");
+        let headers = [&own, headers].concat();
+        self.gatepost
+            .connect()
+            .send(method, &path, &headers, body.as_bytes())
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &Value::Null)
+    }
+
+    /// Adds somebody; the resource.
+    fn add(&self, resource: Value) -> Value {
+        let mut resource = resource;
+        resource["schemas"] = json!([USER]);
+        let answer = self.ask("POST", "Users", &resource);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()
+    }
+
+    fn patch(&self, id: &str, operations: Value) -> Answer {
+        let body = json!({"schemas": [PATCH], "Operations": operations});
+        self.ask("PATCH", &format!("Users/{id}"), &body)
+    }
+
+    fn found(&self, filter: &str) -> Vec<String> {
+        let answer = self.get(&format!("Users?{}", encode(&[("filter", filter)])));
+        assert_eq!(answer.status, 200, "{filter}: {}", answer.text());
+        user_names(&answer.json())
+    }
+}
+
+fn user_names(list: &Value) -> Vec<String> {
+    let users = list["Resources"].as_array().unwrap().iter();
+    users
+        .map(|user| text(user, "userName").to_owned())
+        .collect()
+}
+
+fn assert_error(answer: &Answer, status: u16, scim_type: Option<&str>, case: &str) {
+    assert_eq!(answer.status, status, "{case}: {}", answer.text());
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/scim+json"),
+        "{case}"
+    );
+    let error = answer.json();
+    assert_eq!(error["schemas"], json!([ERROR]), "{case}");
+    assert_eq!(error["status"], json!(status.to_string()), "{case}");
+    assert_eq!(error["scimType"].as_str(), scim_type, "{case}: {error}");
+}
+
+#[test]
+fn it_is_not_there_unless_it_is_switched_on() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let hr = Program::hr(&gatepost);
+    for path in ["Users", "ServiceProviderConfig", "Schemas", "Bulk"] {
+        assert_error(&hr.get(path), 404, None, path);
+    }
+}
+
+#[test]
+fn only_a_program_with_the_right_token_is_let_in() {
+    let gatepost = start();
+    let ask = |token: &str, method: &str| {
+        let authorization = format!("Bearer {token}");
+        let program = Program {
+            gatepost: &gatepost,
+            authorization,
+        };
+        program.ask(
+            method,
+            "Users",
+            &json!({"schemas": [USER], "userName": "x"}),
+        )
+    };
+    let bare = gatepost.get("/scim/v2/Users");
+    assert_error(&bare, 401, None, "no token");
+    assert_eq!(
+        bare.header("www-authenticate"),
+        Some("Bearer realm=\"gatepost\"")
+    );
+    assert_error(&ask("nonsense", "GET"), 401, None, "no token of ours");
+    let other = token_of(&gatepost, "service", "orders.read");
+    assert_error(&ask(&other, "GET"), 401, None, "another resource");
+    let read = token_of(&gatepost, "hr", "scim.read");
+    assert_eq!(ask(&read, "GET").status, 200);
+    let refused = ask(&read, "POST");
+    assert_error(&refused, 403, None, "may only read");
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(challenge.contains("scope=\"scim.write\""), "{challenge}");
+    let write = token_of(&gatepost, "hr", "scim.write");
+    assert_error(&ask(&write, "GET"), 403, None, "may only write");
+    let mut browser = signed_in(&gatepost);
+    let of_user = tokens(&gatepost, &mut browser, "app", "openid scim.read");
+    let of_user = text(&of_user, "access_token");
+    assert_error(&ask(of_user, "GET"), 403, None, "of a user");
+    let plain = access_token(&gatepost, &mut browser, "openid");
+    assert_error(&ask(&plain, "GET"), 401, None, "of a user, for nobody");
+    let reference = token_of(&gatepost, "byref", "scim.read");
+    assert_eq!(ask(&reference, "GET").status, 200);
+    let revoked = gatepost.post(
+        "/connect/revocation",
+        &[("Authorization", &basic("byref", CONF1_SECRET))],
+        &[("token", &reference)],
+    );
+    assert_eq!(revoked.status, 200);
+    assert_error(&ask(&reference, "GET"), 401, None, "revoked");
+}
+
+#[test]
+fn somebody_comes_changes_and_leaves() {
+    let gatepost = start();
+    let version = "SELECT registry_version FROM installation";
+    let version = || -> i64 {
+        gatepost
+            .database
+            .client()
+            .query_one(version, &[])
+            .unwrap()
+            .get(0)
+    };
+    let before = version();
+    let hr = Program::hr(&gatepost);
+    let resource = json!({
+        "schemas": [USER, ENTERPRISE, OURS], "userName": "dana", "externalId": "4711", "active": true,
+        "displayName": "Dana Doe", "name": {"givenName": "Dana", "familyName": "Doe", "formatted": "ignored"},
+        "emails": [{"value": "home@example.com", "type": "home"}, {"value": "dana@example.com", "primary": true}],
+        "roles": [{"value": "staff"}], "title": "ignored", "id": "ignored",
+        ENTERPRISE: {"department": "Sales", "manager": {"value": "ignored"}}, OURS: {"emailVerified": true},
+    });
+    let answer = hr.ask("POST", "Users", &resource);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let dana = answer.json();
+    let id = text(&dana, "id").to_owned();
+    let location = format!(
+        "{}/scim/v2/Users/{}",
+        gatepost.base_url,
+        id.replace('-', "%2D").replace('_', "%5F")
+    );
+    assert_eq!(answer.header("location"), Some(location.as_str()));
+    assert_eq!(answer.header("etag"), dana["meta"]["version"].as_str());
+    assert_eq!(dana["meta"]["location"], json!(location));
+    assert_eq!(
+        dana["emails"],
+        json!([{"value": "dana@example.com", "type": "work", "primary": true}])
+    );
+    assert_eq!(
+        dana["name"],
+        json!({"givenName": "Dana", "familyName": "Doe"})
+    );
+    assert_eq!(dana["roles"], json!([{"value": "staff"}]));
+    assert_eq!(dana[ENTERPRISE], json!({"department": "Sales"}));
+    assert_eq!(dana[OURS], json!({"emailVerified": true}));
+    assert_eq!(dana["schemas"], json!([USER, ENTERPRISE, OURS]));
+    assert!(dana.get("title").is_none() && dana.get("password").is_none());
+    assert_eq!(hr.get(&format!("Users/{id}")).json(), dana);
+
+    // The claims are those of any user.
+    let listed = gatepost.run_well(&["user", "list", "--json"], "");
+    assert!(listed.contains("dana"), "{listed}");
+
+    let answer = hr.patch(
+        &id,
+        json!([{"op": "replace", "path": "name.familyName", "value": "Roe"}]),
+    );
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["name"]["familyName"], json!("Roe"));
+    assert_ne!(answer.json()["meta"]["version"], dana["meta"]["version"]);
+    let unchanged = hr.patch(
+        &id,
+        json!([{"op": "replace", "path": "name.familyName", "value": "Roe"}]),
+    );
+    assert_eq!(unchanged.json(), answer.json());
+
+    // PUT is the whole resource; what is write-only, `active` and the tenant stay without being said.
+    let whole =
+        json!({"schemas": [USER], "userName": "dana", "emails": [{"value": "new@example.com"}]});
+    let answer = hr.ask("PUT", &format!("Users/{id}"), &whole);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let dana = answer.json();
+    assert_eq!(
+        (dana.get("name"), dana.get("externalId"), dana.get("roles")),
+        (None, None, None)
+    );
+    assert_eq!(dana["active"], json!(true));
+    assert_eq!(
+        dana[OURS],
+        json!({"emailVerified": false}),
+        "the address is another one"
+    );
+
+    let gone = hr.ask("DELETE", &format!("Users/{id}"), &Value::Null);
+    assert_eq!((gone.status, gone.body.len()), (204, 0));
+    for method in ["GET", "DELETE"] {
+        assert_error(
+            &hr.ask(method, &format!("Users/{id}"), &Value::Null),
+            404,
+            None,
+            method,
+        );
+    }
+    assert_eq!(
+        version(),
+        before,
+        "no process has to read the registry anew"
+    );
+    let events = gatepost.run_well(&["audit", "list", "--json"], "");
+    let written: Value = serde_json::from_str(&events).unwrap();
+    for event in ["user_added", "user_changed", "user_removed"] {
+        let is_it = |one: &&Value| one["event"] == event && one["client_id"] == "hr";
+        let found = written.as_array().unwrap().iter().find(is_it);
+        assert_eq!(
+            found.map(|one| &one["sub"]),
+            Some(&json!(id)),
+            "{event}: {events}"
+        );
+    }
+    assert!(!events.contains("new@example.com"), "no values: {events}");
+}
+
+#[test]
+fn whoever_is_deactivated_is_out_at_once() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid profile");
+    assert_eq!(userinfo(&gatepost, &token).status, 200);
+    let alice = hr
+        .get(&format!(
+            "Users?{}",
+            encode(&[("filter", "userName eq \"ALICE\"")])
+        ))
+        .json();
+    let id = text(&alice["Resources"][0], "id").to_owned();
+    let off = hr.patch(
+        &id,
+        json!([{"op": "Replace", "path": "active", "value": "False"}]),
+    );
+    assert_eq!(off.json()["active"], json!(false), "{}", off.text());
+    assert_eq!(userinfo(&gatepost, &token).status, 401);
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(page.status, 200, "the session is over");
+    let on = hr.patch(
+        &id,
+        json!([{"op": "Replace", "path": "active", "value": true}]),
+    );
+    assert_eq!(on.json()["active"], json!(true), "{}", on.text());
+    assert_eq!(
+        userinfo(&gatepost, &token).status,
+        401,
+        "what was over stays over"
+    );
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let answer = sign_in(
+        &mut browser,
+        &page,
+        "alice",
+        crate::support::gatepost::ALICE_PASSWORD,
+    );
+    assert_eq!(answer.status, 303, "{}", answer.text());
+}
+
+#[test]
+fn a_version_that_is_past_changes_nothing() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana"}));
+    let path = format!("Users/{}", text(&dana, "id"));
+    let first = text(&dana["meta"], "version").to_owned();
+    let body = |name: &str| json!({"schemas": [PATCH], "Operations": [{"op": "add", "path": "displayName", "value": name}]});
+    let ask = |method: &str, body: &Value, tag: &str| {
+        hr.ask_with(method, &path, body, &[("If-Match", tag)])
+    };
+    assert_eq!(ask("PATCH", &body("Dana"), &first).status, 200);
+    assert_error(
+        &ask("PATCH", &body("Mallory"), &first),
+        412,
+        None,
+        "the version before",
+    );
+    assert_error(
+        &ask("DELETE", &Value::Null, &first),
+        412,
+        None,
+        "the version before",
+    );
+    assert_eq!(hr.get(&path).json()["displayName"], json!("Dana"));
+    assert_eq!(ask("PATCH", &body("Eve"), "W/\"1\", *").status, 200);
+    let now = hr.get(&path).json();
+    assert_eq!(
+        ask("DELETE", &Value::Null, text(&now["meta"], "version")).status,
+        204
+    );
+}
+
+#[test]
+fn many_who_write_one_user_at_once_all_have_their_way() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana"}));
+    let id = text(&dana, "id");
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let add = |number: usize| {
+            let hr = &hr;
+            scope.spawn(move || {
+                let role = json!([{"op": "add", "path": "roles", "value": [{"value": format!("r{number}")}]}]);
+                hr.patch(id, role).status
+            })
+        };
+        let all: Vec<_> = (0..8).map(add).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let taken = statuses.iter().filter(|status| **status == 200).count();
+    assert!(
+        statuses.iter().all(|status| [200, 409].contains(status)),
+        "{statuses:?}"
+    );
+    let roles = hr.get(&format!("Users/{id}")).json()["roles"]
+        .as_array()
+        .map_or(0, Vec::len);
+    assert_eq!(
+        roles, taken,
+        "what was acknowledged is there, and nothing else"
+    );
+}
+
+#[test]
+fn each_filter_finds_whom_it_names() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "Dana", "externalId": "x\"1", "emails": [{"value": "Dana@Example.com"}]}));
+    hr.add(json!({"userName": "erin", "externalId": "2", "active": false}));
+    let id = text(&dana, "id");
+    for filter in [
+        String::from("userName eq \"dana\""),
+        format!("id eq \"{id}\""),
+        String::from(r#"externalId eq "x\"1""#),
+        String::from("emails[type eq \"work\"].value eq \"dana@example.COM\""),
+        String::from("emails.value eq \"dana@example.com\" and active eq true"),
+        format!("userName eq \"DANA\" and id eq \"{id}\""),
+    ] {
+        assert_eq!(hr.found(&filter), ["Dana"], "{filter}");
+    }
+    for filter in [
+        "userName eq \"nobody\"",
+        "userName eq \"dana\" and active eq false",
+        "userName eq \"dana\" and externalId eq \"2\"",
+        "externalId eq \"X\"",
+    ] {
+        assert_eq!(hr.found(filter), [""; 0], "{filter}");
+    }
+    let alone = hr.get(&format!(
+        "Users?{}",
+        encode(&[("filter", "active eq false")])
+    ));
+    assert_error(
+        &alone,
+        400,
+        Some("invalidFilter"),
+        "active alone, by number",
+    );
+    let by_cursor = encode(&[("filter", "active eq false"), ("cursor", "")]);
+    assert_eq!(
+        user_names(&hr.get(&format!("Users?{by_cursor}")).json()),
+        ["erin"]
+    );
+}
+
+#[test]
+fn lists_come_in_pages_by_number_and_by_cursor() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    for number in 0..7 {
+        hr.add(json!({"userName": format!("u{number}"), "active": number % 2 == 0}));
+    }
+    let everybody = hr.get("Users").json();
+    assert_eq!(
+        (&everybody["totalResults"], &everybody["startIndex"]),
+        (&json!(9), &json!(1))
+    );
+    let all = user_names(&everybody);
+    assert_eq!(all.len(), 9);
+    let page = hr.get("Users?startIndex=3&count=2").json();
+    assert_eq!(user_names(&page), all[2..4]);
+    assert_eq!(
+        (&page["totalResults"], &page["itemsPerPage"]),
+        (&json!(9), &json!(2))
+    );
+    assert_eq!(hr.get("Users?count=0").json()["totalResults"], json!(9));
+    assert_eq!(
+        user_names(&hr.get("Users?startIndex=-4&count=1").json()),
+        all[..1]
+    );
+    assert_eq!(user_names(&hr.get("Users?startIndex=10").json()), [""; 0]);
+    let walk = |filter: &str| {
+        let mut cursor = String::new();
+        let mut seen = Vec::new();
+        loop {
+            let query = encode(&[("count", "2"), ("cursor", &cursor), ("filter", filter)]);
+            let query = query.trim_end_matches("&filter=").to_owned();
+            let page = hr.get(&format!("Users?{query}")).json();
+            assert!(page.get("totalResults").is_none(), "{page}");
+            seen.extend(user_names(&page));
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = next.to_owned(),
+                None => return (seen, cursor),
+            }
+        }
+    };
+    let (walked, last) = walk("");
+    assert_eq!(walked, all);
+    let (inactive, _) = walk("active eq false");
+    assert_eq!(inactive.len(), 3, "{inactive:?}");
+    for (cursor, filter) in [("gps_nonsense", ""), (last.as_str(), "active eq true")] {
+        let query = encode(&[("cursor", cursor), ("filter", filter)]);
+        let query = query.trim_end_matches("&filter=");
+        let answer = hr.get(&format!("Users?{query}"));
+        assert_error(&answer, 400, Some("invalidCursor"), cursor);
+    }
+    let both = Program::new(&gatepost, "both", "scim.read");
+    let answer = both.get(&format!("Users?{}", encode(&[("cursor", &last)])));
+    assert_error(&answer, 400, Some("invalidCursor"), "another client's");
+}
+
+#[test]
+fn a_client_of_a_tenant_reaches_nobody_else() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let acmes = Program::new(&gatepost, "acmes", "scim.read scim.write");
+    let both = Program::new(&gatepost, "both", "scim.read scim.write");
+    let own = acmes.add(json!({"userName": "alice"}));
+    assert_eq!(own[OURS]["tenant"], json!("acme"));
+    let other = hr.add(json!({"userName": "alice", OURS: {"tenant": "globex"}}));
+    let id = text(&other, "id");
+    let none = hr.found("userName eq \"alice\"");
+    assert_eq!(none.len(), 3, "whoever has no tenants reaches all");
+    assert_eq!(acmes.found("userName eq \"alice\"").len(), 1);
+    assert_eq!(both.found("userName eq \"alice\"").len(), 2);
+    assert_eq!(acmes.found(&format!("id eq \"{id}\"")), [""; 0]);
+    let path = format!("Users/{id}");
+    let change = json!({"schemas": [PATCH], "Operations": [{"op": "replace", "path": "active", "value": false}]});
+    let whole = json!({"schemas": [USER], "userName": "mallory"});
+    for (method, body) in [
+        ("GET", Value::Null),
+        ("PATCH", change),
+        ("PUT", whole),
+        ("DELETE", Value::Null),
+    ] {
+        assert_error(&acmes.ask(method, &path, &body), 404, None, method);
+    }
+    assert_eq!(hr.get(&path).json(), other, "nothing was written");
+    for (program, tenant) in [(&acmes, "globex"), (&both, "nowhere"), (&hr, "nowhere")] {
+        let body = json!({"schemas": [USER], "userName": "x", OURS: {"tenant": tenant}});
+        assert_error(
+            &program.ask("POST", "Users", &body),
+            400,
+            Some("invalidValue"),
+            tenant,
+        );
+    }
+    let unnamed = json!({"schemas": [USER], "userName": "x"});
+    assert_error(
+        &both.ask("POST", "Users", &unnamed),
+        400,
+        Some("invalidValue"),
+        "of two, none named",
+    );
+    let moved = hr.patch(
+        id,
+        json!([{"op": "replace", "path": format!("{OURS}:tenant"), "value": "acme"}]),
+    );
+    assert_error(&moved, 400, Some("mutability"), "a tenant is for good");
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    hr.add(json!({"userName": "dana"}));
+    let deep = (0..9).fold(json!(1), |inner, _| json!({"x": inner}));
+    let user = |name: Value| json!({"schemas": [USER], "userName": name});
+    for (case, body, status, scim_type) in [
+        (
+            "no schema",
+            json!({"userName": "x"}),
+            400,
+            Some("invalidValue"),
+        ),
+        ("an array", json!([]), 400, Some("invalidSyntax")),
+        (
+            "no user name",
+            json!({"schemas": [USER]}),
+            400,
+            Some("invalidValue"),
+        ),
+        (
+            "an empty user name",
+            user(json!("")),
+            400,
+            Some("invalidValue"),
+        ),
+        ("a number", user(json!(7)), 400, Some("invalidValue")),
+        ("NUL", user(json!("a\0b")), 400, Some("invalidValue")),
+        ("bidi", user(json!("a\u{202e}b")), 400, Some("invalidValue")),
+        (
+            "too long",
+            user(json!("x".repeat(257))),
+            400,
+            Some("invalidValue"),
+        ),
+        (
+            "too deep",
+            json!({"schemas": [USER], "userName": "x", "y": deep}),
+            400,
+            Some("invalidSyntax"),
+        ),
+        ("taken", user(json!("DANA")), 409, Some("uniqueness")),
+        (
+            "a flag",
+            json!({"schemas": [USER], "userName": "x", "active": "perhaps"}),
+            400,
+            Some("invalidValue"),
+        ),
+        (
+            "a name",
+            json!({"schemas": [USER], "userName": "x", "name": "Dana"}),
+            400,
+            Some("invalidValue"),
+        ),
+        (
+            "an invitation",
+            json!({"schemas": [USER], "userName": "x", OURS: {"invite": "pigeon"}}),
+            400,
+            Some("invalidValue"),
+        ),
+    ] {
+        assert_error(&hr.ask("POST", "Users", &body), status, scim_type, case);
+    }
+    let raw = |content_type: &str, body: &[u8]| {
+        let headers = [
+            ("Authorization", hr.authorization.as_str()),
+            ("Content-Type", content_type),
+        ];
+        gatepost
+            .connect()
+            .send("POST", "/scim/v2/Users", &headers, body)
+    };
+    assert_error(
+        &raw("application/scim+json", b"{"),
+        400,
+        Some("invalidSyntax"),
+        "no JSON",
+    );
+    assert_error(
+        &raw("application/scim+json", b"\xff"),
+        400,
+        Some("invalidSyntax"),
+        "no UTF-8",
+    );
+    assert_error(&raw("text/plain", b"{}"), 415, None, "no JSON by its type");
+    assert_error(
+        &raw("application/json", &vec![b' '; 70_000]),
+        413,
+        None,
+        "too large",
+    );
+    for path in [
+        "Users/nobody",
+        "Users/%00",
+        "Users/%ff",
+        "Groups",
+        "Users/a/b",
+        "Schemas/x",
+    ] {
+        assert_error(&hr.get(path), 404, None, path);
+    }
+    for path in ["Bulk", "Me", ".search", "Users/.search"] {
+        assert_error(&hr.ask("POST", path, &json!({})), 501, None, path);
+    }
+    assert_error(&hr.ask("PUT", "Users", &json!({})), 405, None, "PUT of all");
+    assert_error(
+        &hr.ask("POST", "Users/x", &json!({})),
+        405,
+        None,
+        "POST to one",
+    );
+    assert_error(
+        &hr.get("Users?count=many"),
+        400,
+        Some("invalidValue"),
+        "no number",
+    );
+    assert_error(
+        &hr.get("Users?filter=userName%20co%20%22x%22"),
+        400,
+        Some("invalidFilter"),
+        "contains",
+    );
+}
+
+#[test]
+fn a_password_is_set_only_where_that_is_allowed() {
+    let gatepost = start();
+    let plain = Program::hr(&gatepost);
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let signs_in = |name: &str| {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        sign_in(&mut browser, &page, name, PASSWORD).status == 303
+    };
+    plain.add(json!({"userName": "dana", "password": PASSWORD}));
+    assert!(!signs_in("dana"), "the scope was not asked for");
+    let erin = setting.add(json!({"userName": "erin", "password": PASSWORD}));
+    assert!(signs_in("erin"));
+    let short = setting.patch(
+        text(&erin, "id"),
+        json!([{"op": "add", "path": "password", "value": "short"}]),
+    );
+    assert_error(
+        &short,
+        400,
+        Some("invalidValue"),
+        "the rules of the account page",
+    );
+    let mut alice = signed_in(&gatepost);
+    add_app(&mut alice, 0);
+    let found = setting
+        .get(&format!(
+            "Users?{}",
+            encode(&[("filter", "userName eq \"alice\"")])
+        ))
+        .json();
+    let id = text(&found["Resources"][0], "id");
+    let refused = setting.patch(
+        id,
+        json!([{"op": "add", "path": "password", "value": PASSWORD}]),
+    );
+    assert_error(&refused, 403, None, "somebody with a second factor");
+}
+
+#[test]
+fn an_invitation_is_a_link_that_sets_a_password() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana", OURS: {"invite": "link"}}));
+    let link = text(&dana[OURS], "inviteLink").to_owned();
+    let mut browser = gatepost.browser();
+    let page = browser.visit(link.strip_prefix(&gatepost.base_url).unwrap());
+    assert_eq!(page.status, 200, "{}", page.text());
+    let mut form = page.fields();
+    form.insert(String::from("new_password"), PASSWORD.to_owned());
+    form.insert(String::from("new_password_again"), PASSWORD.to_owned());
+    let form: Vec<(&str, &str)> = form
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let answer = browser.post(&page.action(), &form);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let shown = hr.get(&format!("Users/{}", text(&dana, "id"))).json();
+    assert!(
+        shown[OURS].get("inviteLink").is_none(),
+        "in one answer alone"
+    );
+}
+
+#[test]
+fn what_there_is_is_described() {
+    let gatepost = start();
+    let hr = Program::new(&gatepost, "hr", "scim.read");
+    let config = hr.get("ServiceProviderConfig").json();
+    assert_eq!(config["patch"]["supported"], json!(true));
+    assert_eq!(config["pagination"]["cursor"], json!(true));
+    assert_eq!(hr.get("ResourceTypes").json()["totalResults"], json!(1));
+    assert_eq!(
+        hr.get("ResourceTypes/User").json()["endpoint"],
+        json!("/Users")
+    );
+    let schemas = hr.get("Schemas").json();
+    let listed: Vec<&str> = schemas["Resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| text(one, "id"))
+        .collect();
+    assert_eq!(listed, [USER, ENTERPRISE, OURS]);
+    for schema in listed {
+        let one = hr.get(&format!("Schemas/{schema}")).json();
+        assert_eq!(one["id"], json!(schema));
+        assert_eq!(
+            one["meta"]["location"],
+            json!(format!("{}/scim/v2/Schemas/{schema}", gatepost.base_url))
+        );
+    }
+}
