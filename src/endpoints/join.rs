@@ -40,8 +40,8 @@ use crate::store::sign_up_links::{self, NewMember, SignUpLink};
 pub const PAGE: &str = "/join";
 const NAME: usize = 200;
 
-/// Takes a link out of the address, shows a page, or takes its form. Without e-mail there is no such
-/// page.
+/// Takes a link out of the address, shows a page, or takes its form. Without e-mail there is no
+/// such page.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let presentation = Presentation {
         config: &app.config,
@@ -85,8 +85,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-/// What the page behind a link is for; `None` where the link is over. A sign-up link is looked up by
-/// the lane of letters alone.
+/// What the page behind a link is for; `None` where the link is over. A sign-up link is looked up
+/// by the lane of letters alone.
 fn entered(app: &App, browser: &SecretBytes, text: &str) -> Result<Option<SealedPurpose>, Failure> {
     if let Some((id, tag)) = sign_up::parse(text) {
         let is_ours = app.vault.sign_up_links.verify(&[&id], &tag);

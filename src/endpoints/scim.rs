@@ -218,8 +218,8 @@ fn described(
     }
 }
 
-/// Of an attribute `tenant` the schema lists what the client may write there. Where that is nothing,
-/// there is no such attribute.
+/// Of an attribute `tenant` the schema lists what the client may write there. Where that is
+/// nothing, there is no such attribute.
 fn name_tenants(schema: &mut Map<String, Value>, admission: &Admission) {
     let mut tenants = admission.reach();
     tenants.retain(|name| !name.is_empty());

@@ -1,5 +1,5 @@
-//! The pages behind a sign-up link: the one that asks for an address, and the one behind the letter,
-//! which makes the account.
+//! The pages behind a sign-up link: the one that asks for an address, and the one behind the
+//! letter, which makes the account.
 
 use maud::{Markup, html};
 

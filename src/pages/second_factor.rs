@@ -159,8 +159,9 @@ pub fn add_passkey_page(
     document_with(chrome, problem.is_some(), texts.add_passkey, card)
 }
 
-/// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`, `client_data`
-/// and `attestation_object`. Without script, or without passkeys, the page says what is missing.
+/// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`,
+/// `client_data` and `attestation_object`. Without script, or without passkeys, the page says what
+/// is missing.
 pub fn passkey_link_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,

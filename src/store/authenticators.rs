@@ -125,8 +125,8 @@ pub fn use_recovery_code(
 /// New recovery codes replace the old ones, and an app replaces the one there was. A passkey
 /// replaces nothing: one that is known, to this user or to another, adds nothing (WebAuthn L3 §7.1,
 /// step 26). A new password, which comes with a link from the operator, removes every earlier
-/// factor; so does a passkey that replaces all, and it removes the password. With it, and with a user's first factor, everything ends that was signed in without it,
-/// but for the session given.
+/// factor; so does a passkey that replaces all, and it removes the password. With it, and with a
+/// user's first factor, everything ends that was signed in without it, but for the session given.
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users

@@ -213,9 +213,8 @@ WITH noted AS (
 ), {audited changed} FROM changed";
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
-/// away those of `removed`. All that it said is remembered, and which address it made a verified one.
-/// Nothing happens once the identity is
-/// the user's no longer.
+/// away those of `removed`. All that it said is remembered, and which address it made a verified
+/// one. Nothing happens once the identity is the user's no longer.
 pub fn update_claims(
     store: &Store,
     link: &Link<'_>,
@@ -341,7 +340,8 @@ WITH own AS MATERIALIZED (
 ), {called}, {audited removed} FROM removed";
 
 /// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came
-/// from it, with an event for each, their clients called. A password, a passkey, or an identity of one of
+/// from it, with an event for each, their clients called. A password, a passkey, or an identity of
+/// one of
 /// `usable_issuers`, must be left to sign in with; `None` leaves that to the operator.
 pub fn unlink(
     store: &Store,

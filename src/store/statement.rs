@@ -104,8 +104,8 @@ const PIECES: [Piece; 11] = [
          a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
          CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
     },
-    // Whether the address of the user `h` counts for signing in and for letters: it is verified, and
-    // not by the word of a provider alone whose registration does not say `trust_email`.
+    // Whether the address of the user `h` counts for signing in and for letters: it is verified,
+    // and not by the word of a provider alone whose registration does not say `trust_email`.
     Piece {
         name: "{address counts}",
         sql: "h.claims -> 'email_verified' = 'true' AND NOT EXISTS ( \

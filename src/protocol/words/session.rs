@@ -102,9 +102,9 @@ impl Session {
         }
     }
 
-    /// Whether the user may add or remove ways to sign in now. A user who has a password or a passkey
-    /// here must have used it: a provider may send back a stranger at an unattended browser without a question,
-    /// and not say when it last asked one.
+    /// Whether the user may add or remove ways to sign in now. A user who has a password or a
+    /// passkey here must have used it: a provider may send back a stranger at an unattended browser
+    /// without a question, and not say when it last asked one.
     pub fn may_change_ways_in(&self, has_own_way_in: bool, now: Instant) -> bool {
         let is_by_password = self.identity_provider() == LOCAL;
         (is_by_password || !has_own_way_in) && now < self.auth_time.plus(FRESH_SIGN_IN)
