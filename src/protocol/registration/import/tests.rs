@@ -1,6 +1,7 @@
 //! Tables of what they have and what it becomes here.
 
 mod access;
+mod closed;
 mod losses;
 mod realm;
 mod unread;

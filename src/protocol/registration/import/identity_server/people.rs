@@ -179,6 +179,7 @@ fn user_claims(
     for name in ["name", "preferred_username"] {
         claims.0.entry(name).or_insert(json!(username));
     }
+    keep_columns(row, &mut claims, of, to)?;
     row.copy("claims of AspNetUsers", &mut claims)?;
     claims.doubt_addresses();
     for id in row.texts("AspNetUserRoles", "RoleId")? {
@@ -192,6 +193,27 @@ fn user_claims(
         }
     }
     Ok(claims)
+}
+
+/// Takes away the claims that have a column. Whether an address is confirmed is said of the address
+/// in the column, and not of one in an old claim.
+fn keep_columns(
+    row: &Row<'_>,
+    claims: &mut ImportedObject,
+    of: &str,
+    to: &mut Import,
+) -> Result<(), String> {
+    for (column, address) in [("Email", "email"), ("PhoneNumber", "phone_number")] {
+        if row.text(column)?.is_none() {
+            continue;
+        }
+        for claim in [address.to_owned(), format!("{address}_verified")] {
+            if claims.0.remove(&claim).is_some() {
+                to.note(of, format!("its claim {claim} of AspNetUserClaims is left out: AspNetUsers has a column for it, which counts"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The value of a claim, which is a text there even where it must not be one here. .NET writes
