@@ -329,8 +329,13 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     let is_external = !row.flag("EnableLocalLogin", true)?;
     let named = ours.take("identity_providers");
     ours.set("identity_providers", providers(named, is_external, to));
-    client_claims(row, &of, &mut ours, to)?;
     let grants = row.texts("AllowedGrantTypes,ClientGrantTypes", "GrantType")?;
+    let of_itself = grants.iter().all(|name| name == "client_credentials");
+    if of_itself || row.flag("AlwaysSendClientClaims", false)? {
+        client_claims(row, &of, &mut ours, to)?;
+    } else if !row.rows("Claims,ClientClaims")?.is_empty() {
+        to.note(&of, "its claims are left out, as the tokens of its users would have them, too: register a client of its own for the service");
+    }
     let has_own = !public && grants.iter().any(|name| name == "client_credentials");
     ours.set("client_credentials_sub", has_own.then_some(false));
     ours.set("access_token_typ", is_old.then_some("JWT"));

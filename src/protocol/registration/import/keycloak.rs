@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use self::roles::{ClientRoles, Roles};
-use super::known::note_unread;
+use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client_secret::check_own;
 use crate::protocol::registration::names::STANDARD_SCOPES;
@@ -288,11 +288,14 @@ fn client(
     let client_id = row.required("clientId")?;
     let of = format!("client {client_id}");
     let mut members = row.members.clone();
+    // An attribute that is called like a member of the client is not that member.
     if let Some(attributes) = row.nested("attributes")? {
-        members.extend(attributes.members.clone());
+        let mut attributes = attributes.members.clone();
+        attributes.retain(|key, _| !is_known("client of Keycloak keys", key));
+        members.extend(attributes);
     }
     let row = Row {
-        place: row.place.clone(),
+        place: format!("{} ({client_id})", row.place),
         members: &members,
     };
     let mut ours = ImportedObject::default();
@@ -388,7 +391,14 @@ fn tokens(
     to: &mut Import,
 ) -> Result<(), String> {
     let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
+    let is_endless = row
+        .text("access.token.lifespan")?
+        .is_some_and(|seconds| seconds.starts_with('-'));
     let notes = [
+        (
+            is_endless,
+            "its access tokens had no lifetime of their own: they have the realm's here",
+        ),
         (!is_typed, "set, as there: access_token_typ JWT"),
         (
             true,

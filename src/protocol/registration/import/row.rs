@@ -84,8 +84,10 @@ impl<'v> Row<'v> {
             text.parse()
                 .map_err(|_| format!("{}.{key}: is no number of seconds", self.place))
         };
-        let seconds: Option<u64> = self.text(key)?.map(number).transpose()?;
+        let seconds: Option<i64> = self.text(key)?.map(number).transpose()?;
+        // Consoles write -1 for what has no end of its own.
         Ok(seconds
+            .and_then(|seconds| u64::try_from(seconds).ok())
             .filter(|seconds| *seconds > 0)
             .map(|seconds| seconds.min(LONGEST_LIFETIME)))
     }

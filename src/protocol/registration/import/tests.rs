@@ -152,12 +152,14 @@ fn what_a_client_of_theirs_says_a_client_of_ours_says() {
             json!(["Corp", "local"]),
         ),
         (
-            with(json!({"Claims": [{"Type": "a", "Value": "1"}]})),
+            with(json!({"AlwaysSendClientClaims": true, "Claims": [{"Type": "a", "Value": "1"}]})),
             "/claims",
             json!({"client_a": "1"}),
         ),
         (
-            with(json!({"Claims": [{"Type": "a", "Value": "1"}], "ClientClaimsPrefix": null})),
+            with(
+                json!({"AlwaysSendClientClaims": true, "Claims": [{"Type": "a", "Value": "1"}], "ClientClaimsPrefix": null}),
+            ),
             "/claims",
             json!({"a": "1"}),
         ),

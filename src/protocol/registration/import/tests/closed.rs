@@ -1,5 +1,6 @@
 //! What a dump says in two places, or in a way that seldom occurs, opens nothing.
 
+use super::access::imported;
 use super::*;
 
 #[test]
@@ -18,5 +19,55 @@ fn an_address_is_verified_where_its_own_column_says_so() {
     for claim in ["email", "email_verified", "phone_number_verified"] {
         let line = format!("user ada: its claim {claim} of AspNetUserClaims is left out");
         assert!(lines.contains(&line), "{lines}");
+    }
+}
+
+#[test]
+fn an_attribute_of_a_client_is_no_member_of_it_and_has_no_endless_lifetime() {
+    let (document, lines) = imported(&json!({
+        "realm": "shop", "accessTokenLifespan": 300,
+        "clients": [{"clientId": "web", "secret": "a-secret-of-thirty-two-characters", "redirectUris": ["https://a.example/cb"],
+                     "attributes": {"publicClient": "true", "enabled": "false", "clientId": "other", "access.token.lifespan": "-1"}}],
+    }));
+    let web = &document["clients"][0];
+    assert_eq!(web["client_id"], "web");
+    assert_eq!(web.get("token_endpoint_auth_method"), None);
+    assert_eq!(web.get("enabled"), None);
+    assert!(web["secrets"].is_array());
+    assert_eq!(web["access_token_lifetime"], 300);
+    let line = "client web: its access tokens had no lifetime of their own";
+    assert!(lines.contains(line), "{lines}");
+    let realm = json!({"realm": "shop", "clients": [{"clientId": "web", "attributes": {"access.token.lifespan": "x"}}]});
+    let told = keycloak::read(&realm).err().unwrap();
+    assert!(told.starts_with("realm.clients[0] (web)"), "{told}");
+}
+
+#[test]
+fn claims_of_a_client_are_in_no_token_of_its_users() {
+    for (grants, always, here) in [
+        (
+            json!(["client_credentials"]),
+            false,
+            json!({"role": "admin"}),
+        ),
+        (
+            json!(["authorization_code", "client_credentials"]),
+            false,
+            Value::Null,
+        ),
+        (json!(["authorization_code"]), false, Value::Null),
+        (
+            json!(["authorization_code"]),
+            true,
+            json!({"role": "admin"}),
+        ),
+    ] {
+        let (ours, lines) = client(json!({
+            "AllowedGrantTypes": grants, "RedirectUris": ["https://a.example/cb"], "ClientSecrets": [{"Value": SECRET}],
+            "AlwaysSendClientClaims": always, "ClientClaimsPrefix": "", "Claims": [{"Type": "role", "Value": "admin"}],
+        }));
+        assert_eq!(ours["claims"], here, "{lines}");
+        let line = "client c: its claims are left out";
+        assert_eq!(lines.contains(line), here.is_null(), "{lines}");
     }
 }
