@@ -19,6 +19,7 @@ use crate::pages::language::Language;
 use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
 use crate::protocol::login::letters::{stored_address, verified_address};
 use crate::protocol::login::mail_link::{MailLink, PREFIX, address_hash};
+use crate::protocol::login::password_link::{PASSKEY_PREFIX, PasskeyLink, PasswordLink};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::store::audit_events;
@@ -48,7 +49,7 @@ pub(super) fn check(
     }
 }
 
-/// Sends the user a link to set their password: at their address, in the language of their claims.
+/// Sends the user a link to set their password, or to make a passkey: at their address, in the language of their claims.
 pub(super) fn send_link(
     operator: &Operator,
     installation: &Installation,
@@ -58,40 +59,59 @@ pub(super) fn send_link(
 ) -> Result<(), Failure> {
     let config = &operator.config;
     // Somebody may have mistyped the address of an account: its password is not given to others.
-    let is_theirs = user.password_hash.is_none() || verified_address(&user.claims).is_some();
+    let is_theirs = !user.has_own_way_in() || verified_address(&user.claims).is_some();
     let address = stored_address(&user.claims);
     let to = check(invocation, config, address, is_theirs)?;
     let now = operator.now()?;
-    let link = MailLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: installation::epoch(&operator.store)?,
-        factors: user.factors,
-        address_hash: address_hash(&user.claims),
-        expires_at: now.plus(lifetime),
-        request: None,
-    };
+    let expires_at = now.plus(lifetime);
+    let installation_epoch = installation::epoch(&operator.store)?;
     let derived = operator
         .master_secret()?
         .derive(&installation.id, &installation.issuer);
-    let sealed = Sealer::of_kinds(&derived, Purpose::MailLink).seal_text(PREFIX, &link);
+    let is_passkey = invocation.has("--passkey");
+    let sealed = if is_passkey {
+        let link = PasswordLink {
+            subject: user.sub.clone(),
+            epoch: user.epoch,
+            installation_epoch,
+            factors: user.factors,
+            enrols: false,
+            expires_at,
+        };
+        let link = PasskeyLink {
+            link,
+            address_hash: Some(address_hash(&user.claims)),
+        };
+        Sealer::new(&derived, Purpose::PasskeyLink).seal_text(PASSKEY_PREFIX, &link)
+    } else {
+        let link = MailLink {
+            subject: user.sub.clone(),
+            epoch: user.epoch,
+            installation_epoch,
+            factors: user.factors,
+            address_hash: address_hash(&user.claims),
+            expires_at,
+            request: None,
+        };
+        Sealer::of_kinds(&derived, Purpose::MailLink).seal_text(PREFIX, &link)
+    };
     let address = format!("{}/account/link?l={sealed}", config.base_url.as_str());
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or(Language::English);
     let frame = frame(config, language);
     let text = match user.password_hash {
+        _ if is_passkey => frame.passkey(user.designation(), &address, expires_at),
         Some(_) => {
             let account = ResetAccount {
                 name: user.designation(),
                 link: Some(&address),
             };
-            frame.reset(&[account], None, link.expires_at)
+            frame.reset(&[account], None, expires_at)
         }
-        None => frame.invitation(user.designation(), &address, link.expires_at),
+        None => frame.invitation(user.designation(), &address, expires_at),
     };
-    let expires_at = output::time(link.expires_at);
-    let detail = json!({"by": "operator", "expires_at": expires_at, "mail": true});
+    let detail = json!({"by": "operator", "expires_at": output::time(expires_at), "mail": true});
     audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
     let answer = send(config, language, &to, &text, now)?;
     output::line(&format!("sent to {to}; the mail server answered {answer}"))

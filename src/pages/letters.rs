@@ -75,6 +75,19 @@ impl LetterFrame<'_> {
         )
     }
 
+    /// To somebody who shall have a passkey and no password.
+    pub fn passkey(&self, username: &str, link: &str, until: Instant) -> LetterText {
+        let texts = self.texts;
+        self.letter(
+            texts.letter_invitation_subject.fill(&self.brand.name),
+            vec![
+                texts.letter_passkey.to_owned(),
+                format!("{}\n{link}", texts.letter_account.fill(username)),
+                self.until(until),
+            ],
+        )
+    }
+
     /// To somebody who wants to make an account.
     pub fn join(&self, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;

@@ -414,6 +414,7 @@ texts! {
     letter_help: Template,
     letter_invitation_subject: Template,
     letter_invitation: Text,
+    letter_passkey: Text,
     letter_address_subject: Template,
     letter_address: Text,
     letter_notice_subject: Template,

@@ -7,6 +7,7 @@ use crate::passkeys::Key;
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::mailbox::Mailbox;
 use crate::support::phone::send;
 
 /// With carol, who has no password.
@@ -202,4 +203,39 @@ fn commands_say_which_of_the_two_fits() {
             "{arguments:?}: {error}"
         );
     }
+}
+
+#[test]
+fn a_link_goes_by_letter_and_is_over_once_the_address_is_another() {
+    let mailbox = Mailbox::open();
+    let settings = mailbox.settings();
+    let settings = settings
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let mut registered = document();
+    let users = registered["users"].as_array_mut().unwrap();
+    let claims = json!({"email": "carol@example.com", "locale": "fr"});
+    users.push(json!({"username": "carol", "claims": claims}));
+    let gatepost = Gatepost::start_with(&registered, &settings);
+    let invite = ["user", "invite", "carol", "--passkey", "--mail"];
+    let said = gatepost.run_well(&invite, "");
+    assert!(said.contains("sent to carol@example.com"), "{said}");
+    let first = mailbox.letter(1);
+    assert!(first.text.contains("clé d’accès"), "{}", first.text);
+    assert!(first.link().contains("?l=gpk_"), "{}", first.text);
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, first.link());
+    assert_eq!(page.status, 200, "{}", page.text());
+    gatepost.run_well(&["user", "set", "carol", "email=other@example.com"], "");
+    // In the browser that opened it before, too.
+    assert_eq!(browser.get(first.link()).status, 400);
+    let (_, refused) = make(&gatepost, &mut browser, &page, "late");
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    gatepost.run_well(&invite, "");
+    let second = mailbox.letter(2);
+    let page = opened(&mut browser, second.link());
+    let (held, answer) = make(&gatepost, &mut browser, &page, "own");
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    assert_eq!(signs_in(&gatepost, &mut browser, &held)["acr"], "phr");
+    assert_eq!(browser.get(second.link()).status, 400);
 }

@@ -47,10 +47,6 @@ impl LinkMaker<'_> {
     ) -> Result<LinkMaker<'o>, Failure> {
         let lifetime = lifetime(invocation)?;
         let is_passkey = invocation.has("--passkey");
-        if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
-            let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
-            return Err(Failure::Refused(String::from(rule)));
-        }
         let purpose = if is_passkey {
             Purpose::PasskeyLink
         } else {
@@ -81,7 +77,10 @@ impl LinkMaker<'_> {
             expires_at: self.expires_at,
         };
         let sealed = if self.is_passkey {
-            let link = PasskeyLink { link };
+            let link = PasskeyLink {
+                link,
+                address_hash: None,
+            };
             self.sealer.seal_text(PASSKEY_PREFIX, &link)
         } else {
             self.sealer.seal_text(PREFIX, &link)
@@ -151,7 +150,7 @@ pub(super) fn print_link(
     user: &UserRow,
 ) -> Result<(), Failure> {
     check_can_sign_in(user)?;
-    check_options(invocation)?;
+    check_options(operator, invocation)?;
     if invocation.has("--mail") {
         // Another master secret than the server's would make a link that nobody can open.
         operator.sealers(installation)?;
@@ -170,7 +169,6 @@ pub(super) fn print_link(
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
 fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Failure> {
-    check_options(invocation)?;
     if invocation.has("--mail") {
         let rule = "--mail does not go with --from: the links stand in a file";
         return Err(Failure::Usage(String::from(rule)));
@@ -178,6 +176,7 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let (operator, installation) = Operator::open_installed(invocation)?;
+    check_options(&operator, invocation)?;
     let maker = LinkMaker::new(&operator, &installation, invocation)?;
     let mut people = Vec::new();
     let mut refusals = String::new();
@@ -210,11 +209,15 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     output::line(&format!("{count} links are in {shown}, good until {end}"))
 }
 
-fn check_options(invocation: &Invocation) -> Result<(), Failure> {
+fn check_options(operator: &Operator, invocation: &Invocation) -> Result<(), Failure> {
     let is_passkey = invocation.has("--passkey");
-    if is_passkey && (invocation.has("--enrol") || invocation.has("--mail")) {
-        let rule = "--passkey does not go with --enrol or --mail";
+    if is_passkey && invocation.has("--enrol") {
+        let rule = "--passkey does not go with --enrol";
         return Err(Failure::Usage(String::from(rule)));
+    }
+    if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
+        let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
+        return Err(Failure::Refused(String::from(rule)));
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::FactorProblem;
+use crate::protocol::login::mail_link::address_hash;
 use crate::protocol::login::password_link::{PASSKEY_PREFIX, PasskeyLink};
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::SealedPurpose;
@@ -23,6 +24,7 @@ use crate::protocol::words::strength::Strength;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, NewFactors};
+use crate::store::users::UserRow;
 
 /// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
 pub(super) fn enter(
@@ -34,7 +36,8 @@ pub(super) fn enter(
     let Some(link) = opened else {
         return Ok(None);
     };
-    if user(app, &link.link)?.is_none() {
+    let found = user(app, &link.link)?;
+    if !found.is_some_and(|found| has_that_address(&found.user, link.address_hash)) {
         return Ok(None);
     }
     let browser = Browser::of(&app.config, presentation.request);
@@ -46,6 +49,11 @@ pub(super) fn enter(
     let form = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
     let response = answers::see_other(form);
     Ok(Some(browser.carried_by(&app.config, response)))
+}
+
+/// Whether a link that a letter brought is still for the address that it went to.
+pub(super) fn has_that_address(user: &UserRow, wanted: Option<[u8; 32]>) -> bool {
+    wanted.is_none_or(|wanted| address_hash(&user.claims) == wanted)
 }
 
 /// The page that makes the passkey.

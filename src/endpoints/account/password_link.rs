@@ -66,13 +66,16 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if let SealedPurpose::MailLink { .. } = opened.request.purpose {
         return mail_link::handle(app, request, opened, browser);
     }
-    let is_for_passkey = matches!(opened.request.purpose, SealedPurpose::SetPasskey { .. });
+    let for_passkey = match &opened.request.purpose {
+        SealedPurpose::SetPasskey { link, .. } => Some(link.address_hash),
+        _ => None,
+    };
     let (SealedPurpose::SetPassword {
         link,
         browser: tied,
     }
     | SealedPurpose::SetPasskey {
-        link: PasskeyLink { link },
+        link: PasskeyLink { link, .. },
         browser: tied,
     }) = opened.request.purpose
     else {
@@ -81,7 +84,11 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if tied != name_of(&browser) {
         return Ok(over(presentation));
     }
-    let found = user(app, &link)?.filter(|_| !is_late);
+    let is_in_time = |found: &CurrentUser| {
+        let wanted = for_passkey.flatten();
+        !is_late && passkey_link::has_that_address(&found.user, wanted)
+    };
+    let found = user(app, &link)?.filter(is_in_time);
     match (found, request.method) {
         (Some(found), method) => {
             let open = OpenLink {
@@ -92,7 +99,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
                 link,
                 found,
             };
-            match (method == Method::Post, is_for_passkey) {
+            match (method == Method::Post, for_passkey.is_some()) {
                 (true, false) => open.take(),
                 (true, true) => passkey_link::take(&open),
                 (false, false) => Ok(open.draw(None, None, None)),

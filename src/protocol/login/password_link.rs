@@ -45,6 +45,9 @@ pub const PASSKEY_PREFIX: &str = "gpk_";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PasskeyLink {
     pub link: PasswordLink,
+    /// What `mail_link::address_hash` says of the user's address, where a letter brought the link:
+    /// it is over when they have another.
+    pub address_hash: Option<[u8; 32]>,
 }
 
 #[cfg(test)]
