@@ -648,7 +648,7 @@ fn what_is_no_dump_is_refused_with_its_place() {
             "Enabled: is neither false nor true",
         ),
         (
-            json!({"Clients": [{"ClientId": "c", "AccessTokenLifetime": -1}]}).to_string(),
+            json!({"Clients": [{"ClientId": "c", "AccessTokenLifetime": "soon"}]}).to_string(),
             "is no number of seconds",
         ),
         (

@@ -38,7 +38,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
     for line in [
         "nobody: there is no user \"nobody\"",
         "none: there is no user \"none\"",
-        "carol: that user has no password",
+        "carol: that user has nothing to reset",
         "dora: that user cannot sign in",
         "no link was made",
     ] {

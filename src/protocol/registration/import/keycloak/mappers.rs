@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::super::{Import, ImportedObject, Row, table};
 use super::attributes::typed;
 use crate::protocol::registration::names::own_claim;
-use crate::protocol::token::claims::built_in_scopes;
+use crate::protocol::token::claims::{built_in_scopes, is_personal};
 
 /// The claim with the last part of each group's path.
 pub(super) const GROUP_NAMES: &str = "group_names";
@@ -83,6 +85,14 @@ impl Mapper<'_> {
         })
     }
 
+    /// Whether ID tokens or UserInfo have it. What is not said is not in the token there; UserInfo is
+    /// as the ID token.
+    fn is_for_people(&self) -> Result<bool, String> {
+        let is_for_id_tokens = self.config.flag("id.token.claim", false)?;
+        let is_for_userinfo = self.config.flag("userinfo.token.claim", is_for_id_tokens)?;
+        Ok(is_for_id_tokens || is_for_userinfo)
+    }
+
     fn note_left_out(&self, of: &str, to: &mut Import) {
         let Mapper {
             name, kind, claim, ..
@@ -153,10 +163,7 @@ fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> R
         config,
         ..
     } = mapper;
-    // What is not said is not in the token there, but for UserInfo.
-    let is_for_id_tokens = config.flag("id.token.claim", false)?;
-    let is_for_people =
-        is_for_id_tokens || config.flag("userinfo.token.claim", is_for_id_tokens)?;
+    let is_for_people = mapper.is_for_people()?;
     let is_for_access = config.flag("access.token.claim", false)?;
     if kind == "oidc-audience-mapper" {
         return add_audience(mapper, of, mapped, to);
@@ -207,6 +214,7 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
     let of = format!("scope {name}");
     let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
     let here = here.map(|ours| ours.claims).unwrap_or_default();
+    let mut given = BTreeSet::new();
     for mapper in Mapper::all_of(row)? {
         let claim = &mapper.claim;
         if ITS_CLAIMS.contains(&(name, claim)) {
@@ -218,12 +226,34 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
             None => here.contains(claim) && mapper.source(to)?.as_ref() == Some(claim),
         };
         if is_here {
+            if mapper.is_for_people()? {
+                given.insert(claim.clone());
+            }
             mapper.settle(&of, to)?;
         } else {
             mapper.note_left_out(&of, to);
         }
     }
+    narrow(name, &here, &given, to);
     Ok(())
+}
+
+/// Where a scope about people gave less there than it does here, it is registered with what it gave:
+/// nobody reads more after the move.
+fn narrow(name: &str, here: &[String], given: &BTreeSet<String>, to: &mut Import) {
+    if !here.iter().any(|claim| is_personal(claim)) || here.iter().all(|one| given.contains(one)) {
+        return;
+    }
+    let mut claims = ImportedObject::default();
+    for claim in here.iter().filter(|claim| given.contains(*claim)) {
+        claims.set(claim, claim.as_str());
+    }
+    let scope = [("name", json!(name)), ("claims", json!(claims.0))];
+    to.push("identity_scopes", scope.into());
+    to.note(
+        &format!("scope {name}"),
+        "gives fewer claims than the scope of that name here: it is registered with those that it gave in ID tokens or UserInfo",
+    );
 }
 
 /// Whether the claim has a better source than an attribute, which some realms let people write

@@ -71,3 +71,36 @@ fn claims_of_a_client_are_in_no_token_of_its_users() {
         assert_eq!(lines.contains(line), here.is_null(), "{lines}");
     }
 }
+
+#[test]
+fn a_scope_about_people_gives_no_more_than_it_gave() {
+    let mapper = |kind: &str, config: Value| json!({"protocolMapper": kind, "config": config});
+    let property = |property: &str, claim: &str, people: &str| {
+        mapper(
+            "oidc-usermodel-property-mapper",
+            json!({"user.attribute": property, "claim.name": claim, "id.token.claim": people,
+                   "userinfo.token.claim": people, "access.token.claim": "true"}),
+        )
+    };
+    let scope = |name: &str, mappers: Value| json!({"name": name, "protocol": "openid-connect", "protocolMappers": mappers});
+    let (document, lines) = imported(&json!({
+        "realm": "shop",
+        "clientScopes": [
+            scope("email", json!([property("email", "email", "false"), property("emailVerified", "email_verified", "false")])),
+            scope("profile", json!([property("username", "preferred_username", "true")])),
+            scope("phone", json!([])),
+            scope("address", json!([mapper("oidc-address-mapper", json!({"id.token.claim": "true"}))])),
+        ],
+        "clients": [],
+    }));
+    let of_profile = json!({"preferred_username": "preferred_username"});
+    let narrowed = json!([
+        {"name": "email"}, {"name": "profile", "claims": of_profile}, {"name": "phone"},
+    ]);
+    assert_eq!(document["identity_scopes"], narrowed, "{lines}");
+    for scope in ["email", "profile", "phone"] {
+        let line = format!("scope {scope}");
+        assert!(lines.contains(&line), "{line}: {lines}");
+    }
+    assert!(lines.contains("gives fewer claims"), "{lines}");
+}

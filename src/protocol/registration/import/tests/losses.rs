@@ -84,7 +84,13 @@ fn a_mapper_added_to_a_scope_of_keycloak_has_a_line_or_is_taken_over() {
         "https://a.example/a.png"
     );
     let claims = json!({"picture": "face", "given_name": "first"});
-    assert_eq!(document["identity_scopes"][0]["claims"], claims);
+    let scopes = document["identity_scopes"].as_array().unwrap();
+    let claims_of = |name: &str| {
+        let scope = scopes.iter().find(|scope| scope["name"] == name);
+        scope.unwrap()["claims"].clone()
+    };
+    assert_eq!(claims_of("own"), claims);
+    assert_eq!(claims_of("profile"), json!({"picture": "picture"}));
     all_told(
         &lines,
         &[

@@ -149,7 +149,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     );
     assert_eq!(
         document["identity_scopes"],
-        json!([{"name": "department", "claims": {"unit": "department"}}, {"name": "basic", "show_in_discovery": false}])
+        json!([{"name": "profile"}, {"name": "department", "claims": {"unit": "department"}}, {"name": "basic", "show_in_discovery": false}])
     );
     assert_eq!(
         document["resource_scopes"],
