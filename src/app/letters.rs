@@ -45,7 +45,6 @@ pub enum Errand {
     /// A user wants to have this address.
     NewAddress {
         sub: Subject,
-        username: String,
         to: MailAddress,
         link: SecretText,
     },

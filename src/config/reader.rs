@@ -217,8 +217,10 @@ impl<'a> Reader<'a> {
 
     fn refuse(&mut self, setting: &'static Setting, rule: &str, text: &str) {
         let shown: String = text.chars().take(80).collect();
+        // An address with a user may have a password in it.
+        let may_have_password = text.contains("://") && text.contains('@');
         let is_secret = matches!(setting.kind, Kind::Secret);
-        let told = if is_secret {
+        let told = if is_secret || may_have_password {
             String::new()
         } else {
             format!("; it is \"{}\"", shown.escape_debug())

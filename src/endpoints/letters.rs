@@ -115,14 +115,9 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
     match errand {
         Errand::Forgotten { typed, sealed } => write_resets(app, asked, typed, sealed),
         Errand::Join { id, to } => write_join(app, asked, id, to),
-        Errand::NewAddress {
-            sub,
-            username,
-            to,
-            link,
-        } => {
+        Errand::NewAddress { sub, to, link } => {
             let until = app.now().plus(ADDRESS_LIFETIME);
-            let text = frame(app, asked).new_address(username, link.expose(), until);
+            let text = frame(app, asked).new_address(link.expose(), until);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "new_address");
             write_about(app, asked, b"addresses", sub, letter)
         }

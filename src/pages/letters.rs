@@ -107,11 +107,10 @@ impl LetterFrame<'_> {
     }
 
     /// To an address that somebody wants for their account.
-    pub fn new_address(&self, username: &str, link: &str, until: Instant) -> LetterText {
+    pub fn new_address(&self, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;
         let mut paragraphs = vec![
-            texts.letter_address.to_owned(),
-            format!("{}\n{link}", texts.letter_account.fill(username)),
+            format!("{}\n{link}", texts.letter_address),
             self.until(until),
         ];
         paragraphs.extend(self.source());

@@ -9,13 +9,13 @@ import { preparePython, python } from "./python.mjs";
 const secret = "a-secret-of-the-program-for-people";
 const registration = {
   resources: [{ name: "urn:gatepost:scim" }],
-  resource_scopes: ["scim.read", "scim.write"].map((name) => ({ name, resources: ["urn:gatepost:scim"] })),
+  resource_scopes: ["scim.read", "scim.write", "scim.password"].map((name) => ({ name, resources: ["urn:gatepost:scim"] })),
   clients: [
     {
       client_id: "hr",
       grant_types: ["client_credentials"],
       response_types: [],
-      scope: "scim.read scim.write",
+      scope: "scim.read scim.write scim.password",
       secrets: [{ value: secret }],
     },
   ],
@@ -33,7 +33,7 @@ describe("SCIM", { timeout: 500_000 }, () => {
     const answer = await fetch(`${dev.provider}/connect/token`, {
       method: "POST",
       headers: { Authorization: `Basic ${Buffer.from(`hr:${secret}`).toString("base64")}` },
-      body: new URLSearchParams({ grant_type: "client_credentials", scope: "scim.read scim.write" }),
+      body: new URLSearchParams({ grant_type: "client_credentials", scope: "scim.read scim.write scim.password" }),
     });
     ({ access_token: token } = await answer.json());
   });

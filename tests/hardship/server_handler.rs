@@ -210,7 +210,8 @@ fn a_handler_sees_method_path_query_and_headers() {
     assert_eq!(wire.answer().text(), "Get /a%20b c=%41&d Some(\"1\")");
     for (token, method) in [
         ("OPTIONS", "Options"),
-        ("DELETE", "Other"),
+        ("DELETE", "Delete"),
+        ("PATCH", "Patch"),
         ("get", "Other"),
         ("TRACE", "Other"),
     ] {

@@ -952,7 +952,7 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     let told: Value = serde_json::from_str(&asked(&second)).unwrap();
     assert!(asked(&first).starts_with('{'), "another, though older");
     let fields = ["192.0.2.7, 10.0.0.1", "192.0.2.8"];
-    let lengths = json!({"Authorization": [], "Cookie": [], "DPoP": []});
+    let lengths = json!({"Authorization": [], "Cookie": [], "DPoP": [], "If-Match": []});
     let whole = json!({"source": "192.0.2.8", "x_forwarded_for": fields, "x_forwarded_proto": [], "lengths": lengths});
     assert_eq!(told, whole);
     // Of what is secret it tells the length, and at addresses that programs call, too.
@@ -974,7 +974,7 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     let told = at_userinfo(&third).json();
     assert_eq!(
         told["lengths"],
-        json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3]})
+        json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3], "If-Match": []})
     );
     for refused in [&third, &other_secret] {
         assert_eq!(at_userinfo(refused).status, 401);

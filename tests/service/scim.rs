@@ -799,3 +799,105 @@ fn what_there_is_is_described() {
         );
     }
 }
+
+#[test]
+fn an_address_of_somebody_is_made_verified_only_where_passwords_may_be_set() {
+    let gatepost = start();
+    let plain = Program::hr(&gatepost);
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let alice = plain.get(&format!(
+        "Users?{}",
+        encode(&[("filter", "userName eq \"alice\"")])
+    ));
+    let alice = alice.json();
+    let id = text(&alice["Resources"][0], "id");
+    let address =
+        json!({"op": "replace", "path": "emails", "value": [{"value": "evil@evil.example"}]});
+    let verified = json!({"op": "replace", "path": format!("{OURS}:emailVerified"), "value": true});
+    let both = json!([address, verified]);
+    assert_error(
+        &plain.patch(id, both.clone()),
+        403,
+        None,
+        "another address, verified",
+    );
+    let moved = plain.patch(id, json!([address]));
+    assert_eq!(
+        moved.json()[OURS]["emailVerified"],
+        json!(false),
+        "{}",
+        moved.text()
+    );
+    assert_error(
+        &plain.patch(id, json!([verified])),
+        403,
+        None,
+        "the same address, verified",
+    );
+    assert_eq!(
+        setting.patch(id, both).json()[OURS]["emailVerified"],
+        json!(true)
+    );
+    let sharing = json!({"userName": "dana", "emails": [{"value": "evil@evil.example"}], OURS: {"emailVerified": true}});
+    plain.add(sharing);
+    let events = gatepost.run_well(&["audit", "list", "--json"], "");
+    assert!(events.contains("address_shared"), "{events}");
+}
+
+#[test]
+fn nobody_is_called_as_the_subject_of_somebody_without_a_user_name() {
+    let mut registered = registered();
+    let nameless = json!({"sub": "nameless-1", "username": null});
+    registered["users"].as_array_mut().unwrap().push(nameless);
+    let gatepost = Gatepost::start_with(&registered, &ON);
+    let hr = Program::hr(&gatepost);
+    let taken = json!({"schemas": [USER], "userName": "nameless-1"});
+    assert_error(
+        &hr.ask("POST", "Users", &taken),
+        409,
+        Some("uniqueness"),
+        "as somebody new",
+    );
+    let dana = hr.add(json!({"userName": "dana"}));
+    let path = format!("Users/{}", text(&dana, "id"));
+    assert_error(
+        &hr.ask("PUT", &path, &taken),
+        409,
+        None,
+        "as somebody who is there",
+    );
+    // Whose subject it is keeps it.
+    let own = json!({"schemas": [USER], "userName": "nameless-1", "displayName": "Nobody"});
+    assert_eq!(hr.ask("PUT", "Users/nameless-1", &own).status, 200);
+}
+
+#[test]
+fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
+    let gatepost = start();
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let mut alice = signed_in(&gatepost);
+    add_app(&mut alice, 0);
+    let found = setting.get(&format!(
+        "Users?{}",
+        encode(&[("filter", "userName eq \"alice\"")])
+    ));
+    let found = found.json();
+    let id = text(&found["Resources"][0], "id").to_owned();
+    let whole =
+        json!({"schemas": [USER], "userName": "alice", "active": false, "password": PASSWORD});
+    let answer = setting.ask("PUT", &format!("Users/{id}"), &whole);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["active"], json!(false));
+    let events = gatepost.run_well(&["audit", "list", "--json"], "");
+    let written: Value = serde_json::from_str(&events).unwrap();
+    let changed = written
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["event"] == "user_changed");
+    let names = changed.unwrap()["detail"]["changed"].to_string();
+    assert!(
+        names.contains("active") && !names.contains("password"),
+        "{names}"
+    );
+}

@@ -61,7 +61,6 @@ pub(super) fn ask_for(change: Change<'_>) -> Result<Response, Failure> {
     let asked = notices::asked_by(&change.turn.presentation());
     let errand = Errand::NewAddress {
         sub: user.sub.clone(),
-        username: user.designation().to_owned(),
         to: to.clone(),
         link: SecretText::new(format!("{}{PAGE}?l={sealed}", app.issuer())),
     };

@@ -110,6 +110,9 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
         &event,
     )
     .map_err(or_taken)?;
+    if profile.claims.get("email_verified") == Some(&Value::from(true)) {
+        users::tell_of_sharing(&app.store, &subject, "scim", &event)?;
+    }
     let user = found(app, admission, &subject)?;
     let mut resource = user.show(&location(app, &subject), &projection(request)?);
     if wish.is_some() {
@@ -178,25 +181,41 @@ fn change(
         require_version(request, &before)?;
         let attributes = wanted(&before)?;
         let after = before.changed_to(&attributes)?;
-        let hash = new_password(app, request, admission, &attributes)?;
-        if hash.is_some() && (before.has_second_factor || after.profile.username.is_none()) {
-            return Err(ScimError::plain(
-                403,
-                "The password of somebody with a second factor, or without a user name, is not set here.",
-            )
-            .into());
+        if after.profile.verifies_more_than(&before.profile)
+            && !admission.scope.contains(SET_PASSWORD)
+        {
+            // A letter to it would set their password.
+            let rule = "Only a token with scim.password makes an address of somebody verified.";
+            return Err(ScimError::plain(403, rule).into());
         }
+        let takes_password = !before.has_second_factor && after.profile.username.is_some();
+        let hash = if takes_password {
+            new_password(app, request, admission, &attributes)?
+        } else {
+            None
+        };
         if after == before && hash.is_none() {
+            let asks_for_password = attributes.contains_key(&UserAttribute::Password);
+            if asks_for_password && !takes_password && admission.scope.contains(SET_PASSWORD) {
+                let rule = "The password of somebody with a second factor, or without a user name, is not set here.";
+                return Err(ScimError::plain(403, rule).into());
+            }
             // Whoever repeats a change is told so only where the first one holds for good.
             app.store.confirm()?;
             return shown(app, request, &before);
         }
-        let changed: Vec<&str> = changed_names(&before.attributes(), &attributes);
+        let mut changed = changed_names(&before.attributes(), &after.attributes());
+        if hash.is_some() {
+            changed.push(UserAttribute::Password.as_str());
+        }
         let detail = json!({"by": "scim", "changed": changed});
         let event = event("user_changed", admission, request, subject, detail);
         let reach = admission.reach();
         let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &event);
         if let Some(user) = written.map_err(or_taken)? {
+            if after.profile.verifies_more_than(&before.profile) {
+                users::tell_of_sharing(&app.store, subject, "scim", &event)?;
+            }
             return shown(app, request, &user);
         }
     }

@@ -11,6 +11,9 @@ pub const USER_SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 pub const ENTERPRISE_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 pub const GATEPOST_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User";
 
+/// Of one attribute.
+const MOST_ELEMENTS: usize = 200;
+
 pub const SCHEMAS: [&str; 3] = [USER_SCHEMA, ENTERPRISE_SCHEMA, GATEPOST_SCHEMA];
 
 named! {
@@ -148,10 +151,19 @@ impl UserAttribute {
                         Some(one) if !values.contains(&one) => values.push(one),
                         Some(_) | None => {}
                     }
+                    self.check_number(&values)?;
                 }
                 Ok((!values.is_empty()).then_some(Value::Array(values)))
             }
         }
+    }
+
+    /// A user with very many roles would be a long row in each statement that reads them.
+    pub(super) fn check_number(self, values: &[Value]) -> Result<(), ScimError> {
+        if values.len() > MOST_ELEMENTS {
+            return Err(self.invalid("there may be 200 of them at most"));
+        }
+        Ok(())
     }
 
     fn read_text(self, value: &Value) -> Result<Option<Value>, ScimError> {

@@ -4,7 +4,7 @@
 
 use super::attribute::{SCHEMAS, USER_SCHEMA, UserAttribute};
 use super::error::{ScimError, ScimType};
-use super::filter::element_value;
+use super::filter::element_filter;
 
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,9 @@ pub fn target(path: &str) -> Result<Target, ScimError> {
     if !part.is_empty() && !part.eq_ignore_ascii_case("value") {
         return Err(unknown());
     }
-    Ok(match element_value(filter)? {
+    let filter = element_filter(filter)?;
+    Ok(match filter.value {
+        _ if filter.is_of_another => Target::NotKept,
         Some(value) => Target::Element(attribute, value),
         None => Target::Attribute(attribute),
     })

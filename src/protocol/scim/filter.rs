@@ -81,8 +81,8 @@ pub enum Literal {
 impl Literal {
     fn into_text(self) -> Result<String, ScimError> {
         match self {
-            Literal::Text(text) => Ok(text),
-            Literal::Flag(_) => Err(refused()),
+            Literal::Text(text) if !text.contains('\0') => Ok(text),
+            Literal::Text(_) | Literal::Flag(_) => Err(refused()),
         }
     }
 
@@ -108,14 +108,25 @@ pub fn comparisons(text: &str) -> Result<Vec<AttributeComparison>, ScimError> {
     Ok(found)
 }
 
-/// The value of the element that a filter in brackets is about; `None` for any element. The one
-/// element that is kept is of each type, and it is the primary one: what compares these holds.
-pub fn element_value(filter: &str) -> Result<Option<String>, ScimError> {
-    let mut wanted = None;
+/// Which element a filter in brackets is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ElementFilter {
+    /// One with this value; `None` for any.
+    pub value: Option<String>,
+    /// It is of another type than the one element that is kept, which is of type work and primary.
+    pub is_of_another: bool,
+}
+
+pub fn element_filter(filter: &str) -> Result<ElementFilter, ScimError> {
+    let mut wanted = ElementFilter::default();
     for AttributeComparison { path, value } in comparisons(filter)? {
         if path.eq_ignore_ascii_case("value") {
-            set(&mut wanted, value.into_text()?)?;
-        } else if !path.eq_ignore_ascii_case("type") && !path.eq_ignore_ascii_case("primary") {
+            set(&mut wanted.value, value.into_text()?)?;
+        } else if path.eq_ignore_ascii_case("type") {
+            wanted.is_of_another |= !value.into_text()?.eq_ignore_ascii_case("work");
+        } else if path.eq_ignore_ascii_case("primary") {
+            wanted.is_of_another |= !value.into_flag()?;
+        } else {
             return Err(refused());
         }
     }
@@ -150,7 +161,7 @@ impl<'a> FilterReader<'a> {
     fn comparison(&mut self) -> Result<AttributeComparison, ScimError> {
         let mut path = self.word().to_owned();
         if let Some(inside) = self.brackets()? {
-            let wanted = element_value(inside)?;
+            let wanted = element_filter(inside)?.value;
             let part = self.word();
             if part.is_empty() {
                 let value = Literal::Text(wanted.ok_or_else(refused)?);
@@ -277,6 +288,7 @@ mod tests {
             r#"emails[display eq "x"]"#,
             r#"emails[type eq "work"]"#,
             "emails[]",
+            r#"userName eq "\u0000""#,
             "[[[[[[[[",
             r#"emails[emails[value eq "x"]]"#,
         ] {

@@ -94,7 +94,11 @@ fn apply_at(
                 let rest = attribute.as_str().strip_prefix(below);
                 rest.is_some_and(|rest| rest.starts_with(['.', ':']))
             };
-            attributes.retain(|attribute, _| !is_below(attribute));
+            for attribute in UserAttribute::ALL.into_iter().filter(is_below) {
+                if attributes.contains_key(&attribute) {
+                    put(attributes, attribute, None)?;
+                }
+            }
             Ok(())
         }
         Target::Attributes(below) => {
@@ -119,12 +123,11 @@ fn change(
         (Operation::Add | Operation::Replace, _) => sent,
         (Operation::Remove, _) => None,
     };
-    if after.is_none() && attribute == UserAttribute::Active {
-        let rule = "active cannot be removed";
+    if after.is_none() && [UserAttribute::Active, UserAttribute::Tenant].contains(&attribute) {
+        let rule = format!("{} cannot be removed", attribute.as_str());
         return Err(ScimError::bad_request(ScimType::Mutability, rule));
     }
-    put(attributes, attribute, after);
-    Ok(())
+    put(attributes, attribute, after)
 }
 
 /// The element with that value becomes another, or goes.
@@ -153,19 +156,34 @@ fn change_element(
         Shape::Elements => joined(without(before, Some(&wanted)).as_ref(), sent),
         Shape::Text | Shape::Flag | Shape::OneElement => sent,
     };
-    put(attributes, attribute, after);
-    Ok(())
+    put(attributes, attribute, after)
 }
 
-/// An address that changes takes what was said of its verification with it.
-fn put(attributes: &mut UserAttributes, attribute: UserAttribute, after: Option<Value>) {
+/// An address that changes takes what was said of its verification with it. Where that itself goes,
+/// the address is not verified.
+fn put(
+    attributes: &mut UserAttributes,
+    attribute: UserAttribute,
+    after: Option<Value>,
+) -> Result<(), ScimError> {
     if attribute == UserAttribute::Email && attributes.get(&attribute) != after.as_ref() {
         attributes.remove(&UserAttribute::EmailVerified);
     }
     match after {
-        Some(value) => attributes.insert(attribute, value),
-        None => attributes.remove(&attribute),
-    };
+        Some(value) => {
+            if attribute.shape() == Shape::Elements {
+                attribute.check_number(elements(&value))?;
+            }
+            attributes.insert(attribute, value);
+        }
+        None if attribute == UserAttribute::EmailVerified => {
+            attributes.insert(attribute, Value::from(false));
+        }
+        None => {
+            attributes.remove(&attribute);
+        }
+    }
+    Ok(())
 }
 
 /// Both, each value once.
@@ -303,6 +321,21 @@ mod tests {
                 Some(json!(["staff", "chef"])),
             ),
             (
+                json!([{"op": "add", "path": "emails[type eq \"home\"].value", "value": "h@example.com"}]),
+                UserAttribute::Email,
+                Some(json!("alice@example.com")),
+            ),
+            (
+                json!([{"op": "remove", "path": "emails[type eq \"other\"]"}]),
+                UserAttribute::Email,
+                Some(json!("alice@example.com")),
+            ),
+            (
+                json!([{"op": "remove", "path": "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User"}]),
+                UserAttribute::EmailVerified,
+                Some(json!(false)),
+            ),
+            (
                 json!([{"op": "remove", "path": "roles"}]),
                 UserAttribute::Roles,
                 None,
@@ -385,6 +418,11 @@ mod tests {
                 "{operations}"
             );
         }
+        let roles: Vec<Value> = (0..199)
+            .map(|one| json!({"value": one.to_string()}))
+            .collect();
+        let roles = json!([{"op": "add", "path": "roles", "value": roles}]);
+        assert_eq!(after(roles), Err(Some(ScimType::InvalidValue)));
         let many = vec![json!({"op": "add", "path": "active", "value": true}); 101];
         assert_eq!(after(json!(many)), Err(Some(ScimType::InvalidSyntax)));
     }

@@ -10,6 +10,8 @@ use crate::protocol::registration::{timestamp, verified_address};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 
+const PHONE_VERIFIED: &str = "phone_number_verified";
+
 /// A user as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScimUser {
@@ -224,6 +226,16 @@ fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) 
 }
 
 impl ScimProfile {
+    /// Whether it has an address that is verified, which another one did not have.
+    pub fn verifies_more_than(&self, before: &ScimProfile) -> bool {
+        let verified = |profile: &ScimProfile| {
+            let is_verified = profile.claims.get("email_verified") == Some(&Value::from(true));
+            is_verified.then(|| profile.claims.get("email").cloned())
+        };
+        let now = verified(self);
+        now.is_some() && now != verified(before)
+    }
+
     /// A new user with these attributes.
     pub fn new(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
         let Some(username) = text(wanted, UserAttribute::UserName) else {
@@ -264,6 +276,10 @@ fn claims(
             return Err(attribute.invalid("is not possible for this attribute"));
         }
         claims.insert(claim.to_owned(), value.clone());
+    }
+    let has_another_number = claims.get("phone_number") != before.get("phone_number");
+    if has_another_number && claims.contains_key(PHONE_VERIFIED) {
+        claims.insert(String::from(PHONE_VERIFIED), Value::from(false));
     }
     Ok(verified_address::settled(before, claims))
 }
