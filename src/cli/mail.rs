@@ -49,7 +49,8 @@ pub(super) fn check(
     }
 }
 
-/// Sends the user a link to set their password, or to make a passkey: at their address, in the language of their claims.
+/// Sends the user a link to set their password, or to make a passkey: at their address, in the
+/// language of their claims.
 pub(super) fn send_link(
     operator: &Operator,
     installation: &Installation,

@@ -867,7 +867,7 @@ fn links_are_made_by_the_operator_and_belong_to_one_user() {
     let shown: Value = serde_json::from_str(&run(&["user", "show", "alice", "--json"]).1).unwrap();
     assert_eq!(
         shown["identities"],
-        json!([{"issuer": IDP, "subject": "1", "providers": []}])
+        json!([{"claims": {}, "issuer": IDP, "subject": "1", "providers": []}])
     );
     for (case, code, arguments) in [
         (

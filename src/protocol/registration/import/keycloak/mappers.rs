@@ -85,8 +85,8 @@ impl Mapper<'_> {
         })
     }
 
-    /// Whether ID tokens or UserInfo have it. What is not said is not in the token there; UserInfo is
-    /// as the ID token.
+    /// Whether ID tokens or UserInfo have it. What is not said is not in the token there; UserInfo
+    /// is as the ID token.
     fn is_for_people(&self) -> Result<bool, String> {
         let is_for_id_tokens = self.config.flag("id.token.claim", false)?;
         let is_for_userinfo = self.config.flag("userinfo.token.claim", is_for_id_tokens)?;
@@ -238,8 +238,8 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
     Ok(())
 }
 
-/// Where a scope about people gave less there than it does here, it is registered with what it gave:
-/// nobody reads more after the move.
+/// Where a scope about people gave less there than it does here, it is registered with what it
+/// gave: nobody reads more after the move.
 fn narrow(name: &str, here: &[String], given: &BTreeSet<String>, to: &mut Import) {
     if !here.iter().any(|claim| is_personal(claim)) || here.iter().all(|one| given.contains(one)) {
         return;
