@@ -2,6 +2,8 @@
 //! letters, and the answer is the same for everybody: it asks the database for nothing, and says
 //! nothing about who exists.
 
+use percent_encoding::percent_decode;
+
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
@@ -75,6 +77,10 @@ impl ForgottenPage<'_> {
     fn take(&self) -> Result<Response, Failure> {
         let app = self.app;
         let request = self.presentation.request;
+        if percent_decode(&request.body).any(|byte| byte == 0) {
+            // Nobody is called so, and no form can be read of it.
+            return Ok(self.sent());
+        }
         let form = forms::read_post(app, request)?;
         let typed = form.single("name")?.unwrap_or_default().trim();
         let browser = cookies::pre_session(&app.config, request);
@@ -89,9 +95,13 @@ impl ForgottenPage<'_> {
         if is_a_name(typed) {
             self.hand_over(typed);
         }
+        Ok(self.sent())
+    }
+
+    fn sent(&self) -> Response {
         let chrome = self.presentation.chrome("");
         let page = pages::forgotten::sent_page(chrome, &self.address("/login"));
-        Ok(answers::plain_page(200, page))
+        answers::plain_page(200, page)
     }
 
     fn hand_over(&self, typed: &str) {

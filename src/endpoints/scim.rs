@@ -256,7 +256,12 @@ fn address(app: &App, path: &str) -> String {
 }
 
 fn challenged(failure: BearerFailure, wanted_scope: &str) -> Response {
-    let error = ScimError::plain(failure.status(), failure.reason().description());
+    let detail = if failure == BearerFailure::InsufficientScope {
+        format!("The access token must be one without a user, with the scope {wanted_scope}.")
+    } else {
+        failure.reason().description().to_owned()
+    };
+    let error = ScimError::plain(failure.status(), detail);
     answers::scim_error(&error, failure.reason())
         .header("WWW-Authenticate", failure.challenge(wanted_scope))
 }

@@ -195,6 +195,12 @@ fn only_a_program_with_the_right_token_is_let_in() {
     assert_error(&refused, 403, None, "may only read");
     let challenge = refused.header("www-authenticate").unwrap();
     assert!(challenge.contains("scope=\"scim.write\""), "{challenge}");
+    assert!(!challenge.contains("openid"), "{challenge}");
+    assert!(
+        refused.text().contains("scope scim.write"),
+        "{}",
+        refused.text()
+    );
     let write = token_of(&gatepost, "hr", "scim.write");
     assert_error(&ask(&write, "GET"), 403, None, "may only write");
     let mut browser = signed_in(&gatepost);

@@ -110,7 +110,15 @@ impl BearerFailure {
     pub fn challenge(self, scope: &str) -> String {
         let mut challenge = String::from("Bearer realm=\"gatepost\"");
         if let Some(error) = self.error() {
-            let description = self.reason().description();
+            let description = match self {
+                BearerFailure::InsufficientScope if scope != OPENID => {
+                    "The access token does not have the scope that is needed."
+                }
+                BearerFailure::InsufficientScope
+                | BearerFailure::Missing
+                | BearerFailure::InvalidRequest(_)
+                | BearerFailure::InvalidToken => self.reason().description(),
+            };
             challenge.push_str(&format!(
                 ", error=\"{error}\", error_description=\"{description}\""
             ));
