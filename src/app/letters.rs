@@ -19,6 +19,8 @@ use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::protocol::words::web_url::WebUrl;
 
+/// Each tells whoever tries it that somebody is called so.
+const MOST_TAKEN_NAMES: u32 = 10;
 /// Errands and letters that may wait.
 const MOST_WAITING: usize = 1_000;
 /// How long after each try that failed comes the next. After the last there is none.
@@ -101,6 +103,8 @@ pub struct Letters {
     moved: Condvar,
     /// Letters that each source asked for.
     pub sources: Guesses<Source>,
+    /// User names that somebody has, tried by whoever got a letter at this address.
+    pub taken_names: Guesses<String>,
     pub counts: LetterTotals,
 }
 
@@ -136,6 +140,7 @@ impl Letters {
             line: Mutex::default(),
             moved: Condvar::new(),
             sources: Guesses::per_hour(MOST_OF_SOURCE, config.limits.tracked as usize),
+            taken_names: Guesses::per_hour(MOST_TAKEN_NAMES, config.limits.tracked as usize),
             counts: LetterTotals::default(),
         })
     }

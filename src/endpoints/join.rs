@@ -235,12 +235,21 @@ impl Joining<'_> {
         if let Some(problem) = problem_of_name(username, &link.address).or(unfit) {
             return again(problem);
         }
+        let address = link.address.clone();
+        let counted = app.letters.taken_names.count(address.clone(), app.now());
+        counted.map_err(|retry_after| Failure::Throttled {
+            reason: Reason::TooManySignInFailures,
+            retry_after,
+        })?;
         let password = SecretText::new(new);
         let hash = app
             .take_hashing_turn(request, None, None)?
             .hash(&password)?;
         match self.join(link, username, &name, &hash) {
-            Ok(true) => Ok(answers::see_other(self.sign_in(link, username)?)),
+            Ok(true) => {
+                app.letters.taken_names.take_back(&address);
+                Ok(answers::see_other(self.sign_in(link, username)?))
+            }
             Ok(false) => used(app, self.presentation),
             Err(StoreError::Taken(_)) => again(JoinProblem::UsernameTaken),
             Err(error) => Err(error.into()),

@@ -214,6 +214,17 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
         taken.text()
     );
     assert_eq!(listed(&gatepost)[0]["used"], 0);
+    // Whoever tries many learns of ten an hour at most who is there.
+    for _ in 0..9 {
+        assert_eq!(send(&mut browser, &page, "bob").status, 200);
+    }
+    assert_eq!(send(&mut browser, &page, "bob").status, 429);
+    let retry = mailbox.letter(1);
+    let mut gatepost = gatepost;
+    gatepost.stop();
+    gatepost.serve();
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, retry.link());
 
     let id = listed(&gatepost)[0]["id"].as_str().unwrap().to_owned();
     gatepost.run_well(&["signup", "end", &id], "");
