@@ -844,6 +844,23 @@ fn an_address_of_somebody_is_made_verified_only_where_passwords_may_be_set() {
         setting.patch(id, both).json()[OURS]["emailVerified"],
         json!(true)
     );
+    let same =
+        json!({"schemas": [USER], "userName": "alice", "emails": [{"value": "evil@evil.example"}]});
+    let same = plain.ask("PUT", &format!("Users/{id}"), &same);
+    assert_eq!(
+        same.json()[OURS]["emailVerified"],
+        json!(true),
+        "{}",
+        same.text()
+    );
+    let withdrawn = plain.patch(
+        id,
+        json!([{"op": "remove", "path": format!("{OURS}:emailVerified")}]),
+    );
+    assert!(withdrawn.json().get(OURS).is_none(), "{}", withdrawn.text());
+    let found = gatepost.run_well(&["user", "show", "alice", "--json"], "");
+    assert!(!found.contains("email_verified"), "{found}");
+    setting.patch(id, json!([verified]));
     let sharing = json!({"userName": "dana", "emails": [{"value": "evil@evil.example"}], OURS: {"emailVerified": true}});
     plain.add(sharing);
     let events = gatepost.run_well(&["audit", "list", "--json"], "");

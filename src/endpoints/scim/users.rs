@@ -70,7 +70,9 @@ pub(super) fn handle_one(
         }
         Method::Put => {
             let wanted = resource::read(&body(request)?)?;
-            change(app, request, admission, &subject, |_| Ok(wanted.clone()))
+            change(app, request, admission, &subject, |user| {
+                Ok(user.replaced_by(&wanted))
+            })
         }
         Method::Patch => {
             let operations = body(request)?;

@@ -159,8 +159,7 @@ fn change_element(
     put(attributes, attribute, after)
 }
 
-/// An address that changes takes what was said of its verification with it. Where that itself goes,
-/// the address is not verified.
+/// An address that changes takes what was said of its verification with it.
 fn put(
     attributes: &mut UserAttributes,
     attribute: UserAttribute,
@@ -175,9 +174,6 @@ fn put(
                 attribute.check_number(elements(&value))?;
             }
             attributes.insert(attribute, value);
-        }
-        None if attribute == UserAttribute::EmailVerified => {
-            attributes.insert(attribute, Value::from(false));
         }
         None => {
             attributes.remove(&attribute);
@@ -333,7 +329,7 @@ mod tests {
             (
                 json!([{"op": "remove", "path": "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User"}]),
                 UserAttribute::EmailVerified,
-                Some(json!(false)),
+                None,
             ),
             (
                 json!([{"op": "remove", "path": "roles"}]),

@@ -159,6 +159,22 @@ impl ScimUser {
         resource
     }
 
+    /// What PUT makes of what it sent: of the same address it is as well known as before whose it is,
+    /// where the request does not say.
+    pub fn replaced_by(&self, sent: &UserAttributes) -> UserAttributes {
+        let before = self.attributes();
+        let mut wanted = sent.clone();
+        let verified = before.get(&UserAttribute::EmailVerified);
+        if let Some(verified) = verified
+            && before.get(&UserAttribute::Email) == sent.get(&UserAttribute::Email)
+        {
+            wanted
+                .entry(UserAttribute::EmailVerified)
+                .or_insert_with(|| verified.clone());
+        }
+        wanted
+    }
+
     /// The user with these attributes instead. What is not kept as an attribute stays.
     pub fn changed_to(&self, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
         let before = &self.profile;
@@ -280,6 +296,9 @@ fn claims(
     let has_another_number = claims.get("phone_number") != before.get("phone_number");
     if has_another_number && claims.contains_key(PHONE_VERIFIED) {
         claims.insert(String::from(PHONE_VERIFIED), Value::from(false));
+    }
+    if claims.get("email") == before.get("email") {
+        return Ok(claims);
     }
     Ok(verified_address::settled(before, claims))
 }
