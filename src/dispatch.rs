@@ -122,7 +122,7 @@ fn answer(
 ) -> Response {
     let presentation = Presentation { config, request };
     let Some(route) = route else {
-        return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
+        return answers::no_such_page(&presentation);
     };
     let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
         arrived

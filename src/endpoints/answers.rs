@@ -179,6 +179,11 @@ pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Rea
     error_page_with(presentation, problem, (reason, None), None)
 }
 
+/// For an address that is none here.
+pub fn no_such_page(presentation: &Presentation<'_>) -> Response {
+    error_page(presentation, Problem::NotFound, Reason::NotFound)
+}
+
 /// What an answer says of what was wrong: a fixed sentence; under `GATEPOST_ERROR_DETAILS` the code
 /// and what the log is told, too. Of bytes that RFC 6749 §5.2 lets no `error_description` have,
 /// each is a question mark.

@@ -15,7 +15,6 @@ use crate::endpoints::notices::{asked_by, hand_over};
 use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::error::Problem;
 use crate::pages::forgotten::ForgottenProblem;
 use crate::pages::frame::PageForm;
 use crate::protocol::login::letters::Withheld;
@@ -32,11 +31,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         request,
     };
     if app.letters.from().is_none() {
-        return Ok(answers::error_page(
-            &presentation,
-            Problem::NotFound,
-            Reason::NotFound,
-        ));
+        return Ok(answers::no_such_page(&presentation));
     }
     let page = ForgottenPage {
         app,

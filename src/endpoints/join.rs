@@ -20,7 +20,6 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
 use crate::pages::account::AccountProblem;
-use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::join::{AddressProblem, JoinProblem, Typed};
 use crate::protocol::login::letters::Withheld;
@@ -48,12 +47,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         request,
     };
     if app.letters.from().is_none() {
-        let problem = Problem::NotFound;
-        return Ok(answers::error_page(
-            &presentation,
-            problem,
-            Reason::NotFound,
-        ));
+        return Ok(answers::no_such_page(&presentation));
     }
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {

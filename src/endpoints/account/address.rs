@@ -17,7 +17,6 @@ use crate::endpoints::visit::{self, InSession, Turn, Visit};
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
-use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::mail_link::{
@@ -75,11 +74,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         request,
     };
     if app.letters.from().is_none() {
-        return Ok(answers::error_page(
-            &presentation,
-            Problem::NotFound,
-            Reason::NotFound,
-        ));
+        return Ok(answers::no_such_page(&presentation));
     }
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {

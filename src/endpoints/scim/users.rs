@@ -178,6 +178,8 @@ fn change(
     subject: &Subject,
     wanted: impl Fn(&ScimUser) -> Result<UserAttributes, ScimError>,
 ) -> Result<Response, ScimRefusal> {
+    // A further try needs no other one.
+    let mut hash = None;
     for _ in 0..TRIES {
         let before = found(app, admission, subject)?;
         require_version(request, &before)?;
@@ -191,10 +193,10 @@ fn change(
             return Err(ScimError::plain(403, rule).into());
         }
         let takes_password = !before.has_second_factor && after.profile.username.is_some();
-        let hash = if takes_password {
-            new_password(app, request, admission, &attributes)?
-        } else {
-            None
+        hash = match hash {
+            Some(hash) if takes_password => Some(hash),
+            None if takes_password => new_password(app, request, admission, &attributes)?,
+            Some(_) | None => None,
         };
         if after == before && hash.is_none() {
             let asks_for_password = attributes.contains_key(&UserAttribute::Password);

@@ -159,8 +159,8 @@ impl ScimUser {
         resource
     }
 
-    /// What PUT makes of what it sent: of the same address it is as well known as before whose it is,
-    /// where the request does not say.
+    /// The attributes after PUT sent these. Where it sends the same address and says nothing of its
+    /// verification, that stays.
     pub fn replaced_by(&self, sent: &UserAttributes) -> UserAttributes {
         let before = self.attributes();
         let mut wanted = sent.clone();
