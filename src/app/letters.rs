@@ -38,6 +38,8 @@ pub enum Errand {
         typed: SecretText,
         /// The sealed request that they sign in for.
         sealed: String,
+        /// Their source had its letters. The look-up is made all the same, as time would tell.
+        is_withheld: bool,
     },
     /// Somebody wants to make an account for this address, by a sign-up link.
     Join {
@@ -143,6 +145,11 @@ impl Letters {
             taken_names: Guesses::per_hour(MOST_TAKEN_NAMES, config.limits.tracked as usize),
             counts: LetterTotals::default(),
         })
+    }
+
+    /// Whether the line is less than half full: there is room for an errand without a letter.
+    pub fn has_room(&self) -> bool {
+        self.lock().waiting.len() < MOST_WAITING / 2
     }
 
     /// The address that letters come from; `None` where there is no e-mail.

@@ -103,14 +103,18 @@ impl ForgottenPage<'_> {
         let app = self.app;
         let asked = asked_by(&self.presentation);
         let source = Source::of(asked.source);
-        if app.letters.sources.count(source, app.now()).is_err() {
+        let is_withheld = app.letters.sources.count(source, app.now()).is_err();
+        if is_withheld {
             app.letters.note_withheld(Withheld::Source);
             app.note_withheld_letter(&asked, None, Withheld::Source);
-            return;
+            if !app.letters.has_room() {
+                return;
+            }
         }
         let errand = Errand::Forgotten {
             typed: SecretText::new(typed),
             sealed: self.sealed.clone(),
+            is_withheld,
         };
         hand_over(app, &asked, None, errand);
     }

@@ -113,7 +113,11 @@ fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreErr
 
 fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
     match errand {
-        Errand::Forgotten { typed, sealed } => write_resets(app, asked, typed, sealed),
+        Errand::Forgotten {
+            typed,
+            sealed,
+            is_withheld,
+        } => write_resets(app, asked, typed, sealed, *is_withheld),
         Errand::Join { id, to } => write_join(app, asked, id, to),
         Errand::NewAddress { sub, to, link } => {
             let until = app.now().plus(ADDRESS_LIFETIME);
@@ -195,10 +199,14 @@ fn write_resets(
     asked: &AskedBy,
     typed: &SecretText,
     sealed: &str,
+    is_withheld: bool,
 ) -> Result<(), Failure> {
     let visit = Visit::resume(app, visit::open_text(app, sealed)?)?;
     let tenant = visit.request.acr_values.tenant.as_ref();
     let found = users::find_by_name_or_address(&app.store, tenant, typed.expose())?;
+    if is_withheld {
+        return Ok(());
+    }
     let mut of_addresses: BTreeMap<MailAddress, Vec<CurrentUser>> = BTreeMap::new();
     for user in found {
         match verified_address(&user.user.claims).map(MailAddress::parse) {
