@@ -30,6 +30,7 @@ use support::http::Browser;
 use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
 use support::postgres::{TestDatabase, cluster};
+use support::scim::{self, Program};
 use support::signer::Signer;
 use support::traveller::Traveller;
 use support::upstream::{Plan, Upstream};
@@ -61,6 +62,12 @@ const SIGN_IN_UPSTREAM: i64 = 3;
 const TAKE_OVER: i64 = 1;
 /// Session with user and consent; the decision, and the consent as it stands then.
 const CONSENT: i64 = 3;
+
+/// The token, and the user.
+const SCIM_READ: i64 = 2;
+/// The token, the user as they are, and the change with its event; the answer of an insertion is
+/// read after it.
+const SCIM_WRITE: i64 = 3;
 
 /// How often each is done before it is counted.
 const ROUNDS: i64 = 20;
@@ -891,4 +898,67 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
         (ROUNDS * COMMITS, ROUNDS * (LOOK + COUNT)),
         "{found:#?}"
     );
+}
+
+fn registry_version(gatepost: &Gatepost) -> i64 {
+    let version = "SELECT registry_version FROM installation";
+    let row = gatepost.database.client().query_one(version, &[]);
+    row.unwrap().get(0)
+}
+
+#[test]
+fn a_program_over_scim_reads_its_token_and_the_user_and_a_change_is_one_commit() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), scim::ON[0]];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    gatepost.apply(&scim::registered());
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    meter.await_quiet();
+    let registered = registry_version(&gatepost);
+    let hr = Program::hr(&gatepost);
+    let mut number = 0;
+    let mut subs = Vec::new();
+    let mut counted = |name: &str, expected: (i64, i64), ask: &mut dyn FnMut()| {
+        let cost = meter.of(ask);
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            expected,
+            "{name}: {cost:#?}"
+        );
+    };
+    counted("add", (ROUNDS, ROUNDS * SCIM_WRITE), &mut || {
+        number += 1;
+        let dana = hr.add(json!({"userName": format!("dana-{number}"), "active": true}));
+        subs.push(dana["id"].as_str().unwrap().to_owned());
+    });
+    let dana = subs[0].clone();
+    counted("read", (0, ROUNDS * SCIM_READ), &mut || {
+        assert_eq!(hr.get(&format!("Users/{dana}")).status, 200);
+    });
+    counted("look up", (0, ROUNDS * SCIM_READ), &mut || {
+        assert_eq!(hr.found("userName eq \"dana-1\"").len(), 1);
+    });
+    let mut is_active = true;
+    counted("change", (ROUNDS, ROUNDS * SCIM_WRITE), &mut || {
+        is_active = !is_active;
+        let change = json!([{"op": "replace", "path": "active", "value": is_active}]);
+        assert_eq!(hr.patch(&dana, change).status, 200);
+    });
+    let mut leaving = subs.into_iter();
+    counted("remove", (ROUNDS, ROUNDS * SCIM_WRITE), &mut || {
+        let path = format!("Users/{}", leaving.next().unwrap());
+        assert_eq!(
+            hr.ask("DELETE", &path, &serde_json::Value::Null).status,
+            204
+        );
+    });
+    // No other process reads the registry anew for it.
+    assert_eq!(registry_version(&gatepost), registered);
 }

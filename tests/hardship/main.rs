@@ -21,6 +21,7 @@ mod log_reader;
 mod outage;
 mod processes;
 mod restarts;
+mod scim_writes;
 mod server_connections;
 mod server_endurance;
 mod server_handler;

@@ -95,6 +95,7 @@ mod revocation;
 mod revocations_hold;
 mod rows_read;
 mod scim;
+mod scim_provisioning;
 mod second_factors;
 mod session_management;
 mod sessions;

@@ -3,145 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, basic, issued, sign_in, signed_in, text, tokens, userinfo,
-    with_clients,
+    access_token, authorize_path, basic, sign_in, signed_in, text, tokens, userinfo,
 };
-use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
 use crate::support::phone::add_app;
+use crate::support::scim::{
+    ALL_SCOPES, ON, PATCH, Program, USER, registered, start, token_of, user_names,
+};
 
-const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 const OURS: &str = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User";
-const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
 const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
-const ON: [(&str, &str); 1] = [("GATEPOST_SCIM", "on")];
-const ALL_SCOPES: &str = "scim.read scim.write scim.password";
 const PASSWORD: &str = "dana's rather long password";
-
-/// What an operator registers for it, and a client for each kind of program.
-fn registered() -> Value {
-    let mut registered = document();
-    registered["tenants"] = json!([{"name": "acme", "display_name": "Acme"}, {"name": "globex", "display_name": "Globex"}]);
-    registered["resources"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"name": "urn:gatepost:scim"}));
-    for scope in ["scim.read", "scim.write", "scim.password"] {
-        let scope = json!({"name": scope, "resources": ["urn:gatepost:scim"]});
-        registered["resource_scopes"]
-            .as_array_mut()
-            .unwrap()
-            .push(scope);
-    }
-    let program = |changes: Value| {
-        let mut program = json!({
-            "client_name": "HR", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [],
-            "scope": ALL_SCOPES,
-        });
-        for (name, value) in changes.as_object().unwrap() {
-            program[name] = value.clone();
-        }
-        program
-    };
-    let clients = [
-        ("hr", program(json!({}))),
-        ("byref", program(json!({"access_token_type": "reference"}))),
-        ("acmes", program(json!({"tenants": ["acme"]}))),
-        ("both", program(json!({"tenants": ["acme", "globex"]}))),
-        (
-            "app",
-            json!({"scope": "openid profile email scim.read scim.write"}),
-        ),
-    ];
-    with_clients(registered, &clients)
-}
-
-fn start() -> Gatepost {
-    Gatepost::start_with(&registered(), &ON)
-}
-
-fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
-    let authorization = basic(client_id, CONF1_SECRET);
-    let form = [("grant_type", "client_credentials"), ("scope", scope)];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
-    text(&issued(&answer), "access_token").to_owned()
-}
-
-/// A program with its token.
-struct Program<'a> {
-    gatepost: &'a Gatepost,
-    authorization: String,
-}
-
-impl<'a> Program<'a> {
-    fn new(gatepost: &'a Gatepost, client_id: &str, scope: &str) -> Program<'a> {
-        Program {
-            gatepost,
-            authorization: format!("Bearer {}", token_of(gatepost, client_id, scope)),
-        }
-    }
-
-    fn hr(gatepost: &'a Gatepost) -> Program<'a> {
-        Program::new(gatepost, "hr", "scim.read scim.write")
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.ask_with(method, path, body, &[])
-    }
-
-    fn ask_with(&self, method: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
-        let own = [
-            ("Authorization", self.authorization.as_str()),
-            ("Content-Type", "application/scim+json"),
-        ];
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let path = format!("/scim/v2/{path}");
-        let headers = [&own, headers].concat();
-        self.gatepost
-            .connect()
-            .send(method, &path, &headers, body.as_bytes())
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &Value::Null)
-    }
-
-    /// Adds somebody; the resource.
-    fn add(&self, resource: Value) -> Value {
-        let mut resource = resource;
-        resource["schemas"] = json!([USER]);
-        let answer = self.ask("POST", "Users", &resource);
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        answer.json()
-    }
-
-    fn patch(&self, id: &str, operations: Value) -> Answer {
-        let body = json!({"schemas": [PATCH], "Operations": operations});
-        self.ask("PATCH", &format!("Users/{id}"), &body)
-    }
-
-    fn found(&self, filter: &str) -> Vec<String> {
-        let answer = self.get(&format!("Users?{}", encode(&[("filter", filter)])));
-        assert_eq!(answer.status, 200, "{filter}: {}", answer.text());
-        user_names(&answer.json())
-    }
-}
-
-fn user_names(list: &Value) -> Vec<String> {
-    let users = list["Resources"].as_array().unwrap().iter();
-    users
-        .map(|user| text(user, "userName").to_owned())
-        .collect()
-}
 
 fn assert_error(answer: &Answer, status: u16, scim_type: Option<&str>, case: &str) {
     assert_eq!(answer.status, status, "{case}: {}", answer.text());

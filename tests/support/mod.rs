@@ -14,6 +14,7 @@ pub mod phone;
 pub mod postgres;
 pub mod proxy;
 pub mod record;
+pub mod scim;
 pub mod secrets;
 pub mod signer;
 pub mod template;
