@@ -37,10 +37,16 @@ pub fn run(targets: &[Target], duration: Duration) -> Result<(), String> {
             (Flow::SignIn, "right passwords"),
             (Flow::BadSignIn, "wrong passwords"),
         ] {
-            let alone = sign_in(provider, flow, duration)?;
+            let alone = sign_in(provider, flow, SIGNING_IN, duration)?;
             let (refreshed, beside) = thread::scope(|scope| {
-                let beside =
-                    scope.spawn(|| sign_in(provider, flow, duration + Duration::from_secs(1)));
+                let beside = scope.spawn(|| {
+                    sign_in(
+                        provider,
+                        flow,
+                        SIGNING_IN,
+                        duration + Duration::from_secs(1),
+                    )
+                });
                 let refreshed = refresh(provider, duration);
                 (
                     refreshed,
@@ -61,9 +67,14 @@ pub fn run(targets: &[Target], duration: Duration) -> Result<(), String> {
     Ok(())
 }
 
-fn sign_in(provider: &Provider, flow: Flow, duration: Duration) -> Result<Outcome, String> {
+pub fn sign_in(
+    provider: &Provider,
+    flow: Flow,
+    connections: usize,
+    duration: Duration,
+) -> Result<Outcome, String> {
     let load = Load {
-        connections: SIGNING_IN,
+        connections,
         kind: Connections::KeptAlive,
         warm_up: Duration::from_secs(1),
         duration,
@@ -71,7 +82,7 @@ fn sign_in(provider: &Provider, flow: Flow, duration: Duration) -> Result<Outcom
     drive(provider, flow, load, || (), || ()).map(|(outcome, ..)| outcome)
 }
 
-fn refresh(provider: &Provider, duration: Duration) -> Result<Outcome, String> {
+pub fn refresh(provider: &Provider, duration: Duration) -> Result<Outcome, String> {
     let prepare =
         |number| Walker::prepare(provider, REFRESH, Connections::KeptAlive, number as usize);
     let walkers = (0..HOLDERS)

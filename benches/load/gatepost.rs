@@ -1,5 +1,5 @@
 //! A Gatepost of our own to load: the release build, over a database of its own in the cluster that
-//! `TEST_DATABASE_URL` names, with default settings. `BENCH_GATEPOST_X` in the environment is
+//! `TEST_DATABASE_URL` names, with default settings, and SCIM. `BENCH_GATEPOST_X` in the environment is
 //! `GATEPOST_X` in its.
 
 use std::collections::BTreeMap;
@@ -157,6 +157,7 @@ fn environment(
         ("GATEPOST_LISTEN", format!("127.0.0.1:{port}")),
         ("GATEPOST_ADMIN_LISTEN", String::new()),
         ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
+        ("GATEPOST_SCIM", String::from("on")),
     ];
     let given = std::env::vars().filter_map(|(name, value)| {
         Some((
@@ -255,6 +256,7 @@ fn clients() -> Vec<(&'static str, &'static str, Value)> {
         ("rs256", "orders.read", service("jwt", "RS256")),
         ("es256", "orders.read", service("jwt", "ES256")),
         ("eddsa", "orders.read", service("jwt", "EdDSA")),
+        ("scim", "scim.write", service("reference", "RS256")),
         ("code", "openid profile email", web("reference")),
         (
             "code_es256",
@@ -281,8 +283,9 @@ fn document() -> Value {
         client
     });
     json!({
-        "resource_scopes": [{"name": "orders.read", "display_name": "Read orders", "resources": ["https://orders.example"]}],
-        "resources": [{"name": "https://orders.example"}],
+        "resource_scopes": [{"name": "orders.read", "display_name": "Read orders", "resources": ["https://orders.example"]},
+                            {"name": "scim.write", "resources": ["urn:gatepost:scim"]}],
+        "resources": [{"name": "https://orders.example"}, {"name": "urn:gatepost:scim"}],
         "clients": clients.collect::<Vec<_>>(),
         "users": [{"username": USERNAME, "password": PASSWORD,
                    "claims": {"name": "Alice Smith", "email": "alice@example.com", "email_verified": true}}]

@@ -46,6 +46,8 @@ pub struct Outgoing<'a> {
     pub forwarded_for: Option<&'a str>,
     /// A form makes it a POST.
     pub form: Option<&'a str>,
+    /// A document in JSON makes it a POST, too.
+    pub json: Option<&'a str>,
 }
 
 impl Answer {
@@ -131,11 +133,8 @@ impl Client {
     }
 
     fn request(&self, outgoing: &Outgoing<'_>) -> Vec<u8> {
-        let method = if outgoing.form.is_some() {
-            "POST"
-        } else {
-            "GET"
-        };
+        let body = outgoing.form.or(outgoing.json);
+        let method = if body.is_some() { "POST" } else { "GET" };
         let mut request = format!(
             "{method} {} HTTP/1.1\r\nHost: {}\r\n",
             outgoing.path, self.authority
@@ -154,9 +153,13 @@ impl Client {
                 request.extend([name, ": ", value, "\r\n"]);
             }
         }
-        if let Some(form) = outgoing.form {
-            request.push_str("Content-Type: application/x-www-form-urlencoded\r\n");
-            request.push_str(&format!("Content-Length: {}\r\n\r\n{form}", form.len()));
+        if let Some(body) = body {
+            let kind = match outgoing.form {
+                Some(_) => "application/x-www-form-urlencoded",
+                None => "application/json",
+            };
+            request.push_str(&format!("Content-Type: {kind}\r\n"));
+            request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
         } else {
             request.push_str("\r\n");
         }

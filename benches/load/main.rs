@@ -9,6 +9,7 @@
 //! cargo bench --bench load -- --clients N      tokens of clients drawn from 100, 10000 and N
 //! cargo bench --bench load -- --users N        code flows beside 1000 and N users
 //! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
+//! cargo bench --bench load -- --scim N         refreshes and sign-ins while a program adds N users over SCIM
 //! cargo bench --bench load -- --filled         any of them over a database that has been served from for a while
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
@@ -32,6 +33,7 @@ mod limits;
 mod many;
 mod provider;
 mod report;
+mod scim;
 mod tokens;
 mod usage;
 
@@ -64,6 +66,7 @@ struct Options {
     tokens: Option<u64>,
     clients: Option<u64>,
     users: Option<u64>,
+    scim: Option<u64>,
 }
 
 /// A provider, and where its costs show.
@@ -126,6 +129,7 @@ impl Options {
             tokens: None,
             clients: None,
             users: None,
+            scim: None,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -163,6 +167,7 @@ impl Options {
                 "--tokens" => options.tokens = Some(number()?),
                 "--clients" => options.clients = Some(number()?),
                 "--users" => options.users = Some(number()?),
+                "--scim" => options.scim = Some(number()?),
                 "--serve" => options.serve = Some(value.into()),
                 other => return Err(format!("unknown option {other}")),
             }
@@ -224,6 +229,10 @@ fn run(options: &Options) -> Result<(), String> {
     }
     if let Some(tokens) = options.tokens {
         return tokens::run(&own.settings, tokens, options.connections);
+    }
+    if let Some(users) = options.scim {
+        let seconds = Duration::from_secs(options.seconds);
+        return scim::run(&own.settings, users, seconds);
     }
     let targets = targets(&own, options)?;
     if options.beside {
