@@ -30,8 +30,20 @@ pub fn patched(before: &UserAttributes, body: &Value) -> Result<UserAttributes, 
         return Err(invalid_syntax("there may be 100 operations at most"));
     }
     let mut attributes = before.clone();
+    // Null while nothing is said: before or after the address, what is said is of the address that
+    // is there in the end.
+    attributes.insert(UserAttribute::EmailVerified, Value::Null);
     for operation in operations {
         apply(&mut attributes, operation)?;
+    }
+    if attributes.get(&UserAttribute::EmailVerified) == Some(&Value::Null) {
+        let is_same = attributes.get(&UserAttribute::Email) == before.get(&UserAttribute::Email);
+        let verified = before.get(&UserAttribute::EmailVerified);
+        put(
+            &mut attributes,
+            UserAttribute::EmailVerified,
+            verified.filter(|_| is_same).cloned(),
+        )?;
     }
     Ok(attributes)
 }
@@ -159,15 +171,11 @@ fn change_element(
     put(attributes, attribute, after)
 }
 
-/// An address that changes takes what was said of its verification with it.
 fn put(
     attributes: &mut UserAttributes,
     attribute: UserAttribute,
     after: Option<Value>,
 ) -> Result<(), ScimError> {
-    if attribute == UserAttribute::Email && attributes.get(&attribute) != after.as_ref() {
-        attributes.remove(&UserAttribute::EmailVerified);
-    }
     match after {
         Some(value) => {
             if attribute.shape() == Shape::Elements {
@@ -357,6 +365,17 @@ mod tests {
         };
         assert_eq!(to("alice@example.com"), Some(json!(true)));
         assert_eq!(to("mallory@example.com"), None);
+        let ours = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:emailVerified";
+        let verified = json!({"op": "replace", "path": ours, "value": true});
+        let address =
+            json!({"op": "replace", "path": "emails", "value": [{"value": "a@example.com"}]});
+        for operations in [json!([verified, address]), json!([address, verified])] {
+            let after = after(operations.clone()).unwrap();
+            let said = after.get(&UserAttribute::EmailVerified);
+            assert_eq!(said, Some(&json!(true)), "{operations}");
+        }
+        let removed = after(json!([{"op": "remove", "path": ours}, address])).unwrap();
+        assert_eq!(removed.get(&UserAttribute::EmailVerified), None);
     }
 
     #[test]
