@@ -293,8 +293,11 @@ fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
         ("jwks_uri", client.jwks_uri.as_ref()),
         ("logo_uri", client.links.logo_uri.as_ref()),
     ];
+    let workloads = client.federated.iter();
+    let workloads = workloads.map(|entry| ("federated.jwks_uri", entry.jwks_uri.as_ref()));
     let judged = named
         .into_iter()
+        .chain(workloads)
         .filter_map(|(key, url)| address(key, url?, allowed));
     judged.collect()
 }

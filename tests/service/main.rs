@@ -121,6 +121,7 @@ mod userinfo;
 mod userinfo_claims;
 mod what_ends_what;
 mod without_database;
+mod workload_identity;
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
 #[path = "../support/mod.rs"]

@@ -5,18 +5,23 @@ use std::convert::identity;
 use std::iter;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
+use crate::app::fetched::Provenance;
 use crate::app::guesses::{Guesses, Source};
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
+use crate::outbound::{Asker, Deadline};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::token::assertion::{self, ExpectedAssertion};
 use crate::protocol::token::client_authentication::{
     AuthenticationFailure, ClientVerdict, PresentedClient,
 };
-use crate::protocol::words::client::Client;
+use crate::protocol::token::workload_identity;
+use crate::protocol::words::client::{Client, SigningAlgorithm};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
@@ -204,27 +209,42 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
         .map_or(&[][..], |registered| &registered.secrets);
     let proven = match presented.judge(client, secrets, now) {
         ClientVerdict::Authenticated => Ok(()),
-        ClientVerdict::ByAssertion(jws) => by_assertion(app, presented, client, &jws, now)?,
+        ClientVerdict::ByAssertion(jws) => match client {
+            Some(client) => by_assertion(app, presented, client, &jws, now)?,
+            None => Err(presented.failure(Reason::UnknownClientAtToken)),
+        },
         ClientVerdict::Refused(failure) => Err(failure),
     };
     let unknown = || presented.failure(Reason::UnknownClientAtToken);
     Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
 }
 
-/// `private_key_jwt`: verifies the assertion by the registered keys, and uses it up.
+/// `private_key_jwt`. An assertion that the client issued is verified by the registered keys, and
+/// used up. One of another issuer is a workload's.
 fn by_assertion(
     app: &App,
     presented: &PresentedClient,
-    client: Option<&Client>,
+    client: &Client,
     jws: &UnverifiedJws,
     now: Instant,
 ) -> Judged<()> {
-    let Some((client, keys)) =
-        client.and_then(|client| Some((client, KeySource::of(&client.jwks, &client.jwks_uri)?)))
-    else {
+    let name = client.client_id.as_str();
+    let claims = jws.unverified_claims().unwrap_or_default();
+    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
+    if !is_own && !client.federated.is_empty() {
+        let judged = by_workload(app, client, jws, &claims, now)?;
+        return Ok(judged.map_err(|reason| AuthenticationFailure {
+            detail: Some(whose(&claims)),
+            ..presented.failure(reason)
+        }));
+    }
+    let typ = jws.typ.as_deref();
+    if !assertion::is_client_assertion_typ(typ) {
+        return Ok(Err(presented.failure(Reason::MalformedClientAssertion)));
+    }
+    let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
         return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
     };
-    let name = client.client_id.as_str();
     let expected = ExpectedAssertion {
         issuer: name,
         subject: Some(name),
@@ -236,6 +256,45 @@ fn by_assertion(
         .map_err(|problem| presented.failure(assertion::reason_for(problem))))
 }
 
+/// A token that another issuer gave to a workload. It is not used up: platforms give out one many
+/// times.
+fn by_workload(
+    app: &App,
+    client: &Client,
+    jws: &UnverifiedJws,
+    unverified: &Map<String, Value>,
+    now: Instant,
+) -> Result<Result<(), Reason>, Failure> {
+    let entry = workload_identity::registered(&client.federated, unverified, app.issuer());
+    let Some(entry) = entry.filter(|_| assertion::is_workload_typ(jws.typ.as_deref())) else {
+        return Ok(Err(Reason::UnknownWorkload));
+    };
+    let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
+        return Ok(Err(Reason::ClientAssertionKey));
+    };
+    let claims = app.verified_claims(
+        Asker::Worker(&app.outbound),
+        jws,
+        Provenance::Presented,
+        keys,
+        &SigningAlgorithm::ALL,
+        Deadline::usual(),
+    )?;
+    Ok(match claims {
+        Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
+        Err(problem) => Err(assertion::reason_for(problem)),
+    })
+}
+
+/// For the log: whose token it says it is.
+fn whose(claims: &Map<String, Value>) -> String {
+    let text = |name: &str| -> String {
+        let text = claims.get(name).and_then(Value::as_str);
+        text.unwrap_or("none").chars().take(200).collect()
+    };
+    format!("iss {}, sub {}", text("iss"), text("sub"))
+}
+
 fn refused(app: &App, failure: AuthenticationFailure) -> Failure {
     let rule = app.config.invalid_client_status;
     Failure::Refused(Refusal {
@@ -243,6 +302,6 @@ fn refused(app: &App, failure: AuthenticationFailure) -> Failure {
         challenge: failure.challenge(rule),
         error: failure.error.code,
         reason: failure.error.reason,
-        detail: None,
+        detail: failure.detail,
     })
 }

@@ -123,7 +123,9 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
         Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
         Some(_) => return Err("has key_ops that are no array"),
     };
-    Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
+    // The second is that of a SPIFFE bundle.
+    let purposes = ["sig", "jwt-svid"];
+    Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purposes.contains(&purpose)))
 }
 
 /// Refuses weak keys. RSA below 2048 bits can be broken by those who can pay (NIST SP 800-131A), an

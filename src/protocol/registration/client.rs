@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::client_rules;
 use super::names::{display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
-use super::provider::protected_url;
-use super::walker::{Check, Walker};
+use super::provider::{issuer, protected_url};
+use super::walker::{Check, Walker, expected};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
     ClientLinks, GrantType, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
+    WorkloadIdentity,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::redirect_uri;
@@ -112,6 +113,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         token_endpoint_auth_signing_alg: assertion_algorithm(walker),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
+        federated: walker.list("federated", federated).unwrap_or_default(),
         id_token_signed_response_alg: algorithm(walker, "id_token_signed_response_alg"),
         default_max_age: walker
             .seconds("default_max_age", 0..=LONGEST_LIFETIME)
@@ -362,6 +364,47 @@ fn lifetimes(
         );
     }
     lifetimes
+}
+
+fn federated(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<DocumentProblem>,
+) -> Option<WorkloadIdentity> {
+    Walker::object(value, path, problems, workload_identity)
+}
+
+pub(super) fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity {
+    let issuer = walker.checked("issuer", issuer);
+    let subject = walker.required("subject", whole_subject);
+    if issuer.is_none() && !subject.starts_with("spiffe://") {
+        walker.problem("issuer", "is required, unless subject is a SPIFFE ID");
+    }
+    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
+        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
+    }
+    WorkloadIdentity {
+        issuer,
+        subject,
+        audience: walker.checked("audience", display_text),
+        claims: walker.map("claims", |_, value| {
+            let text = value.as_str().map(str::to_owned);
+            text.ok_or_else(|| expected("a string", value))
+        }),
+        jwks: walker.nested("jwks", jwks),
+        jwks_uri: walker.checked("jwks_uri", protected_url),
+        max_lifetime: walker
+            .seconds("max_lifetime", 1..=86_400)
+            .unwrap_or(Duration::from_secs(3_600)),
+    }
+}
+
+/// Compared as a whole: a star would be a star.
+fn whole_subject(text: &str) -> Result<(), &'static str> {
+    match text.contains('*') {
+        true => Err("must not have *: it is compared as a whole; register one entry a subject"),
+        false => display_text(text),
+    }
 }
 
 /// RFC 8693: whose tokens this client may exchange, those meant for which resources, and for which

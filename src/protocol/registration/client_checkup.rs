@@ -8,6 +8,7 @@ use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
+    WorkloadIdentity,
 };
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
@@ -35,14 +36,19 @@ pub fn examine(
     match client.authentication {
         ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
         ClientAuthenticationMethod::PrivateKeyJwt
-            if client.jwks.is_none() && client.jwks_uri.is_none() =>
+            if client.jwks.is_none()
+                && client.jwks_uri.is_none()
+                && client.federated.is_empty() =>
         {
             findings.push(Finding::broken(
-                "private_key_jwt without a key: register jwks or jwks_uri",
+                "private_key_jwt without a key: register jwks, jwks_uri or federated",
             ));
         }
         ClientAuthenticationMethod::PrivateKeyJwt => {
-            findings.push(Finding::fine("it authenticates with its own key"));
+            if client.jwks.is_some() || client.jwks_uri.is_some() {
+                findings.push(Finding::fine("it authenticates with its own key"));
+            }
+            findings.extend(client.federated.iter().flat_map(of_workload));
         }
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
@@ -113,6 +119,32 @@ pub fn examine(
     findings.extend(consent_each_time(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
+    findings
+}
+
+/// What a workload's registration leaves open.
+fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
+    let subject = &entry.subject;
+    let mut findings = vec![Finding::fine(format!(
+        "tokens of the workload {subject} authenticate it"
+    ))];
+    let repository = subject.strip_prefix("repo:");
+    let repository = repository.and_then(|rest| rest.split(':').next());
+    if repository.is_some_and(|names| names.split('/').any(|name| !name.contains('@'))) {
+        findings.push(Finding::weak(format!(
+            "{subject}: names of owners and repositories are taken anew by others; have GitHub add their ids"
+        )));
+    }
+    if subject.starts_with("repo:") && subject.ends_with(":pull_request") {
+        findings.push(Finding::weak(format!(
+            "{subject}: whoever may open a pull request has such a token"
+        )));
+    }
+    if entry.audience.is_some() {
+        findings.push(Finding::weak(format!(
+            "{subject}: audience takes tokens that were made for somebody else; leave it out, and ask the platform for this issuer"
+        )));
+    }
     findings
 }
 

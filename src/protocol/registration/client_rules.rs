@@ -16,6 +16,9 @@ use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::protocol::words::session::LOCAL;
 use crate::protocol::words::strength::Strength;
 
+/// Entries of `federated`.
+const MOST_WORKLOADS: usize = 20;
+
 /// What a registration must not say: whether it does, the key to mend, and the rule.
 type Contradiction = (bool, &'static str, &'static str);
 
@@ -112,17 +115,25 @@ fn of_answers(client: &Client) -> [Contradiction; 3] {
 
 /// What the client proves itself with.
 #[rustfmt::skip]
-fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 6] {
+fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 9] {
     let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
     let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
+    let federated = !client.federated.is_empty();
+    let names_itself = client.federated.iter().any(|entry| entry.issuer.as_deref() == Some(client.client_id.as_str()));
     let confidential = client.is_confidential();
     let keys = client.jwks.as_ref().and_then(KeySet::parse);
     let none_fits = keys.is_some_and(|keys| !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg)));
     [
         (client.jwks.is_some() && client.jwks_uri.is_some(),
             "jwks", "must not stand beside jwks_uri"),
-        (by_key && !has_keys,
-            "token_endpoint_auth_method", "is private_key_jwt, which needs jwks or jwks_uri"),
+        (by_key && !has_keys && !federated,
+            "token_endpoint_auth_method", "is private_key_jwt, which needs jwks, jwks_uri or federated"),
+        (federated && !by_key,
+            "federated", "needs the token_endpoint_auth_method private_key_jwt"),
+        (client.federated.len() > MOST_WORKLOADS,
+            "federated", "must have 20 entries at most"),
+        (names_itself,
+            "federated", "must not have the client_id as an issuer: its own keys are jwks or jwks_uri"),
         // Keys are registered to authenticate by; a public client does not authenticate.
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),

@@ -197,6 +197,10 @@ pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
             "secrets",
             Walker::keys(|walker| drop(client_secret::read(walker))),
         ),
+        (
+            "federated",
+            Walker::keys(|walker| drop(client::workload_identity(walker))),
+        ),
         ("token_exchange", Walker::keys(client::exchange)),
         (
             "identities",

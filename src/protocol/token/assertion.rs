@@ -17,12 +17,14 @@ use crate::protocol::words::reason::Reason;
 
 /// RFC 7523 §2.2
 pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// The same for a JWT-SVID (draft-ietf-oauth-spiffe-client-auth).
+const SPIFFE_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
 
 /// How far in the future an assertion may expire. Each one is remembered until then, so this bounds
 /// what is stored against replay.
 const FURTHEST: Duration = Duration::from_secs(600);
 /// How much the clocks of two machines may differ.
-const SKEW: Duration = Duration::from_secs(60);
+pub(super) const SKEW: Duration = Duration::from_secs(60);
 /// The `typ` of client authentication, beside `JWT` and none (draft-ietf-oauth-rfc7523bis §4).
 const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
 
@@ -62,6 +64,11 @@ pub struct Assertion {
 /// provider may not.
 pub fn is_client_assertion_typ(typ: Option<&str>) -> bool {
     typ.is_none_or(|typ| is_jwt(typ) || is_type(typ, CLIENT_AUTHENTICATION_TYP))
+}
+
+/// Whether it may be a workload's (SPIFFE JWT-SVID §2.3).
+pub fn is_workload_typ(typ: Option<&str>) -> bool {
+    typ.is_none_or(|typ| is_jwt(typ) || is_type(typ, "JOSE"))
 }
 
 pub fn is_grant_assertion_typ(typ: Option<&str>) -> bool {
@@ -133,7 +140,7 @@ pub fn judge(
 }
 
 /// A text, or an array with one in it (RFC 7519 §4.1.3).
-fn single(audience: &Value) -> Option<&str> {
+pub(super) fn single(audience: &Value) -> Option<&str> {
     match audience.as_array().map(Vec::as_slice) {
         None => audience.as_str(),
         Some([only]) => only.as_str(),
@@ -164,33 +171,36 @@ pub fn is_sent(parameters: &Parameters) -> bool {
     parameters.was_sent("client_assertion") || parameters.was_sent("client_assertion_type")
 }
 
-/// Reads a client assertion and the client that it names, which is not proved yet. A `client_id`
-/// beside it must be the same (RFC 7521 §4.2).
+/// Reads a client assertion and the client that it names, which is not proved yet: by `client_id`,
+/// else by its `sub` (RFC 7521 §4.2). Whether both are one is judged with the registration.
 pub fn read(
     parameters: &Parameters,
     client_id: Option<&str>,
 ) -> Result<(ClientId, UnverifiedJws), Reason> {
     let assertion_type = parameters.bounded("client_assertion_type", parameters::OTHER)?;
     let assertion = parameters.bounded("client_assertion", parameters::ASSERTION)?;
-    let assertion = assertion.filter(|_| assertion_type == Some(CLIENT_ASSERTION_TYPE));
-    let jws = assertion
-        .and_then(UnverifiedJws::parse)
-        .filter(|jws| is_client_assertion_typ(jws.typ.as_deref()));
+    let known = [CLIENT_ASSERTION_TYPE, SPIFFE_ASSERTION_TYPE];
+    let assertion = assertion.filter(|_| assertion_type.is_some_and(|kind| known.contains(&kind)));
+    let jws = assertion.and_then(UnverifiedJws::parse).filter(|jws| {
+        let typ = jws.typ.as_deref();
+        is_client_assertion_typ(typ) || is_workload_typ(typ)
+    });
     let jws = jws.ok_or(Reason::MalformedClientAssertion)?;
-    let named = named_client(&jws).ok_or(Reason::MalformedClientAssertion)?;
+    let subject = subject(&jws).ok_or(Reason::MalformedClientAssertion)?;
+    let longest = parameters::CLIENT_ID;
     match client_id {
-        Some(client_id) if client_id != named.as_str() => Err(Reason::ClientIdMismatch),
-        Some(_) | None => Ok((named, jws)),
+        Some(client_id) => Ok((ClientId::new(client_id), jws)),
+        None if subject.chars().nth(longest).is_some() => Err(Reason::MalformedClientAssertion),
+        None => Ok((ClientId::new(subject), jws)),
     }
 }
 
-fn named_client(jws: &UnverifiedJws) -> Option<ClientId> {
+/// What the assertion says that its subject is: a `client_id`, or a workload.
+pub fn subject(jws: &UnverifiedJws) -> Option<String> {
     let claims = jws.unverified_claims()?;
     let sub = claims.get("sub")?.as_str()?;
-    let possible = !sub.is_empty()
-        && sub.chars().nth(parameters::CLIENT_ID).is_none()
-        && !sub.contains(char::is_control);
-    possible.then(|| ClientId::new(sub))
+    let possible = !sub.is_empty() && !sub.contains(char::is_control);
+    possible.then(|| sub.to_owned())
 }
 
 /// The reason for the log. The client gets the same description for each.

@@ -42,13 +42,15 @@ pub struct AuthenticationFailure {
     /// `invalid_client`, or `invalid_request` where the request contradicts itself.
     pub error: TokenError,
     pub header_used: bool,
+    /// For the log alone.
+    pub detail: Option<String>,
 }
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
     Authenticated,
-    /// Authenticated, if this assertion verifies with the client's registered keys.
+    /// Authenticated, if this assertion verifies with keys that are registered for the client.
     ByAssertion(Box<UnverifiedJws>),
     Refused(AuthenticationFailure),
 }
@@ -61,7 +63,11 @@ impl PresentedClient {
     ) -> Result<PresentedClient, AuthenticationFailure> {
         let header_used = !authorization.is_empty();
         let named = PresentedClient::named(authorization, parameters);
-        named.map_err(|error| AuthenticationFailure { error, header_used })
+        named.map_err(|error| AuthenticationFailure {
+            error,
+            header_used,
+            detail: None,
+        })
     }
 
     fn named(
@@ -187,12 +193,16 @@ impl PresentedClient {
         if !client.enabled {
             return Err(Reason::DisabledClientAtToken);
         }
-        if self.assertion.is_some() {
+        if let Some(jws) = &self.assertion {
             let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
-            return if by_key {
-                Ok(())
-            } else {
-                Err(Reason::WrongAuthenticationMethod)
+            let names_itself =
+                assertion::subject(jws).as_deref() == Some(client.client_id.as_str());
+            return match by_key {
+                false => Err(Reason::WrongAuthenticationMethod),
+                true if !names_itself && client.federated.is_empty() => {
+                    Err(Reason::ClientIdMismatch)
+                }
+                true => Ok(()),
             };
         }
         let acceptable = match client.authentication {
@@ -219,6 +229,7 @@ impl PresentedClient {
         AuthenticationFailure {
             error: invalid_client(reason),
             header_used: self.header_used,
+            detail: None,
         }
     }
 }

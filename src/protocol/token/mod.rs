@@ -18,3 +18,4 @@ pub mod refresh_token;
 pub mod token_exchange;
 pub mod token_request;
 pub mod userinfo;
+pub mod workload_identity;

@@ -35,6 +35,7 @@ pub struct Client {
     pub token_endpoint_auth_signing_alg: Option<SigningAlgorithm>,
     pub jwks: Option<Value>,
     pub jwks_uri: Option<String>,
+    pub federated: Vec<WorkloadIdentity>,
     pub id_token_signed_response_alg: SigningAlgorithm,
     pub default_max_age: Option<u64>,
     pub frontchannel_logout: Option<LogoutUri>,
@@ -67,6 +68,22 @@ pub struct Client {
     pub refresh_token_usage: RefreshTokenUsage,
     pub device_interval: Duration,
     pub token_exchange: Option<Value>,
+}
+
+/// Of a workload that another issuer knows: its tokens authenticate the client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadIdentity {
+    /// `None` where the subject is a SPIFFE ID: a JWT-SVID may lack `iss`.
+    pub issuer: Option<String>,
+    pub subject: String,
+    /// What `aud` must be: our issuer where it is `None`.
+    pub audience: Option<String>,
+    /// Further claims, each of which must be this text.
+    pub claims: BTreeMap<String, String>,
+    pub jwks: Option<Value>,
+    pub jwks_uri: Option<String>,
+    /// 3600 s: the longest time from `iat` to `exp`.
+    pub max_lifetime: Duration,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -203,6 +203,8 @@ reasons! {
     ClientAssertionWithoutJti "GP1237" "Client authentication failed." "Set jti to a value of its own for each assertion.";
     ClientAssertionReplayed "GP1238" "Client authentication failed." "Make a new assertion for each request.";
     ClientKeysUnavailable "GP1239" "Client authentication failed." "Let jwks_uri answer 200 with a JWK set; the log says what it did instead.";
+    UnknownWorkload "GP1174" "Client authentication failed." "Register an entry in federated with exactly this issuer, subject and claims; the log has the first two.";
+    WorkloadTokenTooLong "GP1175" "Client authentication failed." "Let the platform give out tokens that end sooner, or register max_lifetime, up to 86400.";
     // UserInfo
     NoAccessToken "GP1401" "An access token is required." "Send Authorization: Bearer.";
     SeveralAccessTokens "GP1402" "The access token must be sent in one way only." "Use the Authorization header alone.";

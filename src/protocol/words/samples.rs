@@ -121,6 +121,7 @@ pub(crate) fn client() -> Client {
         token_endpoint_auth_signing_alg: None,
         jwks: None,
         jwks_uri: None,
+        federated: Vec::new(),
         id_token_signed_response_alg: SigningAlgorithm::Rs256,
         default_max_age: None,
         frontchannel_logout: None,

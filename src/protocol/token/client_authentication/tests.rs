@@ -1,5 +1,8 @@
 //! Who is believed, who is not, and with which answer.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -7,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::super::client_secret::DigestAlgorithm;
 use super::*;
 use crate::protocol::keys::jwt;
-use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::client::{SigningAlgorithm, WorkloadIdentity};
 use crate::protocol::words::samples::{self, NOW};
 use crate::protocol::words::secret::SecretBytes;
 
@@ -223,11 +226,30 @@ fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
         refusal(None, &[pairs[0], pairs[1], ("client_secret", "s3cret")]),
         several
     );
-    let mismatch = ("invalid_client", Reason::ClientIdMismatch, 400);
-    assert_eq!(
-        refusal(None, &[pairs[0], pairs[1], ("client_id", "other")]),
-        mismatch
-    );
+    // Named otherwise, it may be a workload's where the client has such.
+    let other = presented(None, &[pairs[0], pairs[1], ("client_id", "other")]).unwrap();
+    let of_other = |federated: Vec<WorkloadIdentity>| {
+        let client = Client {
+            client_id: ClientId::new("other"),
+            federated,
+            ..registered(PrivateKeyJwt)
+        };
+        other.judge(Some(&client), &[], NOW)
+    };
+    assert_eq!(reason(of_other(Vec::new())), Some(Reason::ClientIdMismatch));
+    let workload = WorkloadIdentity {
+        issuer: None,
+        subject: String::from("web"),
+        audience: None,
+        claims: BTreeMap::new(),
+        jwks: None,
+        jwks_uri: None,
+        max_lifetime: Duration::from_secs(3_600),
+    };
+    assert!(matches!(
+        of_other(vec![workload]),
+        ClientVerdict::ByAssertion(_)
+    ));
     let half = ("invalid_client", Reason::MalformedClientAssertion, 400);
     assert_eq!(refusal(None, &[pairs[0], ("client_id", "web")]), half);
     assert_eq!(refusal(None, &[pairs[1], ("client_id", "web")]), half);

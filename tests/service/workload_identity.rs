@@ -1,0 +1,436 @@
+//! Clients without a secret: the token that a platform gives to a pipeline or a pod authenticates
+//! it (RFC 7523 §2.2 with an issuer elsewhere).
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{assert_refused, issued, text};
+use crate::support::gatepost::{Gatepost, document};
+use crate::support::http::Answer;
+use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
+
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const SPIFFE_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
+const GITHUB: &str = "https://token.actions.githubusercontent.com";
+const PRODUCTION: &str = "repo:acme@12/shop@34:environment:production";
+const GITLAB: &str = "https://gitlab.example.com";
+const KUBERNETES: &str = "https://kubernetes.default.svc.cluster.local";
+const OUTBOUND: [(&str, &str); 1] = [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")];
+
+/// What each platform puts into its tokens.
+struct Platform {
+    name: &'static str,
+    entry: Value,
+    token: Value,
+    /// `typ` of its header.
+    typ: Option<&'static str>,
+    assertion_type: &'static str,
+    signer: Signer,
+}
+
+fn platforms() -> Vec<Platform> {
+    let service_account = "system:serviceaccount:shop:deploy";
+    let spiffe = "spiffe://acme.example/ns/shop/sa/deploy";
+    vec![
+        Platform {
+            name: "GitHub Actions",
+            entry: json!({"issuer": GITHUB, "subject": PRODUCTION, "claims": {"repository_id": "34"}}),
+            token: json!({
+                "iss": GITHUB, "sub": PRODUCTION, "jti": "e5b1", "repository": "acme/shop", "repository_id": "34",
+                "repository_owner_id": "12", "environment": "production", "iat": now() - 5, "nbf": now() - 305, "exp": now() + 300,
+            }),
+            typ: Some("JWT"),
+            assertion_type: ASSERTION_TYPE,
+            signer: Signer::rs256("github"),
+        },
+        Platform {
+            name: "GitLab",
+            entry: json!({
+                "issuer": GITLAB, "subject": "project_path:acme/shop:ref_type:branch:ref:main", "max_lifetime": 86400,
+            }),
+            // The end is the time-out of the job.
+            token: json!({
+                "iss": GITLAB, "sub": "project_path:acme/shop:ref_type:branch:ref:main", "project_id": "7",
+                "iat": now() - 5, "nbf": now() - 10, "exp": now() + 40_000,
+            }),
+            typ: Some("JWT"),
+            assertion_type: ASSERTION_TYPE,
+            signer: Signer::rs256("gitlab"),
+        },
+        Platform {
+            name: "Kubernetes",
+            entry: json!({"issuer": KUBERNETES, "subject": service_account}),
+            token: json!({
+                "iss": KUBERNETES, "sub": service_account, "iat": now() - 5, "nbf": now() - 5, "exp": now() + 3_000,
+                "kubernetes.io": {"namespace": "shop", "serviceaccount": {"name": "deploy"}},
+            }),
+            typ: None,
+            assertion_type: ASSERTION_TYPE,
+            signer: Signer::rs256("cluster"),
+        },
+        Platform {
+            name: "SPIFFE",
+            entry: json!({"subject": spiffe}),
+            token: json!({"sub": spiffe, "iat": now() - 5, "exp": now() + 300}),
+            typ: Some("JOSE"),
+            assertion_type: SPIFFE_TYPE,
+            signer: Signer::es256("spire"),
+        },
+    ]
+}
+
+fn client(entries: &[Value]) -> Value {
+    json!({
+        "client_id": "deploy", "grant_types": ["client_credentials"], "response_types": [], "scope": "orders.read",
+        "token_endpoint_auth_method": "private_key_jwt", "federated": entries,
+    })
+}
+
+fn registered(clients: &[Value]) -> Value {
+    let mut document = document();
+    let all = document["clients"].as_array_mut().unwrap();
+    all.extend(clients.iter().cloned());
+    document
+}
+
+/// The platform's token, for this issuer, with changes.
+fn token(gatepost: &Gatepost, platform: &Platform, changes: &Value) -> String {
+    let mut claims = platform.token.clone();
+    claims["aud"] = json!([gatepost.base_url]);
+    for (name, value) in changes.as_object().unwrap() {
+        claims[name] = value.clone();
+    }
+    claims
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, value| !value.is_null());
+    let signer = &platform.signer;
+    let mut header = json!({"alg": signer.alg, "kid": signer.kid});
+    if let Some(typ) = platform.typ {
+        header["typ"] = json!(typ);
+    }
+    signer.sign_under(&header, &claims)
+}
+
+fn ask(gatepost: &Gatepost, assertion_type: &str, assertion: &str) -> Answer {
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", "deploy"),
+        ("client_assertion_type", assertion_type),
+        ("client_assertion", assertion),
+    ];
+    gatepost.post("/connect/token", &[], &form)
+}
+
+fn last_line(gatepost: &Gatepost) -> String {
+    let log = gatepost.log();
+    let line = log.lines().rev().find(|line| line.contains("/connect/"));
+    line.unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_unproven(gatepost: &Gatepost, answer: &Answer, code: &str, case: &str) {
+    assert_refused(answer, 400, "invalid_client", case);
+    assert_eq!(
+        answer.json()["error_description"],
+        "Client authentication failed.",
+        "{case}"
+    );
+    let line = last_line(gatepost);
+    assert!(line.contains(code), "{case}: {line}");
+}
+
+#[test]
+fn each_platforms_token_authenticates_its_client_as_often_as_it_is_sent() {
+    let platforms = platforms();
+    let entries = platforms.iter().map(|platform| {
+        let mut entry = platform.entry.clone();
+        let mut keys = key_set(&[&platform.signer]);
+        if platform.name == "SPIFFE" {
+            keys["keys"][0]["use"] = json!("jwt-svid");
+        }
+        entry["jwks"] = keys;
+        entry
+    });
+    let entries: Vec<Value> = entries.collect();
+    let gatepost = Gatepost::start_with(&registered(&[client(&entries)]), &[]);
+    for platform in &platforms {
+        let assertion = token(&gatepost, platform, &json!({}));
+        for _ in 0..2 {
+            let answer = ask(&gatepost, platform.assertion_type, &assertion);
+            assert_eq!(
+                answer.status,
+                200,
+                "{}: {}",
+                platform.name,
+                last_line(&gatepost)
+            );
+            assert_eq!(text(&issued(&answer), "scope"), "orders.read");
+        }
+        let shown = gatepost.post(
+            "/connect/introspect",
+            &[],
+            &[
+                ("client_id", "deploy"),
+                ("client_assertion_type", platform.assertion_type),
+                ("client_assertion", &assertion),
+                ("token", "x"),
+            ],
+        );
+        assert_eq!(shown.json(), json!({"active": false}), "{}", platform.name);
+    }
+}
+
+#[test]
+fn a_token_that_is_bent_anywhere_authenticates_nobody() {
+    let platforms = platforms();
+    let github = &platforms[0];
+    let mut entry = github.entry.clone();
+    entry["jwks"] = key_set(&[&github.signer]);
+    let mut cluster = platforms[2].entry.clone();
+    cluster["jwks"] = key_set(&[&platforms[2].signer]);
+    let gatepost = Gatepost::start_with(&registered(&[client(&[entry, cluster])]), &[]);
+    let ours = gatepost.base_url.clone();
+    let bent = [
+        (
+            "another branch",
+            json!({"sub": "repo:acme@12/shop@34:ref:refs/heads/topic"}),
+            "GP1174",
+        ),
+        (
+            "a pull request",
+            json!({"sub": "repo:acme@12/shop@34:pull_request"}),
+            "GP1174",
+        ),
+        (
+            "another repository",
+            json!({"sub": "repo:acme@12/shed@35:environment:production"}),
+            "GP1174",
+        ),
+        (
+            "a repository of that name made anew",
+            json!({"repository_id": "99"}),
+            "GP1174",
+        ),
+        (
+            "another issuer",
+            json!({"iss": "https://token.actions.evil.example"}),
+            "GP1174",
+        ),
+        ("our issuer", json!({"iss": ours}), "GP1174"),
+        ("no issuer", json!({"iss": null}), "GP1174"),
+        // Its own issuer must be verified by its own keys.
+        (
+            "the issuer of another entry",
+            json!({"iss": KUBERNETES, "sub": "system:serviceaccount:shop:deploy"}),
+            "GP1232",
+        ),
+        // As if the client had made it: it has no keys of its own.
+        (
+            "the client as issuer",
+            json!({"iss": "deploy", "sub": "deploy"}),
+            "GP1232",
+        ),
+        (
+            "another audience",
+            json!({"aud": "https://github.com/acme"}),
+            "GP1235",
+        ),
+        (
+            "two audiences",
+            json!({"aud": [ours, "https://github.com/acme"]}),
+            "GP1235",
+        ),
+        (
+            "the token endpoint",
+            json!({"aud": format!("{ours}/connect/token")}),
+            "GP1235",
+        ),
+        ("expired", json!({"exp": now() - 61}), "GP1236"),
+        ("not valid yet", json!({"nbf": now() + 120}), "GP1236"),
+        ("without an end", json!({"exp": null}), "GP1236"),
+        ("good for a day", json!({"exp": now() + 86_400}), "GP1175"),
+        ("no subject", json!({"sub": null}), "GP1230"),
+    ];
+    for (case, changes, code) in bent {
+        let answer = ask(
+            &gatepost,
+            ASSERTION_TYPE,
+            &token(&gatepost, github, &changes),
+        );
+        assert_unproven(&gatepost, &answer, code, case);
+    }
+    let stranger = Platform {
+        signer: Signer::rs256("github"),
+        ..self::platforms().remove(0)
+    };
+    let forged = token(&gatepost, &stranger, &json!({}));
+    assert_unproven(
+        &gatepost,
+        &ask(&gatepost, ASSERTION_TYPE, &forged),
+        "GP1233",
+        "another key",
+    );
+    let access_token = Platform {
+        typ: Some("at+jwt"),
+        ..self::platforms().remove(0)
+    };
+    let forged = token(&gatepost, &access_token, &json!({}));
+    assert_unproven(
+        &gatepost,
+        &ask(&gatepost, ASSERTION_TYPE, &forged),
+        "GP1230",
+        "an access token",
+    );
+    // Without client_id nobody is named.
+    let good = token(&gatepost, github, &json!({}));
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_assertion_type", ASSERTION_TYPE),
+        ("client_assertion", &good),
+    ];
+    let nameless = gatepost.post("/connect/token", &[], &form);
+    assert_refused(&nameless, 400, "invalid_client", "without client_id");
+    // Another client has no such entry.
+    let other = [&form[..], &[("client_id", "conf1")]].concat();
+    assert_refused(
+        &gatepost.post("/connect/token", &[], &other),
+        400,
+        "invalid_client",
+        "of another",
+    );
+    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &good).status, 200);
+}
+
+#[test]
+fn the_log_says_whose_token_it_was_and_never_shows_it() {
+    let platforms = platforms();
+    let github = &platforms[0];
+    let mut entry = github.entry.clone();
+    entry["jwks"] = key_set(&[&github.signer]);
+    let gatepost = Gatepost::start_with(&registered(&[client(&[entry])]), &[]);
+    let subject = format!("repo:acme@12/shop@34:ref:refs/heads/{}", "x".repeat(300));
+    let assertion = token(&gatepost, github, &json!({"sub": subject}));
+    let answer = ask(&gatepost, ASSERTION_TYPE, &assertion);
+    assert_unproven(&gatepost, &answer, "GP1174", "a long branch");
+    let line = last_line(&gatepost);
+    assert!(line.contains(GITHUB), "{line}");
+    assert!(
+        line.contains("repo:acme@12/shop@34:ref:refs/heads/xxx"),
+        "{line}"
+    );
+    assert!(!line.contains(&"x".repeat(200)), "{line}");
+    let payload = assertion.split('.').nth(1).unwrap();
+    assert!(!gatepost.log().contains(payload));
+    let events = gatepost.run_well(&["audit", "list", "--json"], "");
+    assert!(events.contains("client_authentication_failed"), "{events}");
+}
+
+#[test]
+fn a_platforms_keys_are_fetched_and_looked_for_again_after_a_rotation() {
+    let mut platforms = platforms();
+    let mut github = platforms.remove(0);
+    let server = WebServer::start(Behaviour::Json(key_set(&[&github.signer])));
+    let mut entry = github.entry.clone();
+    entry["jwks_uri"] = json!(server.url("/.well-known/jwks"));
+    let gatepost = Gatepost::start_with(&registered(&[client(&[entry])]), &OUTBOUND);
+    for _ in 0..3 {
+        let assertion = token(&gatepost, &github, &json!({}));
+        assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+    }
+    assert_eq!(server.requests().len(), 1);
+    github.signer = Signer::rs256("next");
+    server.behave(Behaviour::Json(key_set(&[&github.signer])));
+    let assertion = token(&gatepost, &github, &json!({}));
+    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+    // What is held goes on counting while the platform does not answer.
+    server.behave(Behaviour::Status(500));
+    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+    // A token of nobody here makes no request.
+    let before = server.requests().len();
+    let foreign = token(
+        &gatepost,
+        &github,
+        &json!({"sub": "repo:evil@1/x@2:ref:refs/heads/main"}),
+    );
+    assert_unproven(
+        &gatepost,
+        &ask(&gatepost, ASSERTION_TYPE, &foreign),
+        "GP1174",
+        "of nobody",
+    );
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
+fn what_leaves_the_door_open_is_refused_or_told() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let keys = key_set(&[&Signer::es256("k")]);
+    let with = |entry: Value| {
+        let mut entry = entry;
+        entry["jwks"] = keys.clone();
+        json!({"clients": [client(&[entry])]})
+    };
+    for (entry, rule) in [
+        (
+            json!({"issuer": GITHUB, "subject": "repo:acme@12/*"}),
+            "federated[0].subject",
+        ),
+        (json!({"subject": PRODUCTION}), "federated[0].issuer"),
+        (json!({"issuer": GITHUB}), "federated[0].subject"),
+        (
+            json!({"issuer": GITHUB, "subject": PRODUCTION, "claims": {"ref": 7}}),
+            "federated[0].claims.ref",
+        ),
+        (
+            json!({"issuer": GITHUB, "subject": PRODUCTION, "max_lifetime": 86_401}),
+            "federated[0].max_lifetime",
+        ),
+        (
+            json!({"issuer": GITHUB, "subject": PRODUCTION, "branch": "main"}),
+            "federated[0]",
+        ),
+        (
+            json!({"issuer": "http://ci.example.com", "subject": "x"}),
+            "federated[0].issuer",
+        ),
+    ] {
+        let output = gatepost.run(&["plan", "-"], &with(entry.clone()).to_string());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && told.contains(rule),
+            "{entry}: {told}"
+        );
+    }
+    let many: Vec<Value> = (0..21)
+        .map(|number| json!({"issuer": GITHUB, "subject": format!("s-{number}"), "jwks": keys}))
+        .collect();
+    let output = gatepost.run(
+        &["plan", "-"],
+        &json!({"clients": [client(&many)]}).to_string(),
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("20 entries at most"));
+
+    let weak = [
+        ("repo:acme/shop:environment:production", "taken anew"),
+        ("repo:acme@12/shop@34:pull_request", "pull request"),
+    ];
+    let entries: Vec<Value> = weak
+        .iter()
+        .map(|(subject, _)| json!({"issuer": GITHUB, "subject": subject, "jwks": keys, "audience": "https://x.example"}))
+        .collect();
+    gatepost.apply(&json!({"clients": [client(&entries)]}));
+    let output = gatepost.run(&["client", "test", "deploy"], "");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    for (_, warning) in weak {
+        assert!(told.contains(warning), "{told}");
+    }
+    assert!(told.contains("audience takes tokens"), "{told}");
+    // What was applied comes back as it was.
+    let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
+    let clients = exported["clients"].as_array().unwrap();
+    let deploy = clients
+        .iter()
+        .find(|one| one["client_id"] == "deploy")
+        .unwrap();
+    assert_eq!(deploy["federated"], json!(entries));
+}
