@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::documentation::registrations;
+use crate::support::blocks;
 use crate::support::flow::{assert_refused, issued, text};
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::Answer;
@@ -433,4 +435,94 @@ fn what_leaves_the_door_open_is_refused_or_told() {
         .find(|one| one["client_id"] == "deploy")
         .unwrap();
     assert_eq!(deploy["federated"], json!(entries));
+}
+
+/// Types a block of the page where the platform's token is at hand; answers what `token` became.
+fn type_in(gatepost: &Gatepost, commands: &str, environment: &[(&str, &str)]) -> String {
+    let folder = std::env::temp_dir().join(format!("gatepost-pipeline-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("curl");
+    let curl = "#!/bin/bash\nexec /usr/bin/curl \"${@//https:\\/\\/login.example.com\\/connect/$ISSUER/connect}\"\n";
+    std::fs::write(&path, curl).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, executable).unwrap();
+    let script = format!("set -euo pipefail\n{commands}\necho \"it is $token\"");
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .env_clear()
+        .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
+        .env("ISSUER", &gatepost.base_url)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let token = printed.lines().find_map(|line| line.strip_prefix("it is "));
+    token
+        .unwrap_or_else(|| panic!("{printed}{said}{}", last_line(gatepost)))
+        .to_owned()
+}
+
+/// The blocks of commands of docs/connect/pipelines.md, in their order: GitHub, GitLab, Kubernetes.
+#[test]
+fn the_steps_of_the_page_get_a_token_for_a_pipeline_and_for_a_pod() {
+    let page = "docs/connect/pipelines.md";
+    let steps = blocks::all().into_iter();
+    let steps: Vec<_> = steps.filter(|block| block.name.starts_with(page)).collect();
+    assert_eq!(steps.len(), 3);
+    let signer = Signer::es256("platform");
+    let keys = WebServer::start(Behaviour::Json(key_set(&[&signer])));
+    let gatepost = Gatepost::start_with(&document(), &OUTBOUND);
+    let mut assertions = Vec::new();
+    for (found, mut registration) in registrations("docs/connect") {
+        if found != page {
+            continue;
+        }
+        let entry = &mut registration["clients"][0]["federated"][0];
+        // The platform's keys are those of the stand-in.
+        match entry["jwks"].is_null() {
+            true => entry["jwks_uri"] = json!(keys.url("/jwks")),
+            false => entry["jwks"] = key_set(&[&signer]),
+        }
+        let mut claims = json!({
+            "iss": entry["issuer"], "sub": entry["subject"], "aud": gatepost.base_url, "iat": now(), "exp": now() + 300,
+        });
+        for (name, value) in entry["claims"].as_object().into_iter().flatten() {
+            claims[name] = value.clone();
+        }
+        assertions.push(signer.sign(&claims));
+        gatepost.apply(&registration);
+    }
+    gatepost.settle();
+    let [github, gitlab, pod] = <[String; 3]>::try_from(assertions).unwrap();
+    let platform = WebServer::start(Behaviour::Json(json!({"count": 1, "value": github})));
+    let asked = platform.url("/token?api-version=2.0");
+    let actions = [
+        ("ACTIONS_ID_TOKEN_REQUEST_URL", asked.as_str()),
+        ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of-the-runner"),
+    ];
+    let file = gatepost.private_file("token", &pod);
+    let of_pod = steps[2].text.replace(
+        "/var/run/secrets/gatepost/token",
+        &file.display().to_string(),
+    );
+    let tokens = [
+        type_in(&gatepost, &steps[0].text, &actions),
+        type_in(&gatepost, &steps[1].text, &[("GATEPOST_ID_TOKEN", &gitlab)]),
+        type_in(&gatepost, &of_pod, &[]),
+    ];
+    for token in tokens {
+        assert_eq!(token.split('.').count(), 3, "{token}");
+    }
+    let requests = platform.requests();
+    assert!(
+        requests[0].contains("&audience=https://login.example.com "),
+        "{}",
+        requests[0]
+    );
+    assert!(
+        requests[0].contains("Bearer of-the-runner"),
+        "{}",
+        requests[0]
+    );
 }
