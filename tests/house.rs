@@ -553,6 +553,58 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
+/// Whether a file has a test of this name: a function, or the words of a test in the browser.
+fn has_test(file: &str, name: &str) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let function = format!("fn {name}(");
+    let before = text.split_once(&function).map(|(before, _)| before);
+    before.is_some_and(|before| before.trim_end().ends_with("#[test]"))
+        || text.contains(&format!("test(\"{name}\""))
+}
+
+#[test]
+fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
+    let page = read("docs/security/what-broke-others.md");
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| number |"))
+        .collect();
+    assert!(rows.len() > 200, "{}", rows.len());
+    let mut numbers = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [number, product, fault, here] = cells.as_slice() else {
+            wrong.push(format!("not four cells: {row}"));
+            continue;
+        };
+        let Some((names, address)) = number.trim_start_matches('[').split_once("](") else {
+            wrong.push(format!("no link: {row}"));
+            continue;
+        };
+        if !address.starts_with("https://") || product.is_empty() || fault.len() < 20 {
+            wrong.push(format!("no address, product or fault: {row}"));
+        }
+        for name in names.split(", ") {
+            if !(name.starts_with("CVE-") || name.starts_with("GHSA-")) || !numbers.insert(name) {
+                wrong.push(format!("no number, or one that stands twice: {name}"));
+            }
+        }
+        // A test is its file and its name, both as code. Without one there is a reason in words.
+        let code: Vec<&str> = here.split('`').skip(1).step_by(2).collect();
+        if code.is_empty() && here.len() < 12 {
+            wrong.push(format!("neither a test nor a reason: {row}"));
+        }
+        for (file, name) in code.iter().zip(code.iter().skip(1).chain([&""])) {
+            let is_file = file.starts_with("tests/") || file.starts_with("src/");
+            if is_file && !has_test(file, name) {
+                wrong.push(format!("no such test: {file} {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// How many blocks of commands nobody types. It only falls.
 const TYPED_BY_NOBODY: usize = 24;
 
