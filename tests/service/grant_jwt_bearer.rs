@@ -683,6 +683,29 @@ fn an_assertion_is_good_once_over_all_processes() {
 }
 
 #[test]
+fn an_issuer_that_is_removed_is_believed_nowhere_any_more() {
+    let signer = Signer::ed25519("k");
+    let idp = issuer(IDP, &signer, json!({}));
+    let registered = with(&[broker("broker", json!({}))], &[idp]);
+    let gatepost = Gatepost::start_with(&registered, &[PATIENT]);
+    link(&gatepost, "alice", IDP, "1");
+    let mut beside = gatepost.beside();
+    beside.serve();
+    for at in [&gatepost, &beside] {
+        let assertion = signer.sign(&claims(&gatepost, IDP, "1"));
+        assert_eq!(ask(at, &assertion, &[]).status, 200);
+    }
+    let none = json!({"assertion_issuers": []}).to_string();
+    gatepost.run_well(&["apply", "-", "--prune", "--yes"], &none);
+    gatepost.settle();
+    beside.settle();
+    for at in [&gatepost, &beside] {
+        let assertion = signer.sign(&claims(&gatepost, IDP, "1"));
+        assert_invalid(at, &ask(at, &assertion, &[]), "GP1241", "of one removed");
+    }
+}
+
+#[test]
 fn whom_a_subject_means_is_the_registrations_to_say() {
     let signer = Signer::es256("k");
     let one = |client: &str| json!({"clients": [client], "subject": "username"});

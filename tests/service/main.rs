@@ -119,6 +119,7 @@ mod tokens_through_browser;
 mod upstream_logout;
 mod userinfo;
 mod userinfo_claims;
+mod what_broke_others;
 mod what_ends_what;
 mod without_database;
 mod workload_identity;

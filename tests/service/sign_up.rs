@@ -242,6 +242,13 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
     assert_eq!(mailbox.count(), 1);
     let damaged = link.replace("gpj_", "gpj_A");
     is_over(&gatepost.browser().get(&damaged), "a damaged link");
+    // The end of another link makes it no link, wherever it is joined on.
+    let other = make(&gatepost, &["--tenant", "acme"]);
+    let begin = link.find("gpj_").unwrap() + 4;
+    for at in [begin + 8, link.len() / 2 + begin / 2, link.len() - 8] {
+        let joined = format!("{}{}", &link[..at], &other[at..]);
+        is_over(&gatepost.browser().get(&joined), "halves of two links");
+    }
     let unknown = format!("{}/join?l=gpj_{}", gatepost.base_url, "A".repeat(64));
     is_over(&gatepost.browser().get(&unknown), "a made-up link");
     assert_eq!(

@@ -1,6 +1,6 @@
 //! A client's registration, from JSON to [`Client`] with every default filled in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -155,14 +155,8 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .flag("always_include_user_claims_in_id_token")
             .unwrap_or(false),
         client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
-        allowed_cors_origins: walker
-            .strings("allowed_cors_origins", origin)
-            .into_iter()
-            .flatten()
-            .collect(),
-        claims: walker.map("claims", |name, value| {
-            Ok(own_claim(name).map(|()| value.clone())?)
-        }),
+        allowed_cors_origins: cors_origins(walker),
+        claims: own_claims(walker),
         lifetimes: lifetimes(walker, confidential, defaults),
         refresh_token_usage: walker
             .one_of("refresh_token_usage", &RefreshTokenUsage::NAMED)
@@ -207,6 +201,17 @@ fn credentials(walker: &mut Walker<'_, '_>) -> Credentials {
         has_secrets: has_secrets == Some(true),
         said,
     }
+}
+
+fn cors_origins(walker: &mut Walker<'_, '_>) -> BTreeSet<String> {
+    let origins = walker.strings("allowed_cors_origins", origin);
+    origins.into_iter().flatten().collect()
+}
+
+fn own_claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, Value> {
+    walker.map("claims", |name, value| {
+        Ok(own_claim(name).map(|()| value.clone())?)
+    })
 }
 
 fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {

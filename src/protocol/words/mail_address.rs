@@ -103,6 +103,8 @@ mod tests {
             ".alice@example.com",
             "al..ice@example.com",
             "alice@example.com,bob@example.com",
+            "alice@evil.example@example.com",
+            "alice@example.com@evil.example",
             "alice@example.com\r\nBcc: bob@example.com",
             "\"alice smith\"@example.com",
             "alice smith@example.com",
