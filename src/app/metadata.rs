@@ -48,6 +48,7 @@ impl App {
         let discovery = document(&Provider {
             issuer: self.issuer(),
             catalogue: &snapshot.catalogue,
+            takes_pushed_requests: self.config.pushed_requests,
             grant_types: &grant_types(self, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
             ui_locales: self.ui_locales,

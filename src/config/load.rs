@@ -135,6 +135,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: sign_in_with(reader),
+        pushed_requests: reader.choice(&PUSHED_REQUESTS, &[("on", true), ("off", false)], true),
         scim: reader.choice(&SCIM, &[("on", true), ("off", false)], false),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),

@@ -63,6 +63,8 @@ pub struct Config {
     /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
     pub remember_session_lifetime: Option<Duration>,
     pub sign_in_with: SignInWith,
+    /// `GATEPOST_PUSHED_REQUESTS`
+    pub pushed_requests: bool,
     /// `GATEPOST_SCIM`
     pub scim: bool,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by

@@ -118,6 +118,9 @@ settings! {
     SIGN_IN_WITH: Text, Is("username"),
         "what people type to sign in: `username`, or `username,email`: also the verified e-mail \
          address that no other user of the tenant has";
+    PUSHED_REQUESTS: Text, Is("on"),
+        "`off`: clients cannot push their requests (RFC 9126), and discovery does not name the \
+         endpoint; for an upgrade with several machines";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
     MINIMUM_ACR: Text, Is("1"),

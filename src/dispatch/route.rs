@@ -9,7 +9,8 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, join, metrics, scim, static_files, upstream,
+    account, answers, device, discovery, join, metrics, pushed_request, scim, static_files,
+    upstream,
 };
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
@@ -127,6 +128,13 @@ impl<'a> Route<'a> {
                 Program,
                 ClientOrigins,
                 Plain(token::handle),
+            ),
+            metadata::PUSHED_REQUEST_PATH => (
+                "pushedrequest",
+                CALLED,
+                Program,
+                ClientOrigins,
+                Plain(pushed_request::handle),
             ),
             metadata::REVOCATION_PATH => (
                 "revocation",

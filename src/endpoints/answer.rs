@@ -17,7 +17,9 @@ use crate::http::Response;
 use crate::keys::random;
 use crate::pages;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending, ReturnPath};
+use crate::protocol::authorize::authorize_request::{
+    AuthorizeError, AuthorizeRefusal, Ending, ReturnPath,
+};
 use crate::protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::logout::end_session::session_state;
@@ -37,7 +39,7 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
 use crate::store::device_authorizations::{self, NewDecision};
 use crate::store::users::CurrentUser;
-use crate::store::{session_clients, sessions};
+use crate::store::{session_clients, sessions, tokens};
 
 /// How many characters of what a browser calls itself are kept.
 const USER_AGENT: usize = 200;
@@ -318,6 +320,7 @@ impl Granted<'_> {
         let path = self.path;
         let client = self.client;
         let request = &visit.request;
+        self.use_up()?;
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
             let row = &present.row;
@@ -355,6 +358,26 @@ impl Granted<'_> {
             Some(_) => response,
             None => cookies::set_browser_state(&app.config, response, &browser_state),
         })
+    }
+
+    /// A pushed request leads to one answer: whoever is second is shown a page.
+    fn use_up(&self) -> Result<(), Failure> {
+        let InSession { app, visit, .. } = self.turn;
+        let Some(pushed) = &visit.pushed else {
+            return Ok(());
+        };
+        let client_id = &self.client.client_id;
+        let pages = app.config.authorization_request_lifetime;
+        let forgotten_at = pushed.forgotten_at(pages);
+        match tokens::take_assertion(&app.store, client_id.as_str(), &pushed.name(), forgotten_at)?
+        {
+            true => Ok(()),
+            false => Err(Failure::Authorize(AuthorizeError::Page {
+                client_id: Some(client_id.clone()),
+                reason: Reason::PushedRequestUsed,
+                detail: None,
+            })),
+        }
     }
 
     fn issue(&self) -> Result<Issued, Failure> {

@@ -18,6 +18,7 @@ pub mod logout;
 pub mod metrics;
 pub mod notices;
 pub mod present_session;
+pub mod pushed_request;
 pub mod scim;
 pub mod static_files;
 pub mod token;

@@ -20,6 +20,7 @@ use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
 };
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
+use crate::protocol::authorize::pushed_request::{self, PushedRequest};
 use crate::protocol::device::device_code::{UserCode, is_still_allowed};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
@@ -49,6 +50,8 @@ pub struct Visit {
     pub request: AuthorizeRequest,
     /// The client that asked; `None` for the account page.
     pub client: Option<Arc<RegisteredClient>>,
+    /// The request as the client pushed it: used up by what the client is given.
+    pub pushed: Option<PushedRequest>,
     pub snapshot: Arc<Snapshot>,
 }
 
@@ -61,9 +64,26 @@ impl Visit {
         } else {
             Parameters::parse(request.query.as_bytes())?
         };
-        let known = SealedPurpose::Authorize(authorize_request::known(parameters));
-        let Opened { request, sealed } = seal(app, known);
-        let visit = Visit::of_client(app, parameters, request.received_at, sealed)?;
+        let visit = match pushed_request::sealed(parameters) {
+            Some(sealed) => {
+                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
+                Visit::resume(app, seal(app, pushed))?
+            }
+            None => {
+                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+                let Opened { request, sealed } = seal(app, known);
+                Visit::of_client(app, parameters, request.received_at, sealed)?
+            }
+        };
+        let must_push = visit
+            .registration()
+            .is_some_and(|client| client.requires_pushed_requests);
+        if must_push && visit.pushed.is_none() {
+            return Err(visit.refuse(AuthorizeRefusal::new(
+                AuthorizeErrorCode::InvalidRequest,
+                Reason::PushedRequestRequired,
+            )));
+        }
         if visit.sealed.len() > parameters::SEALED_REQUEST {
             return Err(visit.too_long());
         }
@@ -126,6 +146,10 @@ impl Visit {
             SealedPurpose::Authorize(parameters) => {
                 Visit::of_client(app, &parameters, received_at, sealed)
             }
+            SealedPurpose::Pushed(pushed) => Ok(Visit {
+                pushed: Some(pushed.clone()),
+                ..Visit::of_client(app, &pushed.parameters, received_at, sealed)?
+            }),
             SealedPurpose::Device(user_code) => {
                 Visit::of_device(app, user_code, received_at, sealed)?
                     .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
@@ -156,6 +180,7 @@ impl Visit {
                     sealed,
                     request,
                     client: None,
+                    pushed: None,
                     snapshot,
                 })
             }
@@ -189,6 +214,7 @@ impl Visit {
             sealed,
             request,
             client: Some(client),
+            pushed: None,
             snapshot,
         })
     }
@@ -226,6 +252,7 @@ impl Visit {
             sealed,
             request,
             client: Some(client),
+            pushed: None,
             snapshot,
         }))
     }
@@ -382,6 +409,25 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
         sealed: app.vault.authorize_requests.seal_text("", &request),
         request,
     }
+}
+
+/// Opens the request that a `request_uri` stands for. What is wrong with it is told on a page:
+/// nobody vouches for an address to go back to.
+fn open_pushed(
+    app: &App,
+    parameters: &Parameters,
+    sealed: &str,
+) -> Result<PushedRequest, AuthorizeError> {
+    let client_id = authorize_request::client_id(parameters)?;
+    let opened = app
+        .vault
+        .pushed_requests
+        .open_text(pushed_request::PREFIX, sealed);
+    pushed_request::judge(opened, &client_id, app.now()).map_err(|reason| AuthorizeError::Page {
+        client_id: Some(client_id).filter(|client_id| app.registry.knows(client_id)),
+        reason,
+        detail: None,
+    })
 }
 
 /// Opens the request in the address of one of our pages. Refuses a request that we did not seal,

@@ -48,6 +48,8 @@ named! {
         SignInThrottle = "sign-in throttle",
         /// Whom browsers signed in before.
         KnownBrowser = "known browser",
+        /// Requests that clients pushed.
+        PushedRequest = "pushed request",
         /// Where the next page of a list of users begins.
         ScimCursor = "SCIM cursor",
         SigningKey = "signing key",

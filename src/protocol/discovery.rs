@@ -18,6 +18,7 @@ use crate::protocol::words::strength::Strength;
 /// Below the base URL's own path.
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";
 pub const TOKEN_PATH: &str = "/connect/token";
+pub const PUSHED_REQUEST_PATH: &str = "/connect/par";
 pub const REVOCATION_PATH: &str = "/connect/revocation";
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
 pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
@@ -64,6 +65,7 @@ pub struct Provider<'a> {
     /// Every address begins with it, byte for byte.
     pub issuer: &'a str,
     pub catalogue: &'a Catalogue,
+    pub takes_pushed_requests: bool,
     pub grant_types: &'a [GrantType],
     /// There is a key for each.
     pub signing_algorithms: &'a [SigningAlgorithm],
@@ -80,6 +82,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let Provider {
         issuer,
         catalogue,
+        takes_pushed_requests,
         grant_types,
         signing_algorithms,
         ui_locales,
@@ -117,7 +120,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         *acr != Strength::PhishingResistant.as_str() || passkey::host(issuer).is_some()
     };
     let s256 = CodeChallengeMethod::S256.as_str();
-    json!({
+    let mut document = json!({
         "issuer": issuer,
         "authorization_endpoint": address(AUTHORIZE_PATH),
         "token_endpoint": address(TOKEN_PATH),
@@ -156,7 +159,13 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "frontchannel_logout_session_supported": true,
         "backchannel_logout_supported": true,
         "backchannel_logout_session_supported": true,
-    })
+    });
+    if *takes_pushed_requests && let Some(members) = document.as_object_mut() {
+        let endpoint = address(PUSHED_REQUEST_PATH);
+        let name = "pushed_authorization_request_endpoint";
+        members.insert(String::from(name), Value::from(endpoint));
+    }
+    document
 }
 
 #[cfg(test)]
@@ -169,6 +178,7 @@ mod tests {
         document(&Provider {
             issuer: "https://op.example/idp/",
             catalogue,
+            takes_pushed_requests: true,
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &[SigningAlgorithm::Es256],
             ui_locales: &["en", "de"],

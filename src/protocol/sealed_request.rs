@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::authorize::pushed_request::PushedRequest;
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::login::mail_link::{AddressLink, MailLink};
 use crate::protocol::login::password_link::{PasskeyLink, PasswordLink};
@@ -76,4 +77,6 @@ pub enum SealedPurpose {
         link: JoinLink,
         browser: String,
     },
+    /// An authorization request that its client pushed.
+    Pushed(PushedRequest),
 }

@@ -25,6 +25,7 @@ const REGISTERED: [&str; 36] = [
     "revocation_endpoint",
     "introspection_endpoint",
     "device_authorization_endpoint",
+    "pushed_authorization_request_endpoint",
     "end_session_endpoint",
     "check_session_iframe",
     "scopes_supported",

@@ -87,6 +87,7 @@ mod passkey_sign_in;
 mod passkeys;
 mod password_links;
 mod private_key_jwt;
+mod pushed_requests;
 mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;

@@ -6,4 +6,5 @@ pub mod authorize_response;
 pub mod consent;
 pub mod interaction;
 pub mod pkce;
+pub mod pushed_request;
 pub mod requested_claims;

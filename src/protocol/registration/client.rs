@@ -135,6 +135,9 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", 1..=LONGEST_LIFETIME),
+        requires_pushed_requests: walker
+            .flag("require_pushed_authorization_requests")
+            .unwrap_or(false),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
         allow_access_tokens_via_browser: walker

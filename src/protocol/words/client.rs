@@ -51,6 +51,8 @@ pub struct Client {
     pub allow_remember_consent: Option<bool>,
     /// `None` is without end.
     pub consent_lifetime: Option<Duration>,
+    /// `require_pushed_authorization_requests` (RFC 9126 §6)
+    pub requires_pushed_requests: bool,
     pub require_pkce: Option<bool>,
     pub allow_plain_pkce: bool,
     pub allow_access_tokens_via_browser: bool,

@@ -61,7 +61,7 @@ reasons! {
     MissingRedirectUri "GP1104" "The parameter redirect_uri is missing." "Send one of the client's registered redirect URIs.";
     UnregisteredRedirectUri "GP1105" "The redirect_uri is not registered for this application." "Register exactly this URI, byte for byte; the log names both.";
     RequestObjectUnsupported "GP1106" "Request objects are not supported." "Send the parameters in the query or the form.";
-    RequestUriUnsupported "GP1107" "Requests by reference are not supported." "Send the parameters in the query or the form.";
+    RequestUriUnsupported "GP1107" "Requests by reference are not supported." "Send the parameters, or the request_uri that /connect/par gave.";
     MissingResponseType "GP1108" "The parameter response_type is missing." "Send response_type, for instance code.";
     UnsupportedResponseType "GP1109" "The response_type is not supported." "Use a response type that discovery lists.";
     UnregisteredResponseType "GP1110" "The client may not use this response_type." "Add it to the client's response_types.";
@@ -91,6 +91,12 @@ reasons! {
     UnmetAuthenticationRequirements "GP1136" "The authentication requirements cannot be met." "Ask for an acr value that discovery lists.";
     NoWayToSignIn "GP1138" "There is no way to sign in for this application." "Allow the client an identity provider that this server has; local is the password login.";
     NotOpenToUser "GP1139" "The application is not open to this user." "Give the user one of the client's allowed_roles, or let somebody who has one sign in.";
+    PushedRequestTooLong "GP1150" "The request is too long." "Shorten state, scope or claims: the request_uri, which is the request sealed, may have 7000 characters.";
+    PushedRequestDamaged "GP1151" "The request_uri is not valid." "Send the request_uri as /connect/par gave it.";
+    PushedRequestOfAnother "GP1152" "The request_uri is not valid." "Send the client_id of the client that pushed the request.";
+    PushedRequestExpired "GP1153" "The request_uri is not valid any more." "Send the browser within 90 seconds, or push the request again.";
+    PushedRequestUsed "GP1154" "The request_uri was used before." "Push a request for each sign-in.";
+    PushedRequestRequired "GP1155" "The request must be pushed first." "The client registers require_pushed_authorization_requests: send the request to /connect/par.";
     InteractionRequired "GP1140" "The user must prove who they are by another factor." "Repeat the request without prompt=none.";
     SecondFactorWrong "GP1805" "The code is not right." "Type the code that the app shows now, or a recovery code; the clocks of phone and server must agree to 30 seconds.";
     TooManyCodes "GP1806" "Too many wrong codes." "Wait as long as Retry-After says; recovery codes and passkeys go on.";

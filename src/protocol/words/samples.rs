@@ -133,6 +133,7 @@ pub(crate) fn client() -> Client {
         require_consent: None,
         allow_remember_consent: None,
         consent_lifetime: None,
+        requires_pushed_requests: false,
         require_pkce: None,
         default_scope: ScopeSet::default(),
         allow_plain_pkce: false,

@@ -1,0 +1,75 @@
+//! `POST /connect/par` (RFC 9126): the client authenticates as at the token endpoint, and its
+//! request is judged as at the authorization endpoint. No row is written.
+
+use serde_json::{Map, json};
+
+use super::answers;
+use super::forms::require_form;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::token::client_authentication::authenticate;
+use crate::http::{Request, Response};
+use crate::keys::random;
+use crate::protocol::authorize::authorize_request::{self, AuthorizeError};
+use crate::protocol::authorize::pushed_request::{
+    LIFETIME, LONGEST, PREFIX, PushedRequest, REQUEST_URI,
+};
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
+
+/// Answers a pushed request with its `request_uri`.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    if !app.config.pushed_requests {
+        let code = TokenErrorCode::InvalidRequest;
+        return Err(Failure::refused(404, code, Reason::NotFound));
+    }
+    require_form(request, 400)?;
+    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    app.require_fresh_registry()?;
+    let now = app.now();
+    let client = authenticate(app, request, &parameters, now)?;
+    let client_id = &client.client.client_id;
+    // Where the header names the client, the form need not.
+    let named = [("client_id", client_id.as_str())];
+    let sent = parameters.iter().filter(|(name, _)| *name != "client_id");
+    let parameters = Parameters::from_pairs(named.into_iter().chain(sent));
+    let catalogue = &app.registry.snapshot().catalogue;
+    let refused = |code: AuthorizeErrorCode, reason: Reason, detail: Option<&str>| {
+        let answer = answers::json_error(&app.config, 400, code.as_str(), (reason, detail));
+        let mut answer = answer;
+        answer.note.client_id = Some(client_id.to_string());
+        answer
+    };
+    let invalid = AuthorizeErrorCode::InvalidRequest;
+    if parameters.was_sent("request_uri") {
+        return Ok(refused(invalid, Reason::RequestUriUnsupported, None));
+    }
+    let judged = authorize_request::validate(&parameters, &client.client, catalogue, now);
+    match judged {
+        Ok(_) => {}
+        Err(AuthorizeError::Page { reason, detail, .. }) => {
+            return Ok(refused(invalid, reason, detail.as_deref()));
+        }
+        Err(AuthorizeError::Redirect(_, refusal)) => {
+            let detail = refusal.detail.as_deref();
+            return Ok(refused(refusal.code, refusal.reason, detail));
+        }
+    }
+    let pushed = PushedRequest {
+        id: random::bytes(),
+        client_id: client_id.clone(),
+        expires_at: now.plus(LIFETIME),
+        parameters: authorize_request::known(&parameters),
+    };
+    let sealed = app.vault.pushed_requests.seal_text(PREFIX, &pushed);
+    let request_uri = format!("{REQUEST_URI}{sealed}");
+    if request_uri.len() > LONGEST {
+        return Ok(refused(invalid, Reason::PushedRequestTooLong, None));
+    }
+    let mut answer = Map::new();
+    answer.insert(String::from("request_uri"), json!(request_uri));
+    answer.insert(String::from("expires_in"), json!(LIFETIME.as_secs()));
+    let mut response = answers::json(201, &answer);
+    response.note.client_id = Some(client_id.to_string());
+    Ok(response)
+}

@@ -1,0 +1,346 @@
+//! Pushed authorization requests (RFC 9126).
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    VERIFIER, assert_refused, basic, challenge, code, decide, issued, redeem, sign_in, signed_in,
+    text, with_clients,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser, encode};
+
+const REQUEST_URI: &str = "urn:ietf:params:oauth:request_uri:gpp_";
+
+fn registered() -> Value {
+    let pushing = json!({"require_pushed_authorization_requests": true, "scope": "openid profile"});
+    let public = json!({
+        "token_endpoint_auth_method": "none", "secrets": null, "grant_types": ["authorization_code"], "scope": "openid",
+    });
+    with_clients(
+        document(),
+        &[
+            ("pushing", pushing),
+            (
+                "consenting",
+                json!({"require_consent": true, "scope": "openid profile"}),
+            ),
+            ("open", public),
+        ],
+    )
+}
+
+/// A good request, with parameters changed; one changed to an empty text is left out.
+fn parameters(changes: &[(&str, &str)]) -> Vec<(String, String)> {
+    let challenge = challenge();
+    let mut all = vec![
+        ("response_type", "code"),
+        ("redirect_uri", RP1),
+        ("scope", "openid"),
+        ("state", "st-pushed"),
+        ("nonce", "n-pushed"),
+        ("code_challenge", challenge.as_str()),
+        ("code_challenge_method", "S256"),
+    ];
+    for (name, value) in changes {
+        all.retain(|(known, _)| known != name);
+        all.push((name, value));
+    }
+    all.retain(|(_, value)| !value.is_empty());
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    all.into_iter().map(owned).collect()
+}
+
+fn push(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answer {
+    let parameters = parameters(changes);
+    let form: Vec<(&str, &str)> = parameters
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let authorization = basic(client_id, CONF1_SECRET);
+    gatepost.post("/connect/par", &[("Authorization", &authorization)], &form)
+}
+
+fn request_uri(answer: &Answer) -> String {
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let pushed = answer.json();
+    assert_eq!(pushed["expires_in"], json!(90));
+    let request_uri = text(&pushed, "request_uri").to_owned();
+    assert!(request_uri.starts_with(REQUEST_URI), "{request_uri}");
+    request_uri
+}
+
+fn path(client_id: &str, request_uri: &str, further: &[(&str, &str)]) -> String {
+    let own = [("client_id", client_id), ("request_uri", request_uri)];
+    format!("/connect/authorize?{}", encode(&[&own, further].concat()))
+}
+
+fn used(gatepost: &Gatepost) -> i64 {
+    gatepost.database.count("used_assertions")
+}
+
+#[test]
+fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothing() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let rows = used(&gatepost);
+    let uri = request_uri(&push(&gatepost, "conf1", &[]));
+    assert_eq!(used(&gatepost), rows, "a push writes nothing");
+    // The browser's own parameters are others than were pushed.
+    let added = [
+        ("state", "st-other"),
+        ("scope", "openid email"),
+        ("redirect_uri", "https://evil.example/cb"),
+    ];
+    let opened = browser.get(&path("conf1", &uri, &added));
+    let location = opened.location().to_owned();
+    assert!(location.starts_with(RP1), "{location}");
+    let query = opened.query();
+    assert_eq!(query["state"], "st-pushed");
+    let tokens = issued(&redeem(&gatepost, &query["code"]));
+    let id_token = crate::support::flow::decode_jwt(text(&tokens, "id_token")).1;
+    assert_eq!(id_token["nonce"], json!("n-pushed"));
+    assert_eq!(text(&tokens, "scope"), "openid");
+    assert_eq!(used(&gatepost), rows + 1);
+    // Once more, in this browser and in another one.
+    let again = browser.get(&path("conf1", &uri, &[]));
+    again.assert_error_page(400, "GP1154", "used before");
+    let mut other = signed_in(&gatepost);
+    other
+        .get(&path("conf1", &uri, &[]))
+        .assert_error_page(400, "GP1154", "used elsewhere");
+}
+
+#[test]
+fn a_request_may_be_opened_many_times_until_it_led_somewhere() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let uri = request_uri(&push(&gatepost, "consenting", &[]));
+    let mut browser = gatepost.browser();
+    for _ in 0..3 {
+        let page = browser.visit(&path("consenting", &uri, &[]));
+        assert_eq!(page.status, 200);
+    }
+    let page = browser.visit(&path("consenting", &uri, &[]));
+    let signed = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let consent = browser.follow(signed);
+    // No is no answer that uses it up.
+    let denied = decide(&mut browser, &consent, "deny", &[], false);
+    assert_eq!(denied.query()["error"], "access_denied");
+    assert_eq!(denied.query()["state"], "st-pushed");
+    let consent = browser.visit(&path("consenting", &uri, &[]));
+    let allowed = decide(&mut browser, &consent, "allow", &[], false);
+    assert!(
+        allowed.query().contains_key("code"),
+        "{}",
+        allowed.location()
+    );
+    // The same page a second time.
+    let twice = decide(&mut browser, &consent, "allow", &[], false);
+    twice.assert_error_page(400, "GP1154", "from the page of before");
+}
+
+#[test]
+fn of_many_at_once_one_gets_a_code() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut beside = gatepost.beside();
+    beside.serve();
+    let uri = request_uri(&push(&gatepost, "conf1", &[]));
+    let browser = signed_in(&gatepost);
+    let cookies = browser.cookie_header();
+    let path = path("conf1", &uri, &[]);
+    let answers: Vec<Answer> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..16)
+            .map(|number| {
+                let at = if number % 2 == 0 { &gatepost } else { &beside };
+                let (path, cookies) = (&path, &cookies);
+                scope.spawn(move || at.connect().send("GET", path, &[("Cookie", cookies)], b""))
+            })
+            .collect();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let codes = answers
+        .iter()
+        .filter(|answer| answer.status == 303 || answer.status == 302);
+    assert_eq!(codes.count(), 1);
+    assert_eq!(
+        answers.iter().filter(|answer| answer.status == 400).count(),
+        15
+    );
+}
+
+#[test]
+fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let wrong = gatepost.post(
+        "/connect/par",
+        &[("Authorization", &basic("conf1", "not-the-secret-of-it"))],
+        &[("response_type", "code")],
+    );
+    assert_refused(&wrong, 401, "invalid_client", "a wrong secret");
+    let nobody = gatepost.post("/connect/par", &[], &[("response_type", "code")]);
+    assert_refused(&nobody, 400, "invalid_client", "nobody");
+    for (changes, error) in [
+        (
+            &[("redirect_uri", "https://evil.example/cb")][..],
+            "invalid_request",
+        ),
+        (&[("redirect_uri", "")], "invalid_request"),
+        (&[("response_type", "")], "invalid_request"),
+        (&[("response_type", "token")], "unauthorized_client"),
+        (
+            &[("response_type", "nonsense")],
+            "unsupported_response_type",
+        ),
+        (&[("scope", "openid unknown.scope")], "invalid_scope"),
+        (&[("resource", "https://unknown.example")], "invalid_target"),
+        (&[("request", "e30.e30.x")], "request_not_supported"),
+        (
+            &[("request_uri", "urn:ietf:params:oauth:request_uri:x")],
+            "invalid_request",
+        ),
+        (&[("prompt", "none login")], "invalid_request"),
+        (&[("code_challenge", "short")], "invalid_request"),
+        (&[("client_id", "conf2")], "invalid_client"),
+        (&[("login_hint", &"x".repeat(5_000))], "invalid_request"),
+    ] {
+        let answer = push(&gatepost, "conf1", changes);
+        let status = if error == "invalid_client" { 401 } else { 400 };
+        assert_eq!(answer.status, status, "{changes:?}: {}", answer.text());
+        assert_eq!(answer.json()["error"], json!(error), "{changes:?}");
+        assert_eq!(answer.header("location"), None, "{changes:?}");
+    }
+    let long = "n".repeat(900);
+    let state = "s".repeat(1_900);
+    let claims = json!({"userinfo": {"name": {"value": "v".repeat(3_500)}}}).to_string();
+    let answer = push(
+        &gatepost,
+        "conf1",
+        &[("nonce", &long), ("state", &state), ("claims", &claims)],
+    );
+    assert_refused(&answer, 400, "invalid_request", "too long");
+    for method in ["GET", "PUT", "DELETE"] {
+        let answer = gatepost.connect().send(method, "/connect/par", &[], b"");
+        assert_eq!(answer.status, 405, "{method}");
+    }
+    let json = gatepost.connect().send(
+        "POST",
+        "/connect/par",
+        &[("Content-Type", "application/json")],
+        b"{}",
+    );
+    assert_eq!(json.status, 400);
+}
+
+#[test]
+fn a_request_uri_is_its_clients_alone_and_no_other_text_is_one() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    let uri = request_uri(&push(&gatepost, "conf1", &[]));
+    let mut browser = gatepost.browser();
+    let mut open = |client_id: &str, uri: &str, code: &str| {
+        let answer = browser.get(&path(
+            client_id,
+            uri,
+            &[("redirect_uri", RP1), ("state", "s")],
+        ));
+        answer.assert_error_page(400, code, uri);
+        assert_eq!(answer.header("location"), None);
+    };
+    open("conf2", &uri, "GP1152");
+    open("nobody", &uri, "GP1152");
+    let middle = uri.len() / 2;
+    let another = if &uri[middle..=middle] == "A" {
+        "B"
+    } else {
+        "A"
+    };
+    open(
+        "conf1",
+        &format!("{}{another}{}", &uri[..middle], &uri[middle + 1..]),
+        "GP1151",
+    );
+    open("conf1", &uri[..uri.len() - 4], "GP1151");
+    open("conf1", REQUEST_URI, "GP1151");
+    open(
+        "conf1",
+        "urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22c",
+        "GP1151",
+    );
+    // An address elsewhere is never fetched, and told as before.
+    let elsewhere = browser.get(&path(
+        "conf1",
+        "https://client.example/request.jwt",
+        &[
+            ("redirect_uri", RP1),
+            ("response_type", "code"),
+            ("state", "s"),
+        ],
+    ));
+    assert_eq!(elsewhere.query()["error"], "request_uri_not_supported");
+    assert_eq!(browser.visit(&path("conf1", &uri, &[])).status, 200);
+    gatepost.travel(91);
+    let late = browser.get(&path("conf1", &uri, &[]));
+    late.assert_error_page(400, "GP1153", "after its end");
+}
+
+#[test]
+fn a_client_may_have_to_push_and_a_public_one_may() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let direct = parameters(&[("client_id", "pushing")]);
+    let direct: Vec<(&str, &str)> = direct
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let refused = browser.get(&format!("/connect/authorize?{}", encode(&direct)));
+    assert_eq!(refused.query()["error"], "invalid_request");
+    assert_eq!(refused.query()["state"], "st-pushed");
+    let uri = request_uri(&push(&gatepost, "pushing", &[("client_id", "pushing")]));
+    assert!(!code(&mut browser, &path("pushing", &uri, &[])).is_empty());
+
+    let public = parameters(&[("client_id", "open")]);
+    let public: Vec<(&str, &str)> = public
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let uri = request_uri(&gatepost.post("/connect/par", &[], &public));
+    let granted = code(&mut browser, &path("open", &uri, &[]));
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("client_id", "open"),
+        ("code", granted.as_str()),
+        ("redirect_uri", RP1),
+        ("code_verifier", VERIFIER),
+    ];
+    let redeemed = gatepost.post("/connect/token", &[], &form);
+    assert_eq!(redeemed.status, 200, "{}", redeemed.text());
+}
+
+#[test]
+fn discovery_names_the_endpoint_where_it_is_there() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let metadata = gatepost.get("/.well-known/openid-configuration").json();
+    let endpoint = format!("{}/connect/par", gatepost.base_url);
+    assert_eq!(
+        metadata["pushed_authorization_request_endpoint"],
+        json!(endpoint)
+    );
+    assert_eq!(metadata.get("require_pushed_authorization_requests"), None);
+    let without = Gatepost::start_with(&registered(), &[("GATEPOST_PUSHED_REQUESTS", "off")]);
+    let metadata = without.get("/.well-known/openid-configuration").json();
+    assert_eq!(metadata.get("pushed_authorization_request_endpoint"), None);
+    assert_eq!(push(&without, "conf1", &[]).status, 404);
+    // A page may push from another origin, as it may ask for tokens.
+    let preflight = gatepost.connect().send(
+        "OPTIONS",
+        "/connect/par",
+        &[
+            ("Origin", "https://rp1.example"),
+            ("Access-Control-Request-Method", "POST"),
+        ],
+        b"",
+    );
+    assert!(preflight.status < 300, "{}", preflight.status);
+    let _: Browser = without.browser();
+}
