@@ -16,7 +16,7 @@ const JWKS: &str = "/.well-known/openid-configuration/jwks";
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
 /// IANA "OAuth Authorization Server Metadata", as far as this server has use for it.
-const REGISTERED: [&str; 36] = [
+const REGISTERED: [&str; 37] = [
     "issuer",
     "authorization_endpoint",
     "token_endpoint",
