@@ -12,6 +12,7 @@ pub mod key_keeping;
 pub mod letters;
 mod metadata;
 pub mod password_rules;
+pub mod registration;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
