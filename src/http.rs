@@ -23,7 +23,7 @@ pub struct Request {
     /// Without `?`; empty when there is none.
     pub query: String,
     pub headers: Headers,
-    /// At most 64 KiB.
+    /// At most 64 KiB, or 1 MiB where a registration is sent.
     pub body: Vec<u8>,
     /// After trusted proxies were believed.
     pub source: IpAddr,

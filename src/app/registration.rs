@@ -17,6 +17,7 @@ use crate::protocol::registration::user::Identity;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Day;
 use crate::registry::Sealers;
+use crate::store::audit_events::EventAuthor;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::{Store, StoreError, linked_identities};
 use events::told_link;
@@ -27,8 +28,19 @@ pub struct Registrar<'a> {
     pub store: &'a Store,
     pub sealers: &'a Sealers,
     pub compiled_in_grants: &'a [ExtensionGrant],
-    /// Where the SQL functions of extension grants are.
-    pub functions: &'a Store,
+    pub origin: DocumentOrigin<'a>,
+}
+
+/// Where a document comes from.
+pub enum DocumentOrigin<'a> {
+    /// An operator, on this machine.
+    Command {
+        /// Where the SQL functions of extension grants are.
+        functions: &'a Store,
+    },
+    /// A client, over HTTP. No file and no variable of this machine is read for it, and what
+    /// reaches further than the registration is refused.
+    Client(EventAuthor),
 }
 
 pub enum RegistrationFailure {
@@ -57,6 +69,9 @@ impl Registrar<'_> {
         E: From<StoreError> + From<RegistrationFailure>,
     {
         self.store.change_registry(|writer| {
+            if let DocumentOrigin::Client(author) = &self.origin {
+                writer.author = Some(author.clone());
+            }
             let comparison = comparison::read(self, writer, document, prunes)?;
             let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
             act(writer, &plan)
@@ -85,6 +100,10 @@ impl Registrar<'_> {
     pub fn end_unlinked(&self, unlinked: &[(Subject, Identity)]) -> Result<(), StoreError> {
         for (sub, identity) in unlinked {
             let (link, event) = told_link("identity_unlinked", identity, sub);
+            let event = match &self.origin {
+                DocumentOrigin::Client(author) => author.signed(&event),
+                DocumentOrigin::Command { .. } => event,
+            };
             linked_identities::unlink(self.store, &link, None, &event)?;
         }
         Ok(())

@@ -16,7 +16,7 @@ use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::serve::function_settings;
-use crate::app::registration::{Registrar, comparison, told};
+use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::protocol::registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
 use crate::protocol::registration::user::Identity;
 use crate::protocol::registration::{self, ObjectKind, document as exported};
@@ -159,7 +159,9 @@ fn with_document<T>(
         store: &operator.store,
         sealers: &sealers,
         compiled_in_grants: invocation.extension_grants,
-        functions: &functions,
+        origin: DocumentOrigin::Command {
+            functions: &functions,
+        },
     };
     act(&operator, &registrar, document)
 }

@@ -136,6 +136,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: sign_in_with(reader),
         scim: reader.choice(&SCIM, &[("on", true), ("off", false)], false),
+        admin_api: reader.choice(&ADMIN_API, &[("on", true), ("off", false)], false),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }

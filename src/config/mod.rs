@@ -65,6 +65,8 @@ pub struct Config {
     pub sign_in_with: SignInWith,
     /// `GATEPOST_SCIM`
     pub scim: bool,
+    /// `GATEPOST_ADMIN_API`
+    pub admin_api: bool,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,

@@ -120,6 +120,8 @@ settings! {
          address that no other user of the tenant has";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
+    ADMIN_API: Text, Is("off"),
+        "`on`: programs may plan and apply a registration over HTTP, at `/admin/`";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

@@ -20,6 +20,7 @@ use crate::protocol::logout::end_session::FRAMES_SECONDS;
 use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
+use crate::protocol::token::userinfo::BearerFailure;
 use crate::protocol::words::reason::{Reason, TokenError};
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end,
@@ -304,6 +305,15 @@ pub fn refused_by_grant(config: &Config, refusal: &GrantRefusal) -> Response {
 /// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
 pub fn challenge_only(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
+}
+
+/// With the challenge of RFC 6750 §3. `scope` is what would have been enough.
+pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
+    let response = match failure.error() {
+        Some(error) => json_error(config, failure.status(), error, (failure.reason(), None)),
+        None => challenge_only(failure.status(), failure.reason()),
+    };
+    response.header("WWW-Authenticate", failure.challenge(scope))
 }
 
 /// How long a page tells somebody to wait: minutes, at least one.

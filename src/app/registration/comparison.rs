@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Registrar, RegistrationFailure};
+use super::{DocumentOrigin, Registrar, RegistrationFailure};
 use crate::app;
 use crate::app::password_rules::PasswordRules;
 use crate::config::environment_secret;
@@ -17,7 +17,7 @@ use crate::protocol::registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own,
 };
 use crate::protocol::registration::document::{
-    Document, DocumentEntry, JudgedDocument, name_problems,
+    Document, DocumentEntry, JudgedDocument, name_problems, refused_over_http,
 };
 use crate::protocol::registration::plan::{
     self, Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
@@ -63,8 +63,13 @@ pub(super) fn read(
     let Some(document) = document else {
         return Err(RegistrationFailure::Document(problems));
     };
-    check_functions(&document, registrar.functions, &mut problems)?;
-    let given = gather(&document, &mut problems);
+    match &registrar.origin {
+        DocumentOrigin::Command { functions } => {
+            check_functions(&document, functions, &mut problems)?;
+        }
+        DocumentOrigin::Client(_) => problems.extend(refused_over_http(&value, prunes)),
+    }
+    let given = gather(&document, &registrar.origin, &mut problems);
     if problems.is_empty() {
         drop((value, stored));
         let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
@@ -283,7 +288,11 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
 }
 
 /// Fetches and hashes the secrets of each object of a document; notes every one that cannot be had.
-fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<GivenSecrets> {
+fn gather(
+    document: &Document,
+    origin: &DocumentOrigin<'_>,
+    problems: &mut Vec<DocumentProblem>,
+) -> Vec<GivenSecrets> {
     let mut all = Vec::new();
     for DocumentEntry {
         place,
@@ -297,14 +306,14 @@ fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<Given
             client_secret: None,
         };
         for (index, secret) in secrets.iter().flatten().enumerate() {
-            match hash(secret, &format!("{place}.secrets[{index}]")) {
+            match hash(secret, origin, &format!("{place}.secrets[{index}]")) {
                 Ok(secret) => given.secrets.get_or_insert_default().push(secret),
                 Err(problem) => problems.push(problem),
             }
         }
         match client_secret
             .as_ref()
-            .map(|source| fetch(source, &format!("{place}.client_secret")))
+            .map(|source| fetch(source, origin, &format!("{place}.client_secret")))
             .transpose()
         {
             Ok(client_secret) => given.client_secret = client_secret,
@@ -315,9 +324,18 @@ fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<Given
     all
 }
 
-fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProblem> {
+fn fetch(
+    source: &SecretSource,
+    origin: &DocumentOrigin<'_>,
+    place: &str,
+) -> Result<SecretText, DocumentProblem> {
+    let is_command = matches!(origin, DocumentOrigin::Command { .. });
     let text = match source {
         SecretSource::Value(text) => text.clone(),
+        SecretSource::Environment(_) | SecretSource::File(_) if !is_command => {
+            let rule = "is on the server, and is not read over HTTP: send the value or its digest";
+            return Err(DocumentProblem::new(place, rule));
+        }
         SecretSource::Environment(name) => {
             let missing = || {
                 DocumentProblem::new(
@@ -346,10 +364,14 @@ fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProbl
     }
 }
 
-fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, DocumentProblem> {
+fn hash(
+    secret: &RegisteredSecret,
+    origin: &DocumentOrigin<'_>,
+    place: &str,
+) -> Result<GivenSecret, DocumentProblem> {
     let (algorithm, digest) = match &secret.material {
         SecretMaterial::Text(source) => {
-            let text = fetch(source, place)?;
+            let text = fetch(source, origin, place)?;
             check_own(text.expose()).map_err(|rule| DocumentProblem::new(place, rule))?;
             (DigestAlgorithm::Sha256, sha256(&text))
         }

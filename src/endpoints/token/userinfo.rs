@@ -16,10 +16,14 @@ use crate::protocol::words::secret::SecretText;
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let token = match presented(request)? {
         Ok(token) => token,
-        Err(failure) => return Ok(refused(app, failure)),
+        Err(failure) => return Ok(answers::bearer_refusal(&app.config, failure, OPENID)),
     };
     let Some(token) = introspection::access_token(app, &token) else {
-        return Ok(refused(app, BearerFailure::InvalidToken));
+        return Ok(answers::bearer_refusal(
+            &app.config,
+            BearerFailure::InvalidToken,
+            OPENID,
+        ));
     };
     let (stands, user) = introspection::standing(app, &token)?;
     let mut answer = match judge(&token, stands, user.as_ref()) {
@@ -32,7 +36,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
                 &response(&token, user, reach, &app.registry.snapshot().catalogue),
             )
         }
-        UserInfoVerdict::Refuse(failure) => refused(app, failure),
+        UserInfoVerdict::Refuse(failure) => answers::bearer_refusal(&app.config, failure, OPENID),
     };
     answer.note.client_id = Some(token.client_id.to_string());
     Ok(answer)
@@ -49,17 +53,4 @@ fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Fai
     };
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     Ok(userinfo::access_token(&headers, &query, form.as_ref()))
-}
-
-fn refused(app: &App, failure: BearerFailure) -> Response {
-    let response = match failure.error() {
-        Some(error) => answers::json_error(
-            &app.config,
-            failure.status(),
-            error,
-            (failure.reason(), None),
-        ),
-        None => answers::challenge_only(failure.status(), failure.reason()),
-    };
-    response.header("WWW-Authenticate", failure.challenge(OPENID))
 }
