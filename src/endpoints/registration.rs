@@ -15,7 +15,6 @@ use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, NotAdmitted};
 use crate::http::{Request, Response};
 use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document as exported};
-use crate::protocol::token::userinfo::BearerFailure;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
@@ -39,19 +38,19 @@ const MOST_TOLD: usize = 1_000;
 
 /// Why nothing was done.
 enum RegistrationRefusal {
-    Bearer(BearerFailure),
+    /// Every mistake of the document.
     Mistaken(Vec<DocumentProblem>),
-    /// With its status and its `error`.
-    Told(u16, &'static str, Reason),
     Failed(Failure),
 }
 
-impl From<NotAdmitted> for RegistrationRefusal {
-    fn from(refusal: NotAdmitted) -> RegistrationRefusal {
-        match refusal {
-            NotAdmitted::Bearer(failure) => RegistrationRefusal::Bearer(failure),
-            NotAdmitted::Failed(failure) => RegistrationRefusal::Failed(failure),
-        }
+impl RegistrationRefusal {
+    fn new(status: u16, reason: Reason) -> RegistrationRefusal {
+        let error = TokenErrorCode::InvalidRequest;
+        RegistrationRefusal::Failed(Failure::refused(status, error, reason))
+    }
+
+    fn at(place: &str, rule: impl Into<String>) -> RegistrationRefusal {
+        RegistrationRefusal::Mistaken(vec![DocumentProblem::new(place, rule)])
     }
 }
 
@@ -111,8 +110,7 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
             if plan.changes.is_empty() {
                 writer.confirm()?;
             } else if writer.version() != version {
-                let reason = Reason::RegistrationMoved;
-                return Err(RegistrationRefusal::Told(409, "conflict", reason));
+                return Err(RegistrationRefusal::new(409, Reason::RegistrationMoved));
             } else {
                 let hashing = app.password_hashing();
                 unlinked = registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
@@ -148,8 +146,7 @@ fn with_version(mut answer: Value, version: i64) -> Value {
 fn planned_version(request: &Request) -> Result<i64, RegistrationRefusal> {
     let query = Parameters::parse(request.query.as_bytes()).ok();
     let version = query.and_then(|query| query.single("version").ok()??.parse().ok());
-    let reason = Reason::RegistrationVersion;
-    version.ok_or(RegistrationRefusal::Told(400, "invalid_request", reason))
+    version.ok_or(RegistrationRefusal::new(400, Reason::RegistrationVersion))
 }
 
 /// What a body has.
@@ -164,24 +161,20 @@ impl SentDocument {
         let content_type = request.headers.first("content-type").unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
-            let reason = Reason::RegistrationNotJson;
-            return Err(RegistrationRefusal::Told(415, "invalid_request", reason));
+            return Err(RegistrationRefusal::new(415, Reason::RegistrationNotJson));
         }
-        let text = str::from_utf8(&request.body).map_err(|_| mistaken("", "is not UTF-8"))?;
-        let mut document = registration::walker::parse(text)
-            .map_err(|error| mistaken("", &format!("is not JSON: {error}")))?;
+        let text = str::from_utf8(&request.body)
+            .map_err(|_| RegistrationRefusal::at("", "is not UTF-8"))?;
+        let mut document = registration::walker::parse(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| RegistrationRefusal::at("", format!("is not JSON: {error}")))?;
         let prune = document
             .as_object_mut()
             .and_then(|members| members.remove("prune"));
         match prune.unwrap_or(Value::Bool(false)) {
             Value::Bool(prunes) => Ok(SentDocument { document, prunes }),
-            _ => Err(mistaken("prune", "must be true or false")),
+            _ => Err(RegistrationRefusal::at("prune", "must be true or false")),
         }
     }
-}
-
-fn mistaken(place: &str, rule: &str) -> RegistrationRefusal {
-    RegistrationRefusal::Mistaken(vec![DocumentProblem::new(place, rule)])
 }
 
 /// Answers with what `act` makes, for a client with one of these scopes.
@@ -197,43 +190,35 @@ fn answer(
     }
     let token = match client_token::admitted(app, request, RESOURCE, scopes) {
         Ok(token) => token,
-        Err(refusal) => return refused(app, refusal.into(), scopes),
-    };
-    let client = &token.client.client;
-    let mut response = if client.tenants.is_some() {
-        let reason = Reason::RegistrationOfTenants;
-        refused(
-            app,
-            RegistrationRefusal::Told(403, "access_denied", reason),
-            scopes,
-        )?
-    } else {
-        let about = |failure: Failure| failure.about(&client.client_id, None);
-        let alone = app.documents.take(PATIENCE).ok_or(Failure::Busy);
-        let _alone = alone.map_err(about)?;
-        match act(&client.client_id) {
-            Ok(value) => answers::json(200, &value),
-            Err(refusal) => refused(app, refusal, scopes).map_err(about)?,
+        Err(NotAdmitted::Failed(failure)) => return Err(failure),
+        Err(NotAdmitted::Bearer(failure)) => {
+            let scope = scopes.first().copied().unwrap_or_default();
+            return Ok(answers::bearer_refusal(&app.config, failure, scope));
         }
     };
+    let client = &token.client.client;
+    let answered = if client.tenants.is_some() {
+        let error = TokenErrorCode::AccessDenied;
+        let reason = Reason::RegistrationOfTenants;
+        Err(Failure::refused(403, error, reason))
+    } else {
+        alone(app, || act(&client.client_id))
+    };
+    let mut response = answered.map_err(|failure| failure.about(&client.client_id, None))?;
     response.note.client_id = Some(client.client_id.to_string());
     Ok(response)
 }
 
-fn refused(app: &App, refusal: RegistrationRefusal, scopes: &[&str]) -> Result<Response, Failure> {
-    match refusal {
-        RegistrationRefusal::Bearer(failure) => {
-            let scope = scopes.first().copied().unwrap_or_default();
-            Ok(answers::bearer_refusal(&app.config, failure, scope))
-        }
-        RegistrationRefusal::Mistaken(problems) => Ok(mistakes(&problems)),
-        RegistrationRefusal::Told(status, error, reason) => Ok(answers::json_error(
-            &app.config,
-            status,
-            error,
-            (reason, None),
-        )),
-        RegistrationRefusal::Failed(failure) => Err(failure),
+/// One at a time: each has a connection of its own, and what it reads in memory.
+fn alone(
+    app: &App,
+    act: impl FnOnce() -> Result<Value, RegistrationRefusal>,
+) -> Result<Response, Failure> {
+    let _alone = app.documents.take(PATIENCE).ok_or(Failure::Busy)?;
+    match act() {
+        Ok(value) => Ok(answers::json(200, &value)),
+        Err(RegistrationRefusal::Mistaken(problems)) => Ok(mistakes(&problems)),
+        Err(RegistrationRefusal::Failed(failure)) => Err(failure),
     }
 }
 

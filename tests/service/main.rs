@@ -90,6 +90,7 @@ mod private_key_jwt;
 mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;
+mod registration_over_http;
 mod restored;
 mod revocation;
 mod revocations_hold;
