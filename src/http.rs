@@ -124,6 +124,12 @@ impl Request {
         }
     }
 
+    /// RFC 9110 §8.3.1, without parameters.
+    pub fn media_type(&self) -> &str {
+        let content_type = self.headers.first("content-type").unwrap_or_default();
+        content_type.split(';').next().unwrap_or_default().trim()
+    }
+
     /// RFC 6265 §4.2; the first one where it was repeated.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.cookies()

@@ -8,6 +8,7 @@ pub mod events;
 use serde_json::{Value, json};
 
 use super::extension_grant::ExtensionGrant;
+use super::failure::Failure;
 use crate::app;
 use crate::config::Config;
 use crate::keys::password::PasswordHashing;
@@ -53,6 +54,16 @@ pub enum RegistrationFailure {
 impl From<StoreError> for RegistrationFailure {
     fn from(error: StoreError) -> RegistrationFailure {
         RegistrationFailure::Store(error)
+    }
+}
+
+impl From<RegistrationFailure> for Failure {
+    fn from(failure: RegistrationFailure) -> Failure {
+        match failure {
+            RegistrationFailure::Document(problems) => Failure::MistakenDocument(problems),
+            RegistrationFailure::Store(error) => Failure::from(error),
+            RegistrationFailure::Hashing(cause) => Failure::Internal(cause),
+        }
     }
 }
 

@@ -19,50 +19,31 @@ pub struct ClientToken {
     pub scope: ScopeSet,
 }
 
-pub enum NotAdmitted {
-    Bearer(BearerFailure),
-    Failed(Failure),
-}
-
-impl From<BearerFailure> for NotAdmitted {
-    fn from(failure: BearerFailure) -> NotAdmitted {
-        NotAdmitted::Bearer(failure)
-    }
-}
-
-impl From<Failure> for NotAdmitted {
-    fn from(failure: Failure) -> NotAdmitted {
-        NotAdmitted::Failed(failure)
-    }
-}
-
 /// Judges the access token as introspection does. It must be for this resource, and have one of
 /// these scopes.
 pub fn admitted(
     app: &App,
     request: &Request,
     resource: &str,
-    scopes: &[&str],
-) -> Result<ClientToken, NotAdmitted> {
-    let query =
-        Parameters::parse(request.query.as_bytes()).map_err(BearerFailure::InvalidRequest)?;
+    scopes: &[&'static str],
+) -> Result<ClientToken, Failure> {
+    let scope = scopes.first().copied().unwrap_or_default();
+    let refused = |failure| Failure::Unadmitted { failure, scope };
+    let query = Parameters::parse(request.query.as_bytes());
+    let query = query.map_err(|reason| refused(BearerFailure::InvalidRequest(reason)))?;
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let token = userinfo::access_token(&headers, &query, None)?;
-    let token = introspection::access_token(app, &token).ok_or(BearerFailure::InvalidToken)?;
+    let token = userinfo::access_token(&headers, &query, None).map_err(refused)?;
+    let unknown = || refused(BearerFailure::InvalidToken);
+    let token = introspection::access_token(app, &token).ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
     let seen = seen_by(Caller::Resource(resource), &token, &snapshot.catalogue);
-    let seen = seen.ok_or(BearerFailure::InvalidToken)?;
+    let seen = seen.ok_or_else(unknown)?;
     let (stands, _) = introspection::standing(app, &token)?;
-    let client = app
-        .registry
-        .client(&token.client_id)
-        .map_err(Failure::from)?;
-    let Some(client) = client.filter(|_| stands) else {
-        return Err(NotAdmitted::Bearer(BearerFailure::InvalidToken));
-    };
+    let client = app.registry.client(&token.client_id)?;
+    let client = client.filter(|_| stands).ok_or_else(unknown)?;
     let has_scope = scopes.iter().any(|scope| seen.scope.contains(scope));
     if token.user.is_some() || !has_scope {
-        return Err(NotAdmitted::Bearer(BearerFailure::InsufficientScope));
+        return Err(refused(BearerFailure::InsufficientScope));
     }
     Ok(ClientToken {
         client,

@@ -10,10 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::client_token::{self, ClientToken, NotAdmitted};
+use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Method, Request, Response};
 use crate::protocol::scim::error::ScimError;
-use crate::protocol::token::userinfo::BearerFailure;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
@@ -28,7 +27,6 @@ const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 
 /// Why a request is not answered as it wished.
 enum ScimRefusal {
-    Bearer(BearerFailure),
     Scim(ScimError),
     Failed(Failure),
 }
@@ -36,15 +34,6 @@ enum ScimRefusal {
 impl From<ScimError> for ScimRefusal {
     fn from(error: ScimError) -> ScimRefusal {
         ScimRefusal::Scim(error)
-    }
-}
-
-impl From<NotAdmitted> for ScimRefusal {
-    fn from(refusal: NotAdmitted) -> ScimRefusal {
-        match refusal {
-            NotAdmitted::Bearer(failure) => ScimRefusal::Bearer(failure),
-            NotAdmitted::Failed(failure) => ScimRefusal::Failed(failure),
-        }
     }
 }
 
@@ -92,7 +81,6 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Fail
     };
     match answer(app, request, path, wanted_scope) {
         Ok(response) => Ok(response),
-        Err(ScimRefusal::Bearer(failure)) => Ok(challenged(failure, wanted_scope)),
         Err(ScimRefusal::Scim(error)) => Ok(answers::scim_error(&error, Reason::ScimRefused)),
         Err(ScimRefusal::Failed(failure)) => Err(failure),
     }
@@ -102,7 +90,7 @@ fn answer(
     app: &App,
     request: &Request,
     path: &str,
-    wanted_scope: &str,
+    wanted_scope: &'static str,
 ) -> Result<Response, ScimRefusal> {
     let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
     let admission = admission(app, token);
@@ -229,17 +217,6 @@ fn id_of(document: &Map<String, Value>) -> Option<&str> {
 
 fn address(app: &App, path: &str) -> String {
     format!("{}/scim/v2/{path}", app.config.base_url.as_str())
-}
-
-fn challenged(failure: BearerFailure, wanted_scope: &str) -> Response {
-    let detail = if failure == BearerFailure::InsufficientScope {
-        format!("The access token must be one without a user, with the scope {wanted_scope}.")
-    } else {
-        failure.reason().description().to_owned()
-    };
-    let error = ScimError::plain(failure.status(), detail);
-    answers::scim_error(&error, failure.reason())
-        .header("WWW-Authenticate", failure.challenge(wanted_scope))
 }
 
 fn not_found() -> Failure {

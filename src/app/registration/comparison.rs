@@ -93,7 +93,7 @@ pub(super) fn read(
 
 /// By the rules for new passwords of this installation.
 fn unfit_passwords(registrar: &Registrar<'_>, comparison: &Comparison) -> Vec<DocumentProblem> {
-    let rules = PasswordRules::new(&registrar.config);
+    let rules = PasswordRules::new(registrar.config);
     let Comparison {
         users, document, ..
     } = comparison;
@@ -116,7 +116,7 @@ fn comparison(
         given,
         registered,
         pruning,
-        own_hash: app::cost(&registrar.config).beginning(),
+        own_hash: app::cost(registrar.config).beginning(),
     })
 }
 
