@@ -185,6 +185,13 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
+        Failure::Unadmitted { failure, scope } => match audience {
+            Audience::ScimClient => answers::scim_challenge(failure, scope),
+            Audience::Program | Audience::Person => {
+                answers::bearer_refusal(presentation.config, failure, scope)
+            }
+        },
+        Failure::MistakenDocument(problems) => answers::mistakes(&problems),
         Failure::RefusedByGrant(refusal) => {
             answers::refused_by_grant(presentation.config, &refusal)
         }

@@ -23,7 +23,7 @@ pub struct Request {
     /// Without `?`; empty when there is none.
     pub query: String,
     pub headers: Headers,
-    /// At most 64 KiB.
+    /// At most 64 KiB, or 1 MiB where a registration is sent.
     pub body: Vec<u8>,
     /// After trusted proxies were believed.
     pub source: IpAddr,
@@ -122,6 +122,12 @@ impl Request {
             body: Vec::new(),
             source: self.source,
         }
+    }
+
+    /// RFC 9110 §8.3.1, without parameters.
+    pub fn media_type(&self) -> &str {
+        let content_type = self.headers.first("content-type").unwrap_or_default();
+        content_type.split(';').next().unwrap_or_default().trim()
     }
 
     /// RFC 6265 §4.2; the first one where it was repeated.

@@ -58,6 +58,8 @@ pub struct ServerSettings {
     /// TCP peers whose forwarding headers are believed. A peer on the Unix socket always is.
     pub trusted_proxies: Vec<Cidr>,
     pub admin_listen: Option<SocketAddr>,
+    /// Paths that take a long body, one at a time.
+    pub long_bodies: Vec<String>,
     /// Whether requests get more than refusals.
     pub is_open: Arc<AtomicBool>,
 }
@@ -247,6 +249,7 @@ fn serve<H: Handler>(
         lane: readers.map(Lane::new),
         workers: Permits::new(workers),
         readers: Permits::new(readers.unwrap_or_default()),
+        long_bodies: Permits::new(1),
         is_one_shot: is_admin,
         failure: if is_admin {
             Report::Recycle

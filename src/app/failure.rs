@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::protocol::authorize::authorize_request::AuthorizeError;
+use crate::protocol::registration::DocumentProblem;
 use crate::protocol::token::extension_grant;
+use crate::protocol::token::userinfo::BearerFailure;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::store::StoreError;
@@ -15,6 +17,13 @@ pub enum Failure {
     Refused(Refusal),
     /// An authorization request was refused: a page, or an error that travels to the client.
     Authorize(AuthorizeError),
+    /// An access token is not what is needed: none with the scope that is named.
+    Unadmitted {
+        failure: BearerFailure,
+        scope: &'static str,
+    },
+    /// A document of what is registered has these mistakes.
+    MistakenDocument(Vec<DocumentProblem>),
     /// An extension grant said no, in its own words where it has some.
     RefusedByGrant(extension_grant::GrantRefusal),
     /// Too many wrong guesses; come back later.

@@ -187,6 +187,10 @@ impl App {
         Ok(turn)
     }
 
+    pub fn password_hashing(&self) -> &PasswordHashing {
+        &self.hashing.passwords
+    }
+
     pub fn release_hashing_memory(&self) {
         self.hashing.passwords.release_memory();
     }

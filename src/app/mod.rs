@@ -12,6 +12,7 @@ pub mod key_keeping;
 pub mod letters;
 mod metadata;
 pub mod password_rules;
+pub mod registration;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -119,6 +120,8 @@ pub struct App {
     pub password_rules: PasswordRules,
     /// Lists of users that are read at once.
     pub scim_lists: Permits,
+    /// Documents that are compared at once.
+    pub documents: Permits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +245,7 @@ impl App {
             rendered: RwLock::default(),
             password_rules: PasswordRules::new(&config),
             scim_lists: Permits::new(2),
+            documents: Permits::new(1),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,

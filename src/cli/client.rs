@@ -7,9 +7,12 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, client_event};
+use super::operator::Operator;
 use super::output::{self, Failure, time};
-use super::{idp, input, registry};
+use super::{idp, input};
+use crate::app::registration::comparison::{opened, sealed_text};
+use crate::app::registration::enactment::remove_clients;
+use crate::app::registration::events::client_event;
 use crate::keys::random;
 use crate::protocol::registration::client_checkup::examine;
 use crate::protocol::registration::problem::Finding;
@@ -142,7 +145,7 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
         "gps_{}",
         BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())
     ));
-    let new = registry::sealed_text(&text, description, expires_at, &sealer);
+    let new = sealed_text(&text, description, expires_at, &sealer);
     if invocation.has("--replace") {
         input::confirm(
             invocation,
@@ -215,11 +218,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let client =
         client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let now = operator.now()?;
-    let digests: Vec<Option<SecretDigest>> = row
-        .secrets
-        .iter()
-        .map(|row| registry::opened(row, &sealer))
-        .collect();
+    let digests: Vec<Option<SecretDigest>> =
+        row.secrets.iter().map(|row| opened(row, &sealer)).collect();
     let mut findings = examine(
         &client,
         &digests,
@@ -389,7 +389,7 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
                 "{client_id} is still named by {who}: apply that without it first"
             )));
         }
-        registry::remove_clients(writer, &[&client_id])
+        Ok(remove_clients(writer, &[&client_id])?)
     })?;
     output::line(&format!("removed {client_id}; what it was given is over"))
 }

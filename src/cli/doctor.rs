@@ -11,9 +11,10 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
-use super::{client, idp, registry, sealed};
+use super::{client, idp, sealed};
 use crate::app::letters::postman;
 use crate::app::password_rules::PasswordRules;
+use crate::app::registration::comparison::opened;
 use crate::app::{MOST_SKEW_MICROS, key_keeping};
 use crate::config::Config;
 use crate::config::mail::SmtpSecurity;
@@ -237,11 +238,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         .iter()
         .filter(|row| row.enabled)
     {
-        let secrets: Vec<_> = row
-            .secrets
-            .iter()
-            .map(|one| registry::opened(one, sealer))
-            .collect();
+        let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
         let judge = |client| client_checkup::examine(&client, &secrets, &signing, &providers, now);

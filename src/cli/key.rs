@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::input::{self, unread};
-use super::operator::{Operator, audit_event};
+use super::operator::Operator;
 use super::output::{self, Failure, time};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
+use crate::app::registration::events::audit_event;
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{self, ImportedKey};
 use crate::protocol::keys::key_schedule::{

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, user_event};
+use super::operator::Operator;
 use super::output::{self, Failure};
 use crate::app::letters::postman;
+use crate::app::registration::events::user_event;
 use crate::clock::time_of_day;
 use crate::config::Config;
 use crate::endpoints::letters::message;

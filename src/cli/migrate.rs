@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::app::key_keeping::{self, new_key};
+use crate::app::registration::events::audit_event;
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::words::client::SigningAlgorithm;
@@ -13,7 +14,7 @@ use crate::store::{StoreError, clients, installation, partitions};
 
 use super::arguments::Invocation;
 use super::input;
-use super::operator::{Operator, audit_event};
+use super::operator::Operator;
 use super::output::{self, Failure};
 use super::sealed::reseal;
 

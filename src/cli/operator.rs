@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::arguments::Invocation;
 use super::output::Failure;
 use crate::app;
@@ -12,10 +10,8 @@ use crate::config::Config;
 use crate::keys::master::MasterSecret;
 use crate::keys::password::PasswordHashing;
 use crate::protocol::audit::audit_chain::COMMAND;
-use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
-use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
@@ -147,35 +143,5 @@ pub(super) fn all<T>(
         if is_last {
             return Ok(found);
         }
-    }
-}
-
-pub(super) fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
-    AuditEvent {
-        event,
-        detail,
-        ..AuditEvent::default()
-    }
-}
-
-pub(super) fn user_event<'a>(event: &'a str, sub: &'a Subject, detail: Value) -> AuditEvent<'a> {
-    AuditEvent {
-        event,
-        detail,
-        sub: Some(sub),
-        ..AuditEvent::default()
-    }
-}
-
-pub(super) fn client_event<'a>(
-    event: &'a str,
-    client_id: &'a ClientId,
-    detail: Value,
-) -> AuditEvent<'a> {
-    AuditEvent {
-        event,
-        detail,
-        client_id: Some(client_id),
-        ..AuditEvent::default()
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
+use crate::app::registration::RegistrationFailure;
 use crate::config::{ConfigError, cause};
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::problem::{Finding, Verdict};
@@ -66,6 +67,16 @@ impl From<ConfigError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::Refused(error.to_string())
+    }
+}
+
+impl From<RegistrationFailure> for Failure {
+    fn from(failure: RegistrationFailure) -> Failure {
+        match failure {
+            RegistrationFailure::Document(problems) => Failure::of_document(&problems),
+            RegistrationFailure::Store(error) => Failure::from(error),
+            RegistrationFailure::Hashing(cause) => Failure::Refused(cause),
+        }
     }
 }
 

@@ -1,29 +1,27 @@
 //! `gatepost plan`, `apply` and `export`: the registry as a document. `apply` makes it what a
 //! document says, in one transaction; applying it again changes nothing.
 
-mod comparison;
-mod enact;
+mod progress;
 
 use std::fs;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-pub(super) use comparison::{opened, sealed_text};
-pub(super) use enact::{remove_clients, remove_user, tell_of_sharing};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
-use super::user::change::told_link;
-use crate::protocol::registration::plan::{self, FieldChange, Plan, PlanStep, PlannedChange, Verb};
+use super::serve::function_settings;
+use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
+use crate::protocol::registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
 use crate::protocol::registration::user::Identity;
 use crate::protocol::registration::{self, ObjectKind, document as exported};
 use crate::protocol::words::identifiers::Subject;
-use crate::registry::Sealers;
-use crate::store::linked_identities;
+use crate::store::Store;
 use crate::store::registry_writer::RegistryWriter;
 
 const EXIT_CHANGES: u8 = 3;
@@ -33,9 +31,9 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
     logging::start_plainly();
     let json = invocation.has("--json");
     // Within a change that writes nothing, so that no other one comes in between.
-    let (text, is_empty) = planned(invocation, |_, _, _, plan| {
+    let (text, is_empty) = planned(invocation, |plan| {
         let text = if json {
-            plan_json(plan)?
+            output::pretty(&told(plan))?
         } else {
             plan_text(invocation, plan)
         };
@@ -52,7 +50,7 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
 pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
-        let removed = planned(invocation, |_, _, _, plan| Ok(removals(plan)))?;
+        let removed = planned(invocation, |plan| Ok(removals(plan)))?;
         if !removed.is_empty() {
             let shown = removed
                 .iter()
@@ -67,15 +65,15 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
             )?;
         }
     }
-    let (report, store, unlinked) = planned(invocation, |operator, sealers, writer, plan| {
-        let unlinked = perform(operator, sealers, writer, plan)?;
-        Ok((report(invocation, plan), operator.store.clone(), unlinked))
+    let report = with_document(invocation, |operator, registrar, document| {
+        let prunes = invocation.has("--prune");
+        let (report, unlinked) = registrar.planned(document, prunes, |writer, plan| {
+            let unlinked = perform(operator, registrar, writer, plan)?;
+            Ok::<_, Failure>((report(invocation, plan), unlinked))
+        })?;
+        registrar.end_unlinked(&unlinked)?;
+        Ok(report)
     })?;
-    // Once more, for what began through one while the change that took it away was under way.
-    for (sub, identity) in &unlinked {
-        let (link, event) = told_link("identity_unlinked", identity, sub);
-        linked_identities::unlink(&store, &link, None, &event)?;
-    }
     output::line(&report)
 }
 
@@ -93,7 +91,7 @@ fn removals(plan: &Plan<'_>) -> Vec<String> {
 /// Answers the identities that were taken away, and from whom.
 fn perform(
     operator: &Operator,
-    sealers: &Sealers,
+    registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
 ) -> Result<Vec<(Subject, Identity)>, Failure> {
@@ -101,10 +99,11 @@ fn perform(
         writer.confirm()?;
         return Ok(Vec::new());
     }
-    let unlinked = enact::perform(writer, plan, sealers, &operator.password_hashing()?)?;
-    let horizons = operator.horizons(writer.longest_lifetimes()?);
-    writer.make_partitions(&horizons, operator.now()?.day())?;
-    Ok(unlinked)
+    let mut progress = Progress::of(plan.changes.len());
+    let hashing = operator.password_hashing()?;
+    let today = operator.now()?.day();
+    let advance = |steps| progress.advance(steps);
+    Ok(registrar.enact(writer, plan, &hashing, today, advance)?)
 }
 
 fn report(invocation: &Invocation, plan: &Plan<'_>) -> String {
@@ -135,26 +134,36 @@ fn done(change: &PlannedChange<'_>) -> String {
     )
 }
 
-/// Reads the document that FILE names and does `act` with what it would change, alone among
-/// changes.
+/// Does `act` with what the document that FILE names would change, alone among changes.
 fn planned<T>(
     invocation: &Invocation,
-    act: impl FnOnce(&Operator, &Sealers, &mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, Failure>,
+    act: impl FnOnce(&Plan<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let value = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
+    with_document(invocation, |_, registrar, document| {
+        let prunes = invocation.has("--prune");
+        registrar.planned(document, prunes, |_, plan| act(plan))
+    })
+}
+
+/// Reads the document that FILE names, and opens what it is compared with.
+fn with_document<T>(
+    invocation: &Invocation,
+    act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let document = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealers = operator.sealers(&installation)?;
-    operator.store.change_registry(|writer| {
-        let comparison = comparison::read(
-            invocation,
-            &operator,
-            &sealers.client_secrets,
-            writer,
-            value,
-        )?;
-        let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
-        act(&operator, &sealers, writer, &plan)
-    })
+    let functions = Store::open_for_functions(&function_settings(&operator.config))?;
+    let registrar = Registrar {
+        config: &operator.config,
+        store: &operator.store,
+        sealers: &sealers,
+        compiled_in_grants: invocation.extension_grants,
+        origin: DocumentOrigin::Command {
+            functions: &functions,
+        },
+    };
+    act(&operator, &registrar, document)
 }
 
 /// Reads and parses it, unless it has more bytes than that; `-` is standard input. The error says
@@ -376,39 +385,4 @@ fn shown(value: &Value) -> String {
         return text;
     }
     format!("{}...", text.chars().take(300).collect::<String>())
-}
-
-fn plan_json(plan: &Plan<'_>) -> Result<String, Failure> {
-    let changes = plan.changes.iter();
-    let changes: Vec<Value> = changes.map(|change| change_json(change, plan)).collect();
-    output::pretty(&json!({
-        "changes": changes,
-        "added": plan.count(Verb::Add),
-        "changed": plan.count(Verb::Change),
-        "removed": plan.count(Verb::Remove),
-        "unchanged": plan.unchanged,
-    }))
-}
-
-fn change_json(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
-    let action = match change.verb {
-        Verb::Add => "add",
-        Verb::Change => "change",
-        Verb::Remove => "remove",
-    };
-    let fields: Vec<Value> = change
-        .fields()
-        .iter()
-        .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
-        .collect();
-    json!({
-        "action": action,
-        "kind": change.step.kind().as_str(),
-        "name": change.step.name(),
-        "fields": fields,
-        "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},
-        "client_secret_changed": change.secrets.client_secret.is_some(),
-        "password_changed": change.secrets.password,
-        "opens": plan.opened_by(change),
-    })
 }

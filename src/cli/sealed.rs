@@ -6,9 +6,10 @@ use serde_json::json;
 
 use super::arguments::Invocation;
 use super::input;
-use super::operator::{Operator, audit_event};
+use super::operator::Operator;
 use super::output::{self, Failure};
 use crate::app::key_keeping::{self, new_key};
+use crate::app::registration::events::audit_event;
 use crate::keys::master;
 use crate::keys::sealing::Sealer;
 use crate::protocol::keys::key_schedule::{KeySeasons, current};

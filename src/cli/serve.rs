@@ -23,6 +23,7 @@ use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
 use crate::endpoints::letters::keep_sending;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
+use crate::endpoints::registration;
 use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
@@ -180,6 +181,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         waiting: house.config.upstream_places as usize * 2 + PLACES_IN_LINE,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
+        long_bodies: long_bodies(&house.config),
         is_open: Arc::clone(&house.is_open),
     };
     server::run(
@@ -202,6 +204,16 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         },
         || house.app.get().into_iter().for_each(close),
     )
+}
+
+fn long_bodies(config: &Config) -> Vec<String> {
+    let paths: &[&str] = if config.admin_api {
+        &registration::LONG_BODIES
+    } else {
+        &[]
+    };
+    let base = config.base_url.path();
+    paths.iter().map(|path| format!("{base}{path}")).collect()
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.

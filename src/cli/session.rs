@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, all, audit_event};
+use super::operator::{Operator, all};
 use super::output::{self, Failure, time};
 use super::{client, input, user};
+use crate::app::registration::events::audit_event;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
 use crate::protocol::words::session::Session;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, audit_event};
+use super::operator::Operator;
 use super::output::{self, Failure, time};
 use crate::app::letters::postman;
+use crate::app::registration::events::audit_event;
 use crate::keys::master::Purpose;
 use crate::keys::random;
 use crate::keys::sealing::Mac;

@@ -3,19 +3,18 @@
 pub(super) mod change;
 pub(super) mod links;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, all, user_event};
+use super::operator::{Operator, all};
 use super::output::{self, Failure};
 use super::{idp, input, mail};
 use crate::app::password_rules::PasswordRules;
+use crate::app::registration::events::{told_added, user_event};
 use crate::keys::random;
 use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::password::SignInWith;
-use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
-use crate::protocol::token::claims::is_personal;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
@@ -275,65 +274,4 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
         members.insert(String::from("consents"), consents.collect());
     }
     output::object(invocation.has("--json"), &value)
-}
-
-/// What the audit log tells of a user in place of what says who somebody is (`name`, `email`, ...):
-/// events are kept for long and outlive the user. Passwords it never tells.
-const WITHHELD: &str = "(withheld)";
-
-pub(super) fn told_added(new: &UserRow) -> Value {
-    let form = form(
-        new.tenant.as_ref(),
-        new.enabled,
-        new.password_hash.is_some(),
-        &new.claims,
-    );
-    json!({"username": new.username, "new": form})
-}
-
-pub(super) fn told_removed(old: &UserRow) -> Value {
-    let form = form(
-        old.tenant.as_ref(),
-        old.enabled,
-        old.password_hash.is_some(),
-        &old.claims,
-    );
-    json!({"username": old.username, "old": form})
-}
-
-pub(super) fn told_field(change: &FieldChange) -> Value {
-    let claim = change.key.strip_prefix("claims.").unwrap_or_default();
-    let is_personal = is_personal(claim.split('.').next().unwrap_or_default());
-    let told = |value: &Option<Value>| match value {
-        Some(_) if is_personal => Some(json!(WITHHELD)),
-        Some(Value::Object(all)) if change.key == "claims" => Some(claims(all)),
-        other => other.clone(),
-    };
-    json!({"key": change.key, "old": told(&change.before), "new": told(&change.after)})
-}
-
-fn form(
-    tenant: Option<&TenantName>,
-    enabled: bool,
-    has_password: bool,
-    all: &Map<String, Value>,
-) -> Value {
-    let tenant = tenant.map(TenantName::as_str);
-    json!({
-        "tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all),
-    })
-}
-
-fn claims(all: &Map<String, Value>) -> Value {
-    let told = |(name, value): (&String, &Value)| {
-        (
-            name.clone(),
-            if is_personal(name) {
-                json!(WITHHELD)
-            } else {
-                value.clone()
-            },
-        )
-    };
-    Value::Object(all.iter().map(told).collect())
 }

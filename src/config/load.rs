@@ -89,6 +89,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ("standard", InvalidClientStatus::Standard),
         ("400", InvalidClientStatus::Always400),
     ];
+    let switch = [("on", true), ("off", false)];
     let same_site = [("lax", SameSite::Lax), ("none", SameSite::None)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
@@ -135,8 +136,9 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: sign_in_with(reader),
-        pushed_requests: reader.choice(&PUSHED_REQUESTS, &[("on", true), ("off", false)], true),
-        scim: reader.choice(&SCIM, &[("on", true), ("off", false)], false),
+        pushed_requests: reader.choice(&PUSHED_REQUESTS, &switch, true),
+        scim: reader.choice(&SCIM, &switch, false),
+        admin_api: reader.choice(&ADMIN_API, &switch, false),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }

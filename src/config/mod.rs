@@ -67,6 +67,8 @@ pub struct Config {
     pub pushed_requests: bool,
     /// `GATEPOST_SCIM`
     pub scim: bool,
+    /// `GATEPOST_ADMIN_API`
+    pub admin_api: bool,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,

@@ -123,6 +123,8 @@ settings! {
          endpoint; for an upgrade with several machines";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
+    ADMIN_API: Text, Is("off"),
+        "`on`: programs may plan and apply a registration over HTTP, at `/admin/`";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

@@ -258,6 +258,7 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["on", "off", "links"],
         ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
+        ("GATEPOST_ADMIN_API", &["on", "off"], &["true", "1", "ON"]),
         ("GATEPOST_BRAND_NAME", &["Ärzte & Söhne"], &["a\nb", " "]),
         (
             "GATEPOST_BRAND_LOGO",

@@ -9,8 +9,8 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, join, metrics, pushed_request, scim, static_files,
-    upstream,
+    account, answers, device, discovery, join, metrics, pushed_request, registration, scim,
+    static_files, upstream,
 };
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
@@ -219,6 +219,27 @@ impl<'a> Route<'a> {
                 Person,
                 Nobody,
                 Plain(|app, request| conversation::handle(Page::UserCode, app, request)),
+            ),
+            registration::EXPORT => (
+                "registration",
+                READ,
+                Program,
+                Nobody,
+                Plain(registration::export),
+            ),
+            registration::PLAN => (
+                "registration",
+                "POST",
+                Program,
+                Nobody,
+                Plain(registration::plan),
+            ),
+            registration::APPLY => (
+                "registration",
+                "POST",
+                Program,
+                Nobody,
+                Plain(registration::apply),
             ),
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use maud::Markup;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::static_files;
 use crate::app::App;
@@ -17,15 +18,20 @@ use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRefusal, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
+use crate::protocol::registration::DocumentProblem;
 use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
+use crate::protocol::token::userinfo::BearerFailure;
 use crate::protocol::words::reason::{Reason, TokenError};
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end,
 /// by redirects, at a client, and browsers hold every hop against the list.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Mistakes that are told one by one.
+const MOST_MISTAKES: usize = 1_000;
 
 /// What decides how a page looks to this person: settings, language, request id.
 #[derive(Clone, Copy)]
@@ -306,6 +312,15 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
 }
 
+/// With the challenge of RFC 6750 §3. `scope` is what would have been enough.
+pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
+    let response = match failure.error() {
+        Some(error) => json_error(config, failure.status(), error, (failure.reason(), None)),
+        None => challenge_only(failure.status(), failure.reason()),
+    };
+    response.header("WWW-Authenticate", failure.challenge(scope))
+}
+
 /// How long a page tells somebody to wait: minutes, at least one.
 pub fn minutes(wait: Duration) -> u32 {
     u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX)
@@ -337,6 +352,33 @@ pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
     let mut response = noted(scim_json(error.status, &error.body()), reason);
     response.note.detail = Some(error.detail.clone());
     response
+}
+
+/// With the challenge of RFC 6750 §3.
+pub fn scim_challenge(failure: BearerFailure, scope: &str) -> Response {
+    let detail = if failure == BearerFailure::InsufficientScope {
+        format!("The access token must be one without a user, with the scope {scope}.")
+    } else {
+        failure.reason().description().to_owned()
+    };
+    let error = ScimError::plain(failure.status(), detail);
+    scim_error(&error, failure.reason()).header("WWW-Authenticate", failure.challenge(scope))
+}
+
+/// All mistakes of a document in one answer, each with its place.
+pub fn mistakes(problems: &[DocumentProblem]) -> Response {
+    let reason = Reason::RegistrationMistaken;
+    let told = problems.iter().take(MOST_MISTAKES);
+    let told: Vec<Value> = told
+        .map(|problem| json!({"place": problem.place(), "rule": problem.rule}))
+        .collect();
+    let answer = json!({
+        "error": "invalid_document",
+        "error_description": reason.description(),
+        "mistakes": problems.len(),
+        "problems": told,
+    });
+    noted(json(400, &answer), reason)
 }
 
 /// The answer, with the reason for the log.

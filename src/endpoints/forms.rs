@@ -16,8 +16,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
 pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
-    let content_type = request.headers.first("content-type").unwrap_or_default();
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = request.media_type();
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return Ok(());
     }

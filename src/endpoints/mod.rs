@@ -4,6 +4,7 @@
 pub mod account;
 pub mod answer;
 pub mod answers;
+pub mod client_token;
 pub mod consent;
 pub mod conversation;
 pub mod cookies;
@@ -19,6 +20,7 @@ pub mod metrics;
 pub mod notices;
 pub mod present_session;
 pub mod pushed_request;
+pub mod registration;
 pub mod scim;
 pub mod static_files;
 pub mod token;

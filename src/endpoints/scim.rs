@@ -5,21 +5,15 @@
 mod list;
 mod users;
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::token::introspection;
+use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Method, Request, Response};
 use crate::protocol::scim::error::ScimError;
-use crate::protocol::token::introspection::{Caller, seen_by};
-use crate::protocol::token::userinfo::{self, BearerFailure};
-use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
 use crate::store::StoreError;
@@ -33,7 +27,6 @@ const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 
 /// Why a request is not answered as it wished.
 enum ScimRefusal {
-    Bearer(BearerFailure),
     Scim(ScimError),
     Failed(Failure),
 }
@@ -88,7 +81,6 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Fail
     };
     match answer(app, request, path, wanted_scope) {
         Ok(response) => Ok(response),
-        Err(ScimRefusal::Bearer(failure)) => Ok(challenged(failure, wanted_scope)),
         Err(ScimRefusal::Scim(error)) => Ok(answers::scim_error(&error, Reason::ScimRefused)),
         Err(ScimRefusal::Failed(failure)) => Err(failure),
     }
@@ -98,9 +90,10 @@ fn answer(
     app: &App,
     request: &Request,
     path: &str,
-    wanted_scope: &str,
+    wanted_scope: &'static str,
 ) -> Result<Response, ScimRefusal> {
-    let admission = admitted(app, request, wanted_scope)?;
+    let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
+    let admission = admission(app, token);
     let is_read = matches!(request.method, Method::Get | Method::Head);
     let mut response = match path.split_once('/').unwrap_or((path, "")) {
         ("Users", "") => users::handle_all(app, request, &admission)?,
@@ -124,39 +117,9 @@ fn answer(
     Ok(response)
 }
 
-/// Judges the access token as introspection does.
-fn admitted(app: &App, request: &Request, wanted_scope: &str) -> Result<Admission, ScimRefusal> {
-    let query = Parameters::parse(request.query.as_bytes())
-        .map_err(|reason| ScimRefusal::Bearer(BearerFailure::InvalidRequest(reason)))?;
-    let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let token = userinfo::access_token(&headers, &query, None).map_err(ScimRefusal::Bearer)?;
-    let token = introspection::access_token(app, &token);
-    let token = token.ok_or(ScimRefusal::Bearer(BearerFailure::InvalidToken))?;
-    let snapshot = app.registry.snapshot();
-    let seen = seen_by(Caller::Resource(RESOURCE), &token, &snapshot.catalogue);
-    let seen = seen.ok_or(ScimRefusal::Bearer(BearerFailure::InvalidToken))?;
-    let (stands, _) = introspection::standing(app, &token)?;
-    let client = app
-        .registry
-        .client(&token.client_id)
-        .map_err(Failure::from)?;
-    let Some(client) = client.filter(|_| stands) else {
-        return Err(ScimRefusal::Bearer(BearerFailure::InvalidToken));
-    };
-    if token.user.is_some() || !seen.scope.contains(wanted_scope) {
-        return Err(ScimRefusal::Bearer(BearerFailure::InsufficientScope));
-    }
-    let registered: BTreeSet<&str> = snapshot
-        .catalogue
-        .tenants
-        .keys()
-        .map(String::as_str)
-        .collect();
-    Ok(admission(&client.client, seen.scope, &registered))
-}
-
 /// A client with `tenants` reaches the users of these; any other one everybody.
-fn admission(client: &Client, scope: ScopeSet, registered: &BTreeSet<&str>) -> Admission {
+fn admission(app: &App, token: ClientToken) -> Admission {
+    let client = &token.client.client;
     let (reach, only_tenant) = match &client.tenants {
         Some(tenants) => {
             let reach: Vec<String> = tenants.iter().map(ToString::to_string).collect();
@@ -164,13 +127,14 @@ fn admission(client: &Client, scope: ScopeSet, registered: &BTreeSet<&str>) -> A
             (reach, only)
         }
         None => {
-            let all = registered.iter().copied().chain([""]);
-            (all.map(str::to_owned).collect(), None)
+            let snapshot = app.registry.snapshot();
+            let registered = snapshot.catalogue.tenants.keys().map(String::as_str);
+            (registered.chain([""]).map(str::to_owned).collect(), None)
         }
     };
     Admission {
         client_id: client.client_id.clone(),
-        scope,
+        scope: token.scope,
         reach,
         only_tenant,
     }
@@ -253,17 +217,6 @@ fn id_of(document: &Map<String, Value>) -> Option<&str> {
 
 fn address(app: &App, path: &str) -> String {
     format!("{}/scim/v2/{path}", app.config.base_url.as_str())
-}
-
-fn challenged(failure: BearerFailure, wanted_scope: &str) -> Response {
-    let detail = if failure == BearerFailure::InsufficientScope {
-        format!("The access token must be one without a user, with the scope {wanted_scope}.")
-    } else {
-        failure.reason().description().to_owned()
-    };
-    let error = ScimError::plain(failure.status(), detail);
-    answers::scim_error(&error, failure.reason())
-        .header("WWW-Authenticate", failure.challenge(wanted_scope))
 }
 
 fn not_found() -> Failure {

@@ -215,6 +215,10 @@ impl Registry {
         })
     }
 
+    pub fn sealers(&self) -> &Sealers {
+        &self.sealers
+    }
+
     /// Asks the database for its version and clock, and reads anew what has changed. Called once a
     /// second.
     pub fn refresh(&self) -> Result<(), StoreError> {

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use super::workers::InFlight;
 use crate::http::Request;
 
-/// The longest body that a handler gets, in bytes.
+/// The longest body that a handler gets, in bytes, but for the paths of
+/// [`super::ServerSettings::long_bodies`].
 pub const BODY_LIMIT: u64 = 64 * 1_024;
-/// A longer body than `BODY_LIMIT` is read to its end up to this length, in bytes, so that the
-/// client gets to read the refusal.
-pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
+/// The longest body that these get. A body that is longer than allowed is read to its end up to
+/// this length, so that the client gets to read the refusal.
+pub const LONG_BODY_LIMIT: u64 = 1_024 * 1_024;
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// At least so much time is left for the body of a request that has waited in line.
 pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
@@ -123,8 +124,9 @@ pub enum Arrival {
     Broken,
 }
 
-/// Reads a body, and gives up between two reads when the time is over.
-pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arrival {
+/// Reads a body, and gives up between two reads when the time is over. One longer than `limit` is
+/// not kept.
+pub fn read_body(reader: &mut dyn Read, length: u64, limit: u64, deadline: Instant) -> Arrival {
     let mut body = Vec::new();
     let mut buffer = [0_u8; 8 * 1_024];
     let mut missing = length;
@@ -146,11 +148,11 @@ pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arriv
             Err(_) => return Arrival::Broken,
         };
         missing = missing.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
-        if length <= BODY_LIMIT {
+        if length <= limit {
             body.extend_from_slice(buffer.get(..count).unwrap_or_default());
         }
     }
-    if length <= BODY_LIMIT {
+    if length <= limit {
         Arrival::Whole(body)
     } else {
         Arrival::TooLong

@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::control::Report;
 use super::lane::{
-    Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting,
+    Arrival, BODY_LIMIT, BODY_PATIENCE, LEAST_BODY_PATIENCE, LONG_BODY_LIMIT, Lane, Waiting,
     read_body,
 };
 use super::listener::WRITE_PATIENCE;
@@ -46,6 +46,8 @@ pub struct Service<H: 'static> {
     /// Threads that may serve at once: those that take requests, and those that read bodies.
     pub workers: Permits,
     pub readers: Permits,
+    /// Bodies longer than most paths take, from the first byte to the answer.
+    pub long_bodies: Permits,
     /// Whether every answer is the last of its connection.
     pub is_one_shot: bool,
     /// What to tell the supervisor when tiny_http fails.
@@ -232,8 +234,9 @@ impl<H: Handler> Service<H> {
             return self.read_and_serve(waiting);
         }
         // A client that sent `Expect: 100-continue` is told before it sends the body.
+        let limit = self.body_limit(&waiting.read);
         let is_too_long =
-            length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
+            length > LONG_BODY_LIMIT || (length > limit && expects_continue(&waiting.request));
         let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
             self.turn_away(waiting, 413);
             return false;
@@ -246,6 +249,15 @@ impl<H: Handler> Service<H> {
         self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
         self.turn_away(waiting, 503);
         false
+    }
+
+    fn body_limit(&self, request: &Request) -> u64 {
+        let settings = &self.state.settings;
+        if settings.long_bodies.contains(&request.path) {
+            LONG_BODY_LIMIT
+        } else {
+            BODY_LIMIT
+        }
     }
 
     fn turn_away(&self, waiting: Waiting, status: u16) {
@@ -263,6 +275,13 @@ impl<H: Handler> Service<H> {
 
     /// Whether the turn is elsewhere (see `serve`).
     fn read_and_serve(&'static self, waiting: Waiting) -> bool {
+        let limit = self.body_limit(&waiting.read);
+        let is_long = waiting.body_length > BODY_LIMIT && limit > BODY_LIMIT;
+        let alone = is_long.then(|| self.long_bodies.take(Duration::ZERO));
+        if matches!(alone, Some(None)) {
+            self.turn_away(waiting, 503);
+            return false;
+        }
         let Waiting {
             mut request,
             read,
@@ -272,7 +291,7 @@ impl<H: Handler> Service<H> {
         } = waiting;
         // The time in line counts. But a body that has arrived meanwhile is taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
-        let status = match read_body(request.as_reader(), body_length, deadline) {
+        let status = match read_body(request.as_reader(), body_length, limit, deadline) {
             Arrival::Whole(body) => {
                 return self.serve(request, Request { body, ..read }, arrived, in_flight);
             }

@@ -61,3 +61,27 @@ impl<'a> AuditEvent<'a> {
         }
     }
 }
+
+/// A client that changes what is registered, and its request.
+#[derive(Clone, Debug)]
+pub struct EventAuthor {
+    pub client_id: ClientId,
+    pub source: IpAddr,
+    pub request_id: String,
+}
+
+impl EventAuthor {
+    /// The same event, and who caused it.
+    pub fn signed<'a>(&'a self, event: &AuditEvent<'a>) -> AuditEvent<'a> {
+        let mut detail = event.detail.as_object().cloned().unwrap_or_default();
+        detail.insert(String::from("by"), Value::from("client"));
+        detail.insert(
+            String::from("by_client"),
+            Value::from(self.client_id.as_str()),
+        );
+        AuditEvent {
+            detail: Value::Object(detail),
+            ..event.clone().by(self.source, &self.request_id)
+        }
+    }
+}

@@ -15,7 +15,7 @@ use super::values::column;
 use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use crate::protocol::words::instant::{Day, Instant};
 
-pub use super::audit_event::AuditEvent;
+pub use super::audit_event::{AuditEvent, EventAuthor};
 
 const INSERT: &str = "
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a

@@ -350,7 +350,9 @@ CROSS JOIN LATERAL (VALUES
               ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END),
     (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}'),
     (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
-    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}')
+    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}'),
+    (7, 'registration.write, which changes everything',
+     'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')))
 ) AS w (place, setting, is_so)
 WHERE c.enabled AND w.is_so
 GROUP BY w.place, w.setting

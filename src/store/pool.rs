@@ -197,14 +197,25 @@ impl Store {
         self.0.supplies.current().open_connections();
     }
 
-    /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own
-    /// and without watchdog. What no standby acknowledged is no success.
+    /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own.
+    /// The watchdog looks only after what a request waits for. What no standby acknowledged is no
+    /// success.
     pub fn administer<T, E: From<StoreError>>(
         &self,
         work: impl FnOnce(&mut Client) -> Result<T, E>,
     ) -> Result<T, E> {
+        let begun = Instant::now();
+        let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
         let (mut client, unacknowledged) = self.connect(&ADMINISTRATIVE_OPTIONS)?;
-        let answer = work(&mut client)?;
+        let watched = request.map(|request| {
+            let token = client.cancel_token();
+            let watchdog = &self.0.watchdog;
+            watchdog.watch(token, Arc::default(), Arc::default(), Some(request))
+        });
+        let answer = work(&mut client);
+        drop(watched);
+        deadline::spend(begun.elapsed());
+        let answer = answer?;
         if unacknowledged.load(Ordering::SeqCst) {
             Err(StoreError::unacknowledged().into())
         } else {
@@ -385,7 +396,12 @@ impl Store {
             .transpose()?;
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
-        let watched = self.0.watchdog.watch(&connection, request);
+        let watched = self.0.watchdog.watch(
+            connection.client.cancel_token(),
+            Arc::clone(&connection.cancelled),
+            Arc::clone(&connection.is_retired),
+            request,
+        );
         let answer = work(&mut connection);
         drop(watched);
         connection.last_used = Instant::now();

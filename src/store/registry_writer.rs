@@ -1,26 +1,33 @@
 //! Changes to the registry: everything of one `apply` in one transaction, together with the version
 //! bump that makes every process read anew, and with its audit events.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::{Row, Transaction};
 
 use super::Store;
 use super::audit_chain::{Chain, Together};
-use super::audit_event::AuditEvent;
+use super::audit_event::{AuditEvent, EventAuthor};
 use super::endings::CONFIRM;
 use super::error::StoreError;
+use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, bind};
 use super::values::column;
+use crate::deadline;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
-const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING clock_timestamp() AS now";
+const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING registry_version - 1 AS version, clock_timestamp() AS now";
 
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
     pub(super) transaction: Transaction<'a>,
     chain: Chain,
+    version: i64,
+    /// Who makes the change, if it is a client.
+    pub author: Option<EventAuthor>,
+    /// Sends nothing from then on: the time of the request that it is for is over.
+    send_before: Option<Instant>,
     pub(super) wrote: bool,
     pub(super) revoked_users: Vec<Subject>,
     pub(super) revoked_clients: Vec<ClientId>,
@@ -34,6 +41,8 @@ impl Store {
         &self,
         change: impl FnOnce(&mut RegistryWriter<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        let send_before = deadline::current()
+            .map(|(left, _)| Instant::now() + left.saturating_sub(LEAST_FOR_A_WRITE));
         let (answer, chain) = self.administer(|client| {
             let mut transaction = client.transaction().map_err(StoreError::from)?;
             // Another change holds the lock for longer than we wait.
@@ -50,6 +59,9 @@ impl Store {
             let mut writer = RegistryWriter {
                 transaction,
                 chain: self.chains().begin_tentatively(),
+                version: column(&alone, "version")?,
+                author: None,
+                send_before,
                 wrote: false,
                 revoked_users: Vec::new(),
                 revoked_clients: Vec::new(),
@@ -60,6 +72,7 @@ impl Store {
                 if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
                     writer.call_clients()?;
                 }
+                writer.require_time()?;
                 writer.transaction.commit().map_err(StoreError::from)?;
             }
             Ok::<_, E>((answer, writer.wrote.then_some(writer.chain)))
@@ -87,7 +100,13 @@ impl RegistryWriter<'_> {
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        let mut links = self.chain.link(events, Together::InOrder);
+        let mut links = match &self.author {
+            Some(author) => {
+                let signed: Vec<_> = events.iter().map(|event| author.signed(event)).collect();
+                self.chain.link(&signed, Together::InOrder)
+            }
+            None => self.chain.link(events, Together::InOrder),
+        };
         let rows = self.query(Bound {
             values: &[bound.values, &[&links.0]].concat(),
             ..bound
@@ -96,7 +115,25 @@ impl RegistryWriter<'_> {
         Ok(rows)
     }
 
+    /// The version that this change found.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// The version that is in force when this change is done.
+    pub fn version_afterwards(&self) -> i64 {
+        self.version + i64::from(self.wrote)
+    }
+
+    fn require_time(&self) -> Result<(), StoreError> {
+        match self.send_before {
+            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        self.require_time()?;
         Ok(self.transaction.query(&bound.text(), bound.values)?)
     }
 
@@ -109,6 +146,7 @@ impl RegistryWriter<'_> {
     }
 
     pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+        self.require_time()?;
         Ok(self.transaction.query_one(&bound.text(), bound.values)?)
     }
 
@@ -119,6 +157,7 @@ impl RegistryWriter<'_> {
 
     pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
         self.wrote = true;
+        self.require_time()?;
         Ok(self.transaction.execute(&bound.text(), bound.values)?)
     }
 

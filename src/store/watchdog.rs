@@ -12,7 +12,6 @@ use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connecting::START_UP;
-use super::connection::Connection;
 use crate::deadline::{self, GiveUp, StandIn};
 use crate::permits::{self, HeldPermits};
 
@@ -106,10 +105,12 @@ impl Watchdog {
     }
 
     /// Notes that this thread uses a connection from now on, for a request that waits until then.
-    /// The connection's `cancelled` is set before a cancel request goes out for it.
+    /// `cancelled` is set before a cancel request goes out for the connection.
     pub(super) fn watch(
         &self,
-        connection: &Connection,
+        token: CancelToken,
+        cancelled: Arc<AtomicBool>,
+        is_retired: Arc<AtomicBool>,
         request: Option<(Instant, GiveUp)>,
     ) -> Watched<'_> {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
@@ -128,12 +129,12 @@ impl Watchdog {
             started,
             cancel_after,
             give_up_after,
-            token: connection.client.cancel_token(),
-            cancelled: Arc::clone(&connection.cancelled),
+            token,
+            cancelled,
             give_up,
             permits: HeldPermits::of_this_thread(),
             stand_in: deadline::stand_in(),
-            is_retired: Arc::clone(&connection.is_retired),
+            is_retired,
             is_abandoned: false,
             is_stood_in_for: false,
         };

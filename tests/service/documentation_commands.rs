@@ -49,6 +49,7 @@ impl Machine {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         settings.push(("GATEPOST_SCIM", "on"));
+        settings.push(("GATEPOST_ADMIN_API", "on"));
         let gatepost = Gatepost::start_with(&installed(), &settings);
         for registration in registrations_of(block) {
             // An example that contradicts what is installed is refused as a whole.
@@ -86,6 +87,7 @@ impl Machine {
         let realm = include_str!("../fixtures/keycloak-realm.json");
         self.file("realm.json", realm);
         self.file("scim.json", "{}");
+        self.file("pipeline.json", "{}");
         self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
         // `--follow` stays until it is interrupted.
         self.program(
@@ -194,6 +196,7 @@ fn complaints(output: &Output) -> Vec<String> {
         let failed = line.starts_with("failed with ") && !line.starts_with(plans);
         failed
             || line.contains("invalid_request")
+            || line.contains("invalid_document")
             || line.contains("messages:2.0:Error")
             || line.contains("unsupported_grant_type")
     };

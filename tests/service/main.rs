@@ -91,6 +91,7 @@ mod pushed_requests;
 mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;
+mod registration_over_http;
 mod restored;
 mod revocation;
 mod revocations_hold;

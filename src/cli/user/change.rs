@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{judged, missing, named, told_field};
+use super::{judged, missing, named};
+use crate::app::registration::enactment::{remove_user, tell_of_sharing};
+use crate::app::registration::events::{told_field, told_link, user_event};
 use crate::cli::arguments::Invocation;
-use crate::cli::operator::{Operator, user_event};
+use crate::cli::input;
+use crate::cli::operator::Operator;
 use crate::cli::output::{self, Failure};
-use crate::cli::{input, registry};
 use crate::pages::second_factor::factor_name;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::ObjectKind;
@@ -15,11 +17,10 @@ use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::{Identity, is_possible_claim};
 use crate::protocol::registration::verified_address;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
-use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::strength::Strength;
-use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::Authenticator;
-use crate::store::linked_identities::{self, Link, Linked, Unlinked};
+use crate::store::linked_identities::{self, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 use crate::store::{authenticators, catalogue};
@@ -49,7 +50,7 @@ fn write(
     };
     writer.update_user(&user)?;
     writer.audit(&user_event("user_changed", &user.sub, detail))?;
-    registry::tell_of_sharing(writer, &user)?;
+    tell_of_sharing(writer, &user)?;
     Ok(user)
 }
 
@@ -163,7 +164,7 @@ pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     )?;
     operator
         .store
-        .change_registry(|writer| registry::remove_user(writer, sub))?;
+        .change_registry(|writer| remove_user(writer, sub))?;
     output::line(&format!("removed {name}; sub {sub} is never given again"))
 }
 
@@ -381,28 +382,6 @@ pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
             "that identity is not linked to this user",
         ))),
     }
-}
-
-/// A link, and the event that tells of it.
-pub(in crate::cli) fn told_link<'a>(
-    event: &'a str,
-    identity: &'a Identity,
-    sub: &'a Subject,
-) -> (Link<'a>, AuditEvent<'a>) {
-    let Identity {
-        issuer,
-        subject: upstream_subject,
-    } = identity;
-    let detail = json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject});
-    (
-        Link {
-            issuer,
-            upstream_subject,
-            sub,
-            provider: None,
-        },
-        user_event(event, sub, detail),
-    )
 }
 
 /// Links to an issuer that nobody is registered with would only wait for a mistake.

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::named;
+use crate::app::registration::events::user_event;
 use crate::cli::arguments::Invocation;
 use crate::cli::mail;
-use crate::cli::operator::{Operator, user_event};
+use crate::cli::operator::Operator;
 use crate::cli::output::{self, Failure};
 use crate::cli::registry;
 use crate::config::cause;

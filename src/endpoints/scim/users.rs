@@ -313,8 +313,7 @@ fn new_password(
 }
 
 fn body(request: &Request) -> Result<Value, ScimError> {
-    let content_type = request.headers.first("content-type").unwrap_or_default();
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let media_type = request.media_type();
     let is_json = ["application/scim+json", "application/json"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(media_type));

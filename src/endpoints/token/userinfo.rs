@@ -14,13 +14,9 @@ use crate::protocol::words::secret::SecretText;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let token = match presented(request)? {
-        Ok(token) => token,
-        Err(failure) => return Ok(refused(app, failure)),
-    };
-    let Some(token) = introspection::access_token(app, &token) else {
-        return Ok(refused(app, BearerFailure::InvalidToken));
-    };
+    let token = presented(request)?;
+    let token = introspection::access_token(app, &token)
+        .ok_or_else(|| refused(BearerFailure::InvalidToken))?;
     let (stands, user) = introspection::standing(app, &token)?;
     let mut answer = match judge(&token, stands, user.as_ref()) {
         UserInfoVerdict::Answer(user) => {
@@ -32,14 +28,16 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
                 &response(&token, user, reach, &app.registry.snapshot().catalogue),
             )
         }
-        UserInfoVerdict::Refuse(failure) => refused(app, failure),
+        UserInfoVerdict::Refuse(failure) => {
+            return Err(refused(failure).about(&token.client_id, None));
+        }
     };
     answer.note.client_id = Some(token.client_id.to_string());
     Ok(answer)
 }
 
 /// The token from the header or from a form. A body that is empty needs no content type.
-fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Failure> {
+fn presented(request: &Request) -> Result<SecretText, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let form = if request.method == Method::Post && !request.body.is_empty() {
         require_form(request, 415)?;
@@ -48,18 +46,10 @@ fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Fai
         None
     };
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    Ok(userinfo::access_token(&headers, &query, form.as_ref()))
+    userinfo::access_token(&headers, &query, form.as_ref()).map_err(refused)
 }
 
-fn refused(app: &App, failure: BearerFailure) -> Response {
-    let response = match failure.error() {
-        Some(error) => answers::json_error(
-            &app.config,
-            failure.status(),
-            error,
-            (failure.reason(), None),
-        ),
-        None => answers::challenge_only(failure.status(), failure.reason()),
-    };
-    response.header("WWW-Authenticate", failure.challenge(OPENID))
+fn refused(failure: BearerFailure) -> Failure {
+    let scope = OPENID;
+    Failure::Unadmitted { failure, scope }
 }

@@ -91,6 +91,34 @@ impl Document {
     }
 }
 
+/// What a document that comes over HTTP may not have: what runs in the database, or what people
+/// sign in with. An empty list of users is no slip of somebody who prunes, but everybody's end.
+pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {
+    let grants = ObjectKind::ExtensionGrant.list();
+    let users = ObjectKind::User.list();
+    let mut problems = Vec::new();
+    if value.get(grants).is_some() {
+        let rule = "is not taken over HTTP: use `gatepost apply`";
+        problems.push(DocumentProblem::new(grants, rule));
+    }
+    if prunes && value.get(users).is_some() {
+        let rule = "is not pruned over HTTP: leave it out, or prune";
+        problems.push(DocumentProblem::new(users, rule));
+    }
+    let items = value.get(users).and_then(Value::as_array);
+    for (index, item) in items.into_iter().flatten().enumerate() {
+        let item = parse_own(item.as_str().unwrap_or_default());
+        for key in ["password", "password_hash", "totp"] {
+            if item.get(key).is_some_and(|value| !value.is_null()) {
+                let place = format!("{users}[{index}].{key}");
+                let rule = "is not taken over HTTP: send the user a link";
+                problems.push(DocumentProblem::new(place, rule));
+            }
+        }
+    }
+    problems
+}
+
 /// Tells in each problem what the object at its place is called.
 pub fn name_problems(problems: &mut [DocumentProblem], value: &Value) {
     for problem in problems {

@@ -29,16 +29,20 @@ impl DocumentProblem {
         let end = self.path.find(']')?;
         self.path.split_at_checked(end + 1)
     }
+
+    /// As `clients[3] (spa).redirect_uris[0]`.
+    pub fn place(&self) -> String {
+        match (self.split(), &self.name) {
+            (Some((object, rest)), Some(name)) => format!("{object} ({name}){rest}"),
+            _ if self.path.is_empty() => String::from("the document"),
+            _ => self.path.clone(),
+        }
+    }
 }
 
 impl fmt::Display for DocumentProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.split(), &self.name) {
-            (Some((object, rest)), Some(name)) => write!(formatter, "{object} ({name}){rest}")?,
-            _ if self.path.is_empty() => formatter.write_str("the document")?,
-            _ => formatter.write_str(&self.path)?,
-        }
-        write!(formatter, ": {}", self.rule)
+        write!(formatter, "{}: {}", self.place(), self.rule)
     }
 }
 

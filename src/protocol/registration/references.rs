@@ -275,6 +275,8 @@ named! {
         PlainPkce = "plain PKCE",
         /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
         ReusedRefreshTokens = "refresh tokens that are reused",
+        /// The scope `registration.write` of `urn:gatepost:admin`: whoever has it is an operator.
+        WholeRegistration = "registration.write, which changes everything",
     }
 }
 

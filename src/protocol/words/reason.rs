@@ -110,6 +110,11 @@ reasons! {
     PasskeyCloned "GP1816" "The passkey was not accepted." "Its counter did not grow: somebody may have copied it. Have its owner remove it and add another.";
     PasskeyChallenge "GP1817" "The passkey was not accepted." "Its challenge was made for another page or browser, was used before, or is too old.";
     PasskeyNeeded "GP1818" "The ways to sign in were not changed." "Their owner has a passkey and did not sign in with it. Who has lost theirs gets a link: `gatepost user reset --enrol`.";
+    RegistrationMistaken "GP1820" "The document has mistakes: nothing was done." "The answer has each mistake with its place.";
+    RegistrationOfTenants "GP1821" "The client is restricted to tenants." "What is registered is everybody's: use a client without tenants.";
+    RegistrationVersion "GP1822" "The parameter version is missing, or no number." "Send the registry_version that /admin/plan answered.";
+    RegistrationMoved "GP1823" "What is registered has changed since it was planned: nothing was done." "Ask /admin/plan again, and apply with its registry_version.";
+    RegistrationNotJson "GP1824" "The body must be application/json." "Set Content-Type to application/json.";
     FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
     // End session endpoint

@@ -7,12 +7,9 @@ use std::fs;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::{DocumentOrigin, Registrar, RegistrationFailure};
 use crate::app;
 use crate::app::password_rules::PasswordRules;
-use crate::cli::arguments::Invocation;
-use crate::cli::operator::Operator;
-use crate::cli::output::Failure;
-use crate::cli::serve::function_settings;
 use crate::config::environment_secret;
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
@@ -20,7 +17,7 @@ use crate::protocol::registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own,
 };
 use crate::protocol::registration::document::{
-    Document, DocumentEntry, JudgedDocument, name_problems,
+    Document, DocumentEntry, JudgedDocument, name_problems, refused_over_http,
 };
 use crate::protocol::registration::plan::{
     self, Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
@@ -39,64 +36,64 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 use crate::store::{Store, StoreError};
 
-/// Judges the document and fetches its secrets. `--prune` also names what is left out.
+/// Judges the document and fetches its secrets. With `prunes` also names what is left out.
 pub(super) fn read(
-    invocation: &Invocation,
-    operator: &Operator,
-    sealer: &Sealer,
+    registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     value: Value,
-) -> Result<Comparison, Failure> {
-    let pruning = if invocation.has("--prune") {
+    prunes: bool,
+) -> Result<Comparison, RegistrationFailure> {
+    let pruning = if prunes {
         Pruning::of(&value)
     } else {
         Pruning::default()
     };
-    let registered = registered(writer, Some(sealer))?;
+    let registered = registered(writer, Some(&registrar.sealers.client_secrets))?;
     let mut stored = registered.names(&pruning);
     // Names that need no registration and can have none.
-    stored.compiled_in_grants = invocation
-        .extension_grants
+    stored.compiled_in_grants = registrar
+        .compiled_in_grants
         .iter()
         .map(|grant| grant.name.to_owned())
         .collect();
     let JudgedDocument {
         document,
         mut problems,
-    } = Document::judge(&value, &operator.config.client_defaults, &stored);
+    } = Document::judge(&value, &registrar.config.client_defaults, &stored);
     let Some(document) = document else {
-        return Err(Failure::of_document(&problems));
+        return Err(RegistrationFailure::Document(problems));
     };
-    check_functions(
-        &document,
-        &Store::open_for_functions(&function_settings(&operator.config))?,
-        &mut problems,
-    )?;
-    let given = gather(&document, &mut problems);
+    match &registrar.origin {
+        DocumentOrigin::Command { functions } => {
+            check_functions(&document, functions, &mut problems)?;
+        }
+        DocumentOrigin::Client(_) => problems.extend(refused_over_http(&value, prunes)),
+    }
+    let given = gather(&document, &registrar.origin, &mut problems);
     if problems.is_empty() {
         drop((value, stored));
-        let comparison = comparison(operator, writer, pruning, registered, document, given)?;
-        let unfit = unfit_passwords(operator, &comparison);
+        let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
+        let unfit = unfit_passwords(registrar, &comparison);
         return if unfit.is_empty() {
             Ok(comparison)
         } else {
-            Err(Failure::of_document(&unfit))
+            Err(RegistrationFailure::Document(unfit))
         };
     }
     // An item that is no object has no place among those that were read.
     let users = value.get("users").and_then(Value::as_array);
     if users.map_or(0, Vec::len) == document.users.len() {
-        let comparison = comparison(operator, writer, pruning, registered, document, given)?;
+        let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
-        problems.extend(unfit_passwords(operator, &comparison));
+        problems.extend(unfit_passwords(registrar, &comparison));
     }
     name_problems(&mut problems, &value);
-    Err(Failure::of_document(&problems))
+    Err(RegistrationFailure::Document(problems))
 }
 
 /// By the rules for new passwords of this installation.
-fn unfit_passwords(operator: &Operator, comparison: &Comparison) -> Vec<DocumentProblem> {
-    let rules = PasswordRules::new(&operator.config);
+fn unfit_passwords(registrar: &Registrar<'_>, comparison: &Comparison) -> Vec<DocumentProblem> {
+    let rules = PasswordRules::new(registrar.config);
     let Comparison {
         users, document, ..
     } = comparison;
@@ -105,13 +102,13 @@ fn unfit_passwords(operator: &Operator, comparison: &Comparison) -> Vec<Document
 
 /// The same with the users that it is about.
 fn comparison(
-    operator: &Operator,
+    registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     pruning: Pruning,
     registered: RegisteredObjects,
     document: Document,
     given: Vec<GivenSecrets>,
-) -> Result<Comparison, Failure> {
+) -> Result<Comparison, RegistrationFailure> {
     let users = users_of(writer, &document, &pruning)?;
     Ok(Comparison {
         document: users.settled(document),
@@ -119,7 +116,7 @@ fn comparison(
         given,
         registered,
         pruning,
-        own_hash: app::cost(&operator.config).beginning(),
+        own_hash: app::cost(registrar.config).beginning(),
     })
 }
 
@@ -128,7 +125,7 @@ fn check_functions(
     document: &Document,
     store: &Store,
     problems: &mut Vec<DocumentProblem>,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     for entry in document
         .entries
         .iter()
@@ -161,7 +158,7 @@ fn check_functions(
 }
 
 /// Catalogue and clients, with their secrets opened where there is what opens them.
-pub(super) fn registered(
+pub fn registered(
     writer: &mut RegistryWriter<'_>,
     sealer: Option<&Sealer>,
 ) -> Result<RegisteredObjects, StoreError> {
@@ -249,7 +246,7 @@ fn users_of(
     Ok(users)
 }
 
-pub(super) fn all_users(
+pub fn all_users(
     writer: &mut RegistryWriter<'_>,
 ) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
     Ok(writer.users()?.into_iter().map(registered_user).collect())
@@ -257,7 +254,7 @@ pub(super) fn all_users(
 
 /// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given`
 /// ones.
-pub(super) fn add_identities(
+pub fn add_identities(
     writer: &mut RegistryWriter<'_>,
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
@@ -291,7 +288,11 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
 }
 
 /// Fetches and hashes the secrets of each object of a document; notes every one that cannot be had.
-fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<GivenSecrets> {
+fn gather(
+    document: &Document,
+    origin: &DocumentOrigin<'_>,
+    problems: &mut Vec<DocumentProblem>,
+) -> Vec<GivenSecrets> {
     let mut all = Vec::new();
     for DocumentEntry {
         place,
@@ -305,14 +306,14 @@ fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<Given
             client_secret: None,
         };
         for (index, secret) in secrets.iter().flatten().enumerate() {
-            match hash(secret, &format!("{place}.secrets[{index}]")) {
+            match hash(secret, origin, &format!("{place}.secrets[{index}]")) {
                 Ok(secret) => given.secrets.get_or_insert_default().push(secret),
                 Err(problem) => problems.push(problem),
             }
         }
         match client_secret
             .as_ref()
-            .map(|source| fetch(source, &format!("{place}.client_secret")))
+            .map(|source| fetch(source, origin, &format!("{place}.client_secret")))
             .transpose()
         {
             Ok(client_secret) => given.client_secret = client_secret,
@@ -323,9 +324,18 @@ fn gather(document: &Document, problems: &mut Vec<DocumentProblem>) -> Vec<Given
     all
 }
 
-fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProblem> {
+fn fetch(
+    source: &SecretSource,
+    origin: &DocumentOrigin<'_>,
+    place: &str,
+) -> Result<SecretText, DocumentProblem> {
+    let is_command = matches!(origin, DocumentOrigin::Command { .. });
     let text = match source {
         SecretSource::Value(text) => text.clone(),
+        SecretSource::Environment(_) | SecretSource::File(_) if !is_command => {
+            let rule = "is on the server, and is not read over HTTP: send the value or its digest";
+            return Err(DocumentProblem::new(place, rule));
+        }
         SecretSource::Environment(name) => {
             let missing = || {
                 DocumentProblem::new(
@@ -354,10 +364,14 @@ fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, DocumentProbl
     }
 }
 
-fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, DocumentProblem> {
+fn hash(
+    secret: &RegisteredSecret,
+    origin: &DocumentOrigin<'_>,
+    place: &str,
+) -> Result<GivenSecret, DocumentProblem> {
     let (algorithm, digest) = match &secret.material {
         SecretMaterial::Text(source) => {
-            let text = fetch(source, place)?;
+            let text = fetch(source, origin, place)?;
             check_own(text.expose()).map_err(|rule| DocumentProblem::new(place, rule))?;
             (DigestAlgorithm::Sha256, sha256(&text))
         }
@@ -379,7 +393,7 @@ fn sha256(text: &SecretText) -> SecretBytes {
     SecretBytes::new(Sha256::digest(text.expose()).to_vec())
 }
 
-pub(in crate::cli) fn sealed_text(
+pub fn sealed_text(
     text: &SecretText,
     description: &str,
     expires_at: Option<Instant>,
@@ -400,7 +414,7 @@ pub(in crate::cli) fn sealed_text(
 }
 
 /// Under an id of its own.
-pub(in crate::cli) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
+pub fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
     SecretRow {
         id: random::bytes(),
         sealed_digest: SecretBytes::new(sealer.seal(secret.digest.encode().expose())),
@@ -410,6 +424,6 @@ pub(in crate::cli) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow
 }
 
 /// `None` when it does not open under the master secret.
-pub(in crate::cli) fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
+pub fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
     SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }

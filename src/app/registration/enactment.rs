@@ -1,18 +1,17 @@
 //! A plan, done: within one change, with an audit event for each object.
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::RegistrationFailure;
 use super::comparison::sealed;
-use crate::cli::operator::{audit_event, client_event, user_event};
-use crate::cli::output::Failure;
-use crate::cli::user::change::told_link;
-use crate::cli::user::{new_subject, told_added, told_field, told_removed};
+use super::events::{
+    audit_event, client_event, told_added, told_field, told_link, told_removed, user_event,
+};
 use crate::keys::password::PasswordHashing;
+use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::document::DocumentEntry;
 use crate::protocol::registration::plan::{Plan, PlanStep, PlannedChange, SecretChanges, Verb};
@@ -32,16 +31,17 @@ use crate::store::users::UserRow;
 
 const BATCH: usize = 500;
 
-/// Answers the identities that were taken away, and from whom.
+/// Answers the identities that were taken away, and from whom. `advance` is told how many changes
+/// are done since it was told last.
 pub(super) fn perform(
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
     sealers: &Sealers,
     hashing: &PasswordHashing,
-) -> Result<Vec<(Subject, Identity)>, Failure> {
+    mut advance: impl FnMut(usize),
+) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
     let sealer = &sealers.client_secrets;
     let mut unlinked = Vec::new();
-    let mut progress = Progress::of(plan.changes.len());
     let batches = plan
         .changes
         .chunk_by(go_together)
@@ -57,7 +57,7 @@ pub(super) fn perform(
         for (batch, clients) in ready {
             unlinked.extend(perform_batch(writer, batch, sealers, hashing)?);
             put_clients(writer, clients)?;
-            progress.advance(batch.len());
+            advance(batch.len());
         }
         Ok(unlinked)
     })
@@ -69,7 +69,7 @@ fn perform_batch(
     batch: &[PlannedChange<'_>],
     sealers: &Sealers,
     hashing: &PasswordHashing,
-) -> Result<Vec<(Subject, Identity)>, Failure> {
+) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
     let mut gone = Vec::new();
     let mut unlinked = Vec::new();
     for change in batch {
@@ -143,7 +143,7 @@ fn clients(batch: &[PlannedChange<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
 fn put_clients(
     writer: &mut RegistryWriter<'_>,
     mut clients: Vec<ReadyClient>,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     if clients.is_empty() {
         return Ok(());
     }
@@ -169,7 +169,7 @@ fn put_entry(
     entry: &DocumentEntry,
     change: &PlannedChange<'_>,
     sealer: &Sealer,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     let name = &entry.name;
     let client_secret = change.secrets.client_secret.as_ref();
     let sealed_secret =
@@ -200,16 +200,21 @@ fn add_user(
     index: usize,
     sealers: &Sealers,
     hashing: &PasswordHashing,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     let password_hash = match &entry.credential {
         Some(Credential::Password(password)) => Some(SecretText::new(
-            hashing.hash(password).map_err(Failure::Refused)?,
+            hashing
+                .hash(password)
+                .map_err(RegistrationFailure::Hashing)?,
         )),
         Some(Credential::Hash(hash)) => Some(hash.clone()),
         None => None,
     };
     let new = user_row(
-        entry.subject.clone().unwrap_or_else(new_subject),
+        entry
+            .subject
+            .clone()
+            .unwrap_or_else(|| Subject::of_random(random::bytes())),
         entry,
         password_hash,
     );
@@ -235,10 +240,10 @@ fn add_user(
 
 /// Tells the audit log where somebody else has the verified address of a user, too: it signs in
 /// neither of them.
-pub(in crate::cli) fn tell_of_sharing(
+pub fn tell_of_sharing(
     writer: &mut RegistryWriter<'_>,
     user: &UserRow,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     if user.claims.get("email_verified") != Some(&Value::Bool(true)) {
         return Ok(());
     }
@@ -256,7 +261,7 @@ fn relink(
     before: Option<&UserEntry>,
     entry: &UserEntry,
     index: usize,
-) -> Result<Vec<(Subject, Identity)>, Failure> {
+) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
     let before = before
         .and_then(|user| user.identities.clone())
         .unwrap_or_default();
@@ -309,18 +314,19 @@ fn go_together(one: &PlannedChange<'_>, next: &PlannedChange<'_>) -> bool {
 }
 
 /// What only the database can refuse, with its place in the document.
-fn of_user(error: StoreError, index: usize) -> Failure {
+fn of_user(error: StoreError, index: usize) -> RegistrationFailure {
     if matches!(error, StoreError::Taken(_)) {
         let rule = "has the user name, the sub or an identity of another user";
-        return Failure::of_document(&[DocumentProblem::new(format!("users[{index}]"), rule)]);
+        let problem = DocumentProblem::new(format!("users[{index}]"), rule);
+        return RegistrationFailure::Document(vec![problem]);
     }
-    Failure::from(error)
+    RegistrationFailure::from(error)
 }
 
-pub(in crate::cli) fn remove_clients(
+pub fn remove_clients(
     writer: &mut RegistryWriter<'_>,
     clients: &[&ClientId],
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     if clients.is_empty() {
         return Ok(());
     }
@@ -330,10 +336,10 @@ pub(in crate::cli) fn remove_clients(
     Ok(writer.audit_all(&events)?)
 }
 
-pub(in crate::cli) fn remove_user(
+pub fn remove_user(
     writer: &mut RegistryWriter<'_>,
     subject: &Subject,
-) -> Result<(), Failure> {
+) -> Result<(), RegistrationFailure> {
     let Some(old) = writer.user(subject)? else {
         return Ok(());
     };
@@ -367,55 +373,4 @@ fn detail(change: &PlannedChange<'_>) -> Value {
         .into_iter()
         .for_each(|members| members.extend([(String::from("fields"), fields.take())]));
     detail
-}
-
-/// A line that says how far long work has come; for people at a terminal only. Dropped, it leaves
-/// nothing behind.
-struct Progress {
-    total: usize,
-    done: usize,
-    shown_at: Option<Instant>,
-    is_seen: bool,
-}
-
-impl Progress {
-    fn of(total: usize) -> Progress {
-        Progress {
-            total,
-            done: 0,
-            shown_at: None,
-            is_seen: total > 1 && io::stderr().is_terminal(),
-        }
-    }
-
-    fn advance(&mut self, steps: usize) {
-        self.done += steps;
-        let is_due = self
-            .shown_at
-            .is_none_or(|shown_at| shown_at.elapsed() >= Duration::from_millis(100))
-            || self.done == self.total;
-        if self.is_seen && is_due {
-            self.shown_at = Some(Instant::now());
-            write(&format!(
-                "\r\u{1b}[K{} of {} changes",
-                self.done, self.total
-            ));
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown_at.is_some() {
-            write("\r\u{1b}[K");
-        }
-    }
-}
-
-fn write(text: &str) {
-    let mut terminal = io::stderr().lock();
-    // A terminal that went away is no reason to stop.
-    let _ = terminal
-        .write_all(text.as_bytes())
-        .and_then(|()| terminal.flush());
 }

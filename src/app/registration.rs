@@ -1,0 +1,158 @@
+//! What is registered beside a document: what applying it would change, and doing so, in one
+//! transaction. Applying it again changes nothing.
+
+pub mod comparison;
+pub mod enactment;
+pub mod events;
+
+use serde_json::{Value, json};
+
+use super::extension_grant::ExtensionGrant;
+use super::failure::Failure;
+use crate::app;
+use crate::config::Config;
+use crate::keys::password::PasswordHashing;
+use crate::protocol::registration::DocumentProblem;
+use crate::protocol::registration::plan::{self, Plan, PlannedChange, Verb};
+use crate::protocol::registration::user::Identity;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Day;
+use crate::registry::Sealers;
+use crate::store::audit_events::EventAuthor;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::{Store, StoreError, linked_identities};
+use events::told_link;
+
+/// What a document is compared and enacted with.
+pub struct Registrar<'a> {
+    pub config: &'a Config,
+    pub store: &'a Store,
+    pub sealers: &'a Sealers,
+    pub compiled_in_grants: &'a [ExtensionGrant],
+    pub origin: DocumentOrigin<'a>,
+}
+
+/// Where a document comes from.
+pub enum DocumentOrigin<'a> {
+    /// An operator, on this machine.
+    Command {
+        /// Where the SQL functions of extension grants are.
+        functions: &'a Store,
+    },
+    /// A client, over HTTP. No file and no variable of this machine is read for it, and what
+    /// reaches further than the registration is refused.
+    Client(EventAuthor),
+}
+
+pub enum RegistrationFailure {
+    /// Every mistake of the document.
+    Document(Vec<DocumentProblem>),
+    Store(StoreError),
+    Hashing(String),
+}
+
+impl From<StoreError> for RegistrationFailure {
+    fn from(error: StoreError) -> RegistrationFailure {
+        RegistrationFailure::Store(error)
+    }
+}
+
+impl From<RegistrationFailure> for Failure {
+    fn from(failure: RegistrationFailure) -> Failure {
+        match failure {
+            RegistrationFailure::Document(problems) => Failure::MistakenDocument(problems),
+            RegistrationFailure::Store(error) => Failure::from(error),
+            RegistrationFailure::Hashing(cause) => Failure::Internal(cause),
+        }
+    }
+}
+
+impl Registrar<'_> {
+    /// Does `act` with what the document would change, alone among changes. With `prunes` what it
+    /// leaves out is removed, list by list.
+    pub fn planned<T, E>(
+        &self,
+        document: Value,
+        prunes: bool,
+        act: impl FnOnce(&mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        E: From<StoreError> + From<RegistrationFailure>,
+    {
+        self.store.change_registry(|writer| {
+            if let DocumentOrigin::Client(author) = &self.origin {
+                writer.author = Some(author.clone());
+            }
+            let comparison = comparison::read(self, writer, document, prunes)?;
+            let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
+            act(writer, &plan)
+        })
+    }
+
+    /// Does what is planned. Answers the identities that were taken away, and from whom: for
+    /// [`Registrar::end_unlinked`]. `advance` is told how many changes are done since it was told
+    /// last.
+    pub fn enact(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        plan: &Plan<'_>,
+        hashing: &PasswordHashing,
+        today: Day,
+        advance: impl FnMut(usize),
+    ) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
+        let unlinked = enactment::perform(writer, plan, self.sealers, hashing, advance)?;
+        let horizons = app::horizons(self.config, &writer.longest_lifetimes()?);
+        writer.make_partitions(&horizons, today)?;
+        Ok(unlinked)
+    }
+
+    /// Once more, after the change, for what began through an identity while the change that took
+    /// it away was under way.
+    pub fn end_unlinked(&self, unlinked: &[(Subject, Identity)]) -> Result<(), StoreError> {
+        for (sub, identity) in unlinked {
+            let (link, event) = told_link("identity_unlinked", identity, sub);
+            let event = match &self.origin {
+                DocumentOrigin::Client(author) => author.signed(&event),
+                DocumentOrigin::Command { .. } => event,
+            };
+            linked_identities::unlink(self.store, &link, None, &event)?;
+        }
+        Ok(())
+    }
+}
+
+/// For programs: an object for each change, removals first.
+pub fn told(plan: &Plan<'_>) -> Value {
+    let changes = plan.changes.iter();
+    let changes: Vec<Value> = changes.map(|change| told_change(change, plan)).collect();
+    json!({
+        "changes": changes,
+        "added": plan.count(Verb::Add),
+        "changed": plan.count(Verb::Change),
+        "removed": plan.count(Verb::Remove),
+        "unchanged": plan.unchanged,
+    })
+}
+
+fn told_change(change: &PlannedChange<'_>, plan: &Plan<'_>) -> Value {
+    let action = match change.verb {
+        Verb::Add => "add",
+        Verb::Change => "change",
+        Verb::Remove => "remove",
+    };
+    let fields: Vec<Value> = change
+        .fields()
+        .iter()
+        .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
+        .collect();
+    json!({
+        "action": action,
+        "kind": change.step.kind().as_str(),
+        "name": change.step.name(),
+        "fields": fields,
+        "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},
+        "client_secret_changed": change.secrets.client_secret.is_some(),
+        "password_changed": change.secrets.password,
+        "opens": plan.opened_by(change),
+    })
+}

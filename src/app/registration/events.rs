@@ -1,0 +1,120 @@
+//! The events of changes to what is registered, and what they tell.
+
+use serde_json::{Map, Value, json};
+
+use crate::protocol::registration::plan::FieldChange;
+use crate::protocol::registration::user::Identity;
+use crate::protocol::token::claims::is_personal;
+use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::store::audit_events::AuditEvent;
+use crate::store::linked_identities::Link;
+use crate::store::users::UserRow;
+
+pub fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
+    AuditEvent {
+        event,
+        detail,
+        ..AuditEvent::default()
+    }
+}
+
+pub fn user_event<'a>(event: &'a str, sub: &'a Subject, detail: Value) -> AuditEvent<'a> {
+    AuditEvent {
+        event,
+        detail,
+        sub: Some(sub),
+        ..AuditEvent::default()
+    }
+}
+
+pub fn client_event<'a>(event: &'a str, client_id: &'a ClientId, detail: Value) -> AuditEvent<'a> {
+    AuditEvent {
+        event,
+        detail,
+        client_id: Some(client_id),
+        ..AuditEvent::default()
+    }
+}
+
+/// A link, and the event that tells of it.
+pub fn told_link<'a>(
+    event: &'a str,
+    identity: &'a Identity,
+    sub: &'a Subject,
+) -> (Link<'a>, AuditEvent<'a>) {
+    let Identity {
+        issuer,
+        subject: upstream_subject,
+    } = identity;
+    let detail = json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject});
+    (
+        Link {
+            issuer,
+            upstream_subject,
+            sub,
+            provider: None,
+        },
+        user_event(event, sub, detail),
+    )
+}
+
+/// What the audit log tells of a user in place of what says who somebody is (`name`, `email`, ...):
+/// events are kept for long and outlive the user. Passwords it never tells.
+const WITHHELD: &str = "(withheld)";
+
+pub fn told_added(new: &UserRow) -> Value {
+    let form = form(
+        new.tenant.as_ref(),
+        new.enabled,
+        new.password_hash.is_some(),
+        &new.claims,
+    );
+    json!({"username": new.username, "new": form})
+}
+
+pub fn told_removed(old: &UserRow) -> Value {
+    let form = form(
+        old.tenant.as_ref(),
+        old.enabled,
+        old.password_hash.is_some(),
+        &old.claims,
+    );
+    json!({"username": old.username, "old": form})
+}
+
+pub fn told_field(change: &FieldChange) -> Value {
+    let claim = change.key.strip_prefix("claims.").unwrap_or_default();
+    let is_personal = is_personal(claim.split('.').next().unwrap_or_default());
+    let told = |value: &Option<Value>| match value {
+        Some(_) if is_personal => Some(json!(WITHHELD)),
+        Some(Value::Object(all)) if change.key == "claims" => Some(claims(all)),
+        other => other.clone(),
+    };
+    json!({"key": change.key, "old": told(&change.before), "new": told(&change.after)})
+}
+
+fn form(
+    tenant: Option<&TenantName>,
+    enabled: bool,
+    has_password: bool,
+    all: &Map<String, Value>,
+) -> Value {
+    let tenant = tenant.map(TenantName::as_str);
+    json!({
+        "tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all),
+    })
+}
+
+fn claims(all: &Map<String, Value>) -> Value {
+    let told = |(name, value): (&String, &Value)| {
+        (
+            name.clone(),
+            if is_personal(name) {
+                json!(WITHHELD)
+            } else {
+                value.clone()
+            },
+        )
+    };
+    Value::Object(all.iter().map(told).collect())
+}

@@ -1,0 +1,52 @@
+//! The access token that a program got for itself, without a user: what SCIM and the registration
+//! are asked with.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::token::introspection;
+use crate::http::Request;
+use crate::protocol::token::introspection::{Caller, seen_by};
+use crate::protocol::token::userinfo::{self, BearerFailure};
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::scope::ScopeSet;
+use crate::registry::RegisteredClient;
+
+/// Who asks, and for what.
+pub struct ClientToken {
+    pub client: Arc<RegisteredClient>,
+    pub scope: ScopeSet,
+}
+
+/// Judges the access token as introspection does. It must be for this resource, and have one of
+/// these scopes.
+pub fn admitted(
+    app: &App,
+    request: &Request,
+    resource: &str,
+    scopes: &[&'static str],
+) -> Result<ClientToken, Failure> {
+    let scope = scopes.first().copied().unwrap_or_default();
+    let refused = |failure| Failure::Unadmitted { failure, scope };
+    let query = Parameters::parse(request.query.as_bytes());
+    let query = query.map_err(|reason| refused(BearerFailure::InvalidRequest(reason)))?;
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    let token = userinfo::access_token(&headers, &query, None).map_err(refused)?;
+    let unknown = || refused(BearerFailure::InvalidToken);
+    let token = introspection::access_token(app, &token).ok_or_else(unknown)?;
+    let snapshot = app.registry.snapshot();
+    let seen = seen_by(Caller::Resource(resource), &token, &snapshot.catalogue);
+    let seen = seen.ok_or_else(unknown)?;
+    let (stands, _) = introspection::standing(app, &token)?;
+    let client = app.registry.client(&token.client_id)?;
+    let client = client.filter(|_| stands).ok_or_else(unknown)?;
+    let has_scope = scopes.iter().any(|scope| seen.scope.contains(scope));
+    if token.user.is_some() || !has_scope {
+        return Err(refused(BearerFailure::InsufficientScope));
+    }
+    Ok(ClientToken {
+        client,
+        scope: seen.scope,
+    })
+}

@@ -1,0 +1,177 @@
+//! `/admin/export`, `/admin/plan` and `/admin/apply`: what is registered, for programs, as the
+//! commands of these names have it. Off unless `GATEPOST_ADMIN_API=on`. Who asks has an access
+//! token of its own, without a user, for the resource `urn:gatepost:admin`. Cookies count for
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
+use crate::endpoints::answers;
+use crate::endpoints::client_token;
+use crate::http::{Request, Response};
+use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document as exported};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
+use crate::store::audit_events::EventAuthor;
+
+pub const EXPORT: &str = "/admin/export";
+pub const PLAN: &str = "/admin/plan";
+pub const APPLY: &str = "/admin/apply";
+/// Where a document is sent.
+pub const LONG_BODIES: [&str; 2] = [PLAN, APPLY];
+
+/// The resource that an access token must be for.
+const RESOURCE: &str = "urn:gatepost:admin";
+const READ: &str = "registration.read";
+const WRITE: &str = "registration.write";
+/// How long a request waits for the one before.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The document, without what is not taken over HTTP: users have SCIM.
+pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
+    answer(app, request, &[READ, WRITE], |_| {
+        // Within a change that writes nothing, so that all of it is of one moment.
+        let registered = app
+            .store
+            .change_registry(|writer| comparison::registered(writer, None))?;
+        let mut document = exported::document(&registered, &BTreeMap::new());
+        if let Some(lists) = document.as_object_mut() {
+            lists.remove(ObjectKind::User.list());
+            lists.remove(ObjectKind::ExtensionGrant.list());
+        }
+        Ok(document)
+    })
+}
+
+/// What [`apply`] would do.
+pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
+    answer(app, request, &[READ, WRITE], |client_id| {
+        let sent = SentDocument::read(request)?;
+        registrar(app, request, client_id).planned(sent.document, sent.prunes, |writer, plan| {
+            Ok(with_version(told(plan), writer.version()))
+        })
+    })
+}
+
+/// Does what was planned at `version`. Where there is nothing to do, it may have been done by the
+/// same request before, so that is confirmed at any version.
+pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
+    answer(app, request, &[WRITE], |client_id| {
+        let version = planned_version(request)?;
+        let sent = SentDocument::read(request)?;
+        let registrar = registrar(app, request, client_id);
+        let mut unlinked = Vec::new();
+        let done = registrar.planned(sent.document, sent.prunes, |writer, plan| {
+            if plan.changes.is_empty() {
+                writer.confirm()?;
+            } else if writer.version() != version {
+                return Err(refused(409, Reason::RegistrationMoved));
+            } else {
+                let hashing = app.password_hashing();
+                unlinked = registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
+            }
+            Ok(with_version(told(plan), writer.version_afterwards()))
+        })?;
+        registrar.end_unlinked(&unlinked)?;
+        Ok(done)
+    })
+}
+
+fn registrar<'a>(app: &'a App, request: &Request, client_id: &ClientId) -> Registrar<'a> {
+    Registrar {
+        config: &app.config,
+        store: &app.store,
+        sealers: app.registry.sealers(),
+        compiled_in_grants: app.extensions.table,
+        origin: DocumentOrigin::Client(EventAuthor {
+            client_id: client_id.clone(),
+            source: request.source,
+            request_id: request.id.clone(),
+        }),
+    }
+}
+
+fn with_version(mut answer: Value, version: i64) -> Value {
+    if let Some(members) = answer.as_object_mut() {
+        members.insert(String::from("registry_version"), json!(version));
+    }
+    answer
+}
+
+fn planned_version(request: &Request) -> Result<i64, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).ok();
+    let version = query.and_then(|query| query.single("version").ok()??.parse().ok());
+    version.ok_or_else(|| Failure::bad_request(Reason::RegistrationVersion))
+}
+
+/// What a body has.
+struct SentDocument {
+    document: Value,
+    /// `prune`, beside the lists.
+    prunes: bool,
+}
+
+impl SentDocument {
+    fn read(request: &Request) -> Result<SentDocument, Failure> {
+        if !request
+            .media_type()
+            .eq_ignore_ascii_case("application/json")
+        {
+            return Err(refused(415, Reason::RegistrationNotJson));
+        }
+        let text = str::from_utf8(&request.body).map_err(|_| mistaken("", "is not UTF-8"))?;
+        let mut document = registration::walker::parse(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| mistaken("", &format!("is not JSON: {error}")))?;
+        let prune = document
+            .as_object_mut()
+            .and_then(|members| members.remove("prune"));
+        match prune.unwrap_or(Value::Bool(false)) {
+            Value::Bool(prunes) => Ok(SentDocument { document, prunes }),
+            _ => Err(mistaken("prune", "must be true or false")),
+        }
+    }
+}
+
+fn refused(status: u16, reason: Reason) -> Failure {
+    Failure::refused(status, TokenErrorCode::InvalidRequest, reason)
+}
+
+fn mistaken(place: &str, rule: &str) -> Failure {
+    Failure::MistakenDocument(vec![DocumentProblem::new(place, rule)])
+}
+
+/// Answers with what `act` makes, for a client with one of these scopes.
+fn answer(
+    app: &App,
+    request: &Request,
+    scopes: &[&'static str],
+    act: impl FnOnce(&ClientId) -> Result<Value, Failure>,
+) -> Result<Response, Failure> {
+    if !app.config.admin_api {
+        return Err(refused(404, Reason::NotFound));
+    }
+    let token = client_token::admitted(app, request, RESOURCE, scopes)?;
+    let client_id = &token.client.client.client_id;
+    let answer = if token.client.client.tenants.is_some() {
+        let error = TokenErrorCode::AccessDenied;
+        Err(Failure::refused(403, error, Reason::RegistrationOfTenants))
+    } else {
+        alone(app, || act(client_id))
+    };
+    let answer = answer.map_err(|failure| failure.about(client_id, None))?;
+    let mut response = answers::json(200, &answer);
+    response.note.client_id = Some(client_id.to_string());
+    Ok(response)
+}
+
+/// One at a time: each has a connection of its own, and all that is registered in memory.
+fn alone(app: &App, act: impl FnOnce() -> Result<Value, Failure>) -> Result<Value, Failure> {
+    let _alone = app.documents.take(PATIENCE).ok_or(Failure::Busy)?;
+    act()
+}

@@ -1,0 +1,548 @@
+//! `/admin/export`, `/admin/plan`, `/admin/apply`: what is registered, as a pipeline changes it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{basic, issued, signed_in, text, tokens, with_clients};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
+use crate::support::http::Answer;
+
+const ON: [(&str, &str); 1] = [("GATEPOST_ADMIN_API", "on")];
+const ALL_SCOPES: &str = "registration.read registration.write";
+const EXPORT: &str = "/admin/export";
+const PLAN: &str = "/admin/plan";
+
+fn registered() -> Value {
+    let mut registered = document();
+    registered["tenants"] = json!([{"name": "acme", "display_name": "Acme"}]);
+    let resources = registered["resources"].as_array_mut().unwrap();
+    resources.push(json!({"name": "urn:gatepost:admin"}));
+    let scopes = registered["resource_scopes"].as_array_mut().unwrap();
+    for scope in ["registration.read", "registration.write"] {
+        scopes.push(json!({"name": scope, "resources": ["urn:gatepost:admin"]}));
+    }
+    let program = json!({
+        "client_name": "Pipeline", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [],
+        "scope": ALL_SCOPES,
+    });
+    let changed = |key: &str, value: Value| {
+        let mut program = program.clone();
+        program[key] = value;
+        program
+    };
+    let clients = [
+        ("pipeline", program.clone()),
+        ("byref", changed("access_token_type", json!("reference"))),
+        ("acmes", changed("tenants", json!(["acme"]))),
+        (
+            "app",
+            json!({"scope": "openid registration.read registration.write"}),
+        ),
+    ];
+    with_clients(registered, &clients)
+}
+
+fn start() -> Gatepost {
+    Gatepost::start_with(&registered(), &ON)
+}
+
+fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
+    let authorization = basic(client_id, CONF1_SECRET);
+    let form = [("grant_type", "client_credentials"), ("scope", scope)];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[("Authorization", &authorization)],
+        &form,
+    );
+    text(&issued(&answer), "access_token").to_owned()
+}
+
+fn ask(gatepost: &Gatepost, token: &str, method: &str, path: &str, body: &[u8]) -> Answer {
+    let authorization = format!("Bearer {token}");
+    let headers = [
+        ("Authorization", authorization.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    gatepost.connect().send(method, path, &headers, body)
+}
+
+/// A pipeline with its token.
+struct Pipeline<'a> {
+    gatepost: &'a Gatepost,
+    token: String,
+}
+
+impl<'a> Pipeline<'a> {
+    fn new(gatepost: &'a Gatepost) -> Pipeline<'a> {
+        Pipeline {
+            gatepost,
+            token: token_of(gatepost, "pipeline", ALL_SCOPES),
+        }
+    }
+
+    fn export(&self) -> Value {
+        let answer = ask(self.gatepost, &self.token, "GET", EXPORT, b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    fn post(&self, path: &str, document: &Value) -> Answer {
+        let body = document.to_string();
+        ask(self.gatepost, &self.token, "POST", path, body.as_bytes())
+    }
+
+    fn plan(&self, document: &Value) -> Value {
+        let answer = self.post(PLAN, document);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    fn apply(&self, document: &Value, version: &Value) -> Answer {
+        self.post(&format!("/admin/apply?version={version}"), document)
+    }
+}
+
+fn new_client(client_id: &str) -> Value {
+    json!({"clients": [{
+        "client_id": client_id, "client_name": "New", "redirect_uris": ["https://new.example/cb"], "scope": "openid",
+        "secrets": [{"value": CONF1_SECRET}],
+    }]})
+}
+
+fn counts(answer: &Value) -> [u64; 3] {
+    ["added", "changed", "removed"].map(|name| answer[name].as_u64().unwrap())
+}
+
+fn assert_refused(answer: &Answer, status: u16, error: &str, case: &str) {
+    assert_eq!(answer.status, status, "{case}: {}", answer.text());
+    assert_eq!(answer.json()["error"], error, "{case}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"), "{case}");
+}
+
+/// The places of the mistakes that are told.
+fn places(answer: &Answer) -> Vec<String> {
+    assert_refused(answer, 400, "invalid_document", "mistakes");
+    let told = answer.json();
+    let problems = told["problems"].as_array().unwrap();
+    assert_eq!(told["mistakes"], json!(problems.len()));
+    let place = |problem: &Value| {
+        assert!(!text(problem, "rule").is_empty());
+        text(problem, "place").to_owned()
+    };
+    problems.iter().map(place).collect()
+}
+
+#[test]
+fn a_document_is_exported_planned_and_applied_and_applied_again_changes_nothing() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let exported = pipeline.export();
+    let by_command = gatepost.run_well(&["export"], "");
+    let mut by_command: Value = serde_json::from_str(&by_command).unwrap();
+    for list in ["users", "extension_grants"] {
+        by_command.as_object_mut().unwrap().remove(list);
+    }
+    assert_eq!(exported, by_command);
+    let unchanged = pipeline.plan(&exported);
+    assert_eq!(counts(&unchanged), [0, 0, 0]);
+
+    let mut wanted = exported;
+    let clients = wanted["clients"].as_array_mut().unwrap();
+    clients.push(new_client("shop")["clients"][0].clone());
+    let planned = pipeline.plan(&wanted);
+    assert_eq!(counts(&planned), [1, 0, 0]);
+    assert_eq!(
+        planned["registry_version"], unchanged["registry_version"],
+        "to plan changes nothing"
+    );
+    let by_command = gatepost.run(&["plan", "--json", "-"], &wanted.to_string());
+    let by_command: Value = serde_json::from_slice(&by_command.stdout).unwrap();
+    assert_eq!(planned["changes"], by_command["changes"]);
+    assert_eq!(planned["unchanged"], by_command["unchanged"]);
+
+    let done = pipeline.apply(&wanted, &planned["registry_version"]);
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert_eq!(done.header("cache-control"), Some("no-store"));
+    assert!(!done.text().contains(CONF1_SECRET));
+    let done = done.json();
+    assert_eq!(done["changes"], planned["changes"]);
+    let before = planned["registry_version"].as_i64().unwrap();
+    assert_eq!(done["registry_version"], json!(before + 1));
+
+    let again = pipeline.apply(&wanted, &planned["registry_version"]);
+    assert_eq!(again.status, 200, "what was done is confirmed");
+    assert_eq!(counts(&again.json()), [0, 0, 0]);
+    assert_eq!(again.json()["registry_version"], done["registry_version"]);
+
+    gatepost.settle();
+    let shown = gatepost.run_well(&["client", "show", "shop", "--json"], "");
+    assert!(shown.contains("https://new.example/cb"), "{shown}");
+    let events = gatepost.run_well(&["audit", "list", "--json"], "");
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let is_it = |event: &&Value| event["event"] == "client_changed" && event["client_id"] == "shop";
+    let event = events.as_array().unwrap().iter().find(is_it).unwrap();
+    assert_eq!(event["detail"]["by"], "client");
+    assert_eq!(event["detail"]["by_client"], "pipeline");
+    assert_eq!(event["source"], "127.0.0.1");
+    assert!(event["request_id"].is_string(), "{event}");
+}
+
+#[test]
+fn what_somebody_else_changed_meanwhile_is_not_overwritten() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let document = new_client("shop");
+    let planned = pipeline.plan(&document);
+    gatepost.run_well(&["apply", "-"], &new_client("other").to_string());
+    let refused = pipeline.apply(&document, &planned["registry_version"]);
+    assert_refused(&refused, 409, "invalid_request", "moved");
+    let planned = pipeline.plan(&document);
+    assert_eq!(counts(&planned), [1, 0, 0], "nothing was done");
+    let done = pipeline.apply(&document, &planned["registry_version"]);
+    assert_eq!(done.status, 200, "{}", done.text());
+    for version in ["", "?version=", "?version=x", "?version=1&version=1"] {
+        let answer = pipeline.post(&format!("/admin/apply{version}"), &document);
+        assert_refused(&answer, 400, "invalid_request", version);
+    }
+}
+
+#[test]
+fn what_is_left_out_goes_only_where_the_document_says_so() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let mut document = pipeline.export();
+    let clients = document["clients"].as_array_mut().unwrap();
+    clients.retain(|client| client["client_id"] != "native");
+    assert_eq!(counts(&pipeline.plan(&document)), [0, 0, 0]);
+    document["prune"] = json!(true);
+    let planned = pipeline.plan(&document);
+    assert_eq!(counts(&planned), [0, 0, 1]);
+    let done = pipeline.apply(&document, &planned["registry_version"]);
+    assert_eq!(counts(&done.json()), [0, 0, 1]);
+    let everybody = gatepost.run_well(&["user", "list", "--json"], "");
+    assert!(everybody.contains("alice"), "{everybody}");
+    document["users"] = json!([]);
+    assert_eq!(places(&pipeline.post(PLAN, &document)), ["users"]);
+    document["prune"] = json!("yes");
+    assert_eq!(places(&pipeline.post(PLAN, &document)), ["prune"]);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_nothing_is_done() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let secret_file = gatepost.private_file("secret", "a-secret-of-the-server");
+    let document = json!({
+        "extension_grants": [],
+        "identity_providers": [{
+            "name": "corp", "display_name": "Corp", "issuer": "https://corp.example", "client_id": "us",
+            "client_secret": {"file": secret_file},
+        }],
+        "clients": [
+            {"client_id": "spa", "redirect_uris": ["https://spa.example/#x"], "scope": "openid nonsense"},
+            {"client_id": "job", "redirect_uris": ["https://job.example/cb"], "scope": "openid",
+             "secrets": [{"file": secret_file}, {"env": "GATEPOST_DATABASE_URL"}]},
+        ],
+        "users": [
+            {"username": "a", "password": "a rather long password"},
+            {"username": "b", "password_hash": "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA"},
+            {"username": "c", "totp": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"},
+            {"username": "d", "password": null},
+        ],
+    });
+    let before = pipeline.export();
+    for path in [PLAN, "/admin/apply?version=1"] {
+        let answer = pipeline.post(path, &document);
+        let places = places(&answer);
+        for place in [
+            "extension_grants",
+            "clients[0] (spa).redirect_uris[0]",
+            "clients[0] (spa).scope",
+            "clients[1] (job).secrets[0]",
+            "clients[1] (job).secrets[1]",
+            "identity_providers[0] (corp).client_secret",
+            "users[0] (a).password",
+            "users[1] (b).password_hash",
+            "users[2] (c).totp",
+        ] {
+            assert!(
+                places.iter().any(|told| told == place),
+                "{place}: {places:?}"
+            );
+        }
+        assert!(
+            !places.iter().any(|place| place.contains("(d)")),
+            "{places:?}"
+        );
+        assert!(!answer.text().contains("of-the-server"));
+    }
+    assert_eq!(pipeline.export(), before);
+    for body in ["", "{", "[]", "\"x\"", "{\"clients\": [], \"clients\": []}"] {
+        let answer = ask(&gatepost, &pipeline.token, "POST", PLAN, body.as_bytes());
+        assert_eq!(places(&answer), ["the document"], "{body}");
+    }
+    let answer = ask(&gatepost, &pipeline.token, "POST", PLAN, b"\xff");
+    assert_eq!(places(&answer), ["the document"]);
+    let deep = "[".repeat(60_000);
+    let answer = ask(&gatepost, &pipeline.token, "POST", PLAN, deep.as_bytes());
+    assert_eq!(places(&answer), ["the document"]);
+    // People without a password of their own are taken.
+    let answer = pipeline.plan(&json!({"users": [{"username": "d", "password": null}]}));
+    assert_eq!(counts(&answer), [1, 0, 0]);
+}
+
+#[test]
+fn only_a_program_with_the_right_token_is_let_in() {
+    let gatepost = start();
+    let export = |token: &str| ask(&gatepost, token, "GET", EXPORT, b"");
+    let bare = gatepost.get(EXPORT);
+    assert_eq!((bare.status, bare.body.len()), (401, 0));
+    let challenge = bare.header("www-authenticate");
+    assert_eq!(challenge, Some("Bearer realm=\"gatepost\""));
+    assert_refused(&export("nonsense"), 401, "invalid_token", "none of ours");
+    let other = token_of(&gatepost, "service", "orders.read");
+    assert_refused(
+        &export(&other),
+        401,
+        "invalid_token",
+        "for another resource",
+    );
+
+    let read = token_of(&gatepost, "pipeline", "registration.read");
+    assert_eq!(export(&read).status, 200);
+    assert_eq!(ask(&gatepost, &read, "POST", PLAN, b"{}").status, 200);
+    let apply = "/admin/apply?version=1";
+    let refused = ask(&gatepost, &read, "POST", apply, b"{}");
+    assert_refused(&refused, 403, "insufficient_scope", "may only read");
+    let challenge = refused.header("www-authenticate").unwrap();
+    assert!(
+        challenge.contains("scope=\"registration.write\""),
+        "{challenge}"
+    );
+    let write = token_of(&gatepost, "pipeline", "registration.write");
+    assert_eq!(
+        export(&write).status,
+        200,
+        "the one scope has the other in it"
+    );
+
+    let mut browser = signed_in(&gatepost);
+    let scope = "openid registration.read registration.write";
+    let of_user = tokens(&gatepost, &mut browser, "app", scope);
+    let of_user = text(&of_user, "access_token");
+    assert_refused(&export(of_user), 403, "insufficient_scope", "of a user");
+    let tenants = token_of(&gatepost, "acmes", ALL_SCOPES);
+    assert_refused(
+        &export(&tenants),
+        403,
+        "access_denied",
+        "of a tenant's client",
+    );
+    let cookies = browser.cookie_header();
+    let by_cookie = gatepost
+        .connect()
+        .send("GET", EXPORT, &[("Cookie", &cookies)], b"");
+    assert_eq!(by_cookie.status, 401, "a cookie is no token");
+
+    let reference = token_of(&gatepost, "byref", ALL_SCOPES);
+    let shared = gatepost.connect().send(
+        "GET",
+        EXPORT,
+        &[
+            ("Authorization", &format!("Bearer {reference}")),
+            ("Origin", "https://rp1.example"),
+        ],
+        b"",
+    );
+    assert_eq!(shared.status, 200);
+    assert_eq!(shared.header("access-control-allow-origin"), None);
+    let revoked = gatepost.post(
+        "/connect/revocation",
+        &[("Authorization", &basic("byref", CONF1_SECRET))],
+        &[("token", &reference)],
+    );
+    assert_eq!(revoked.status, 200);
+    assert_refused(&export(&reference), 401, "invalid_token", "revoked");
+    gatepost.await_log("the weak settings", |log| {
+        log.contains("registration.write, which changes everything (acmes, app, byref and 1 more)")
+            || log.contains(
+                "registration.write, which changes everything (acmes, app, byref, pipeline)",
+            )
+    });
+}
+
+#[test]
+fn it_is_not_there_unless_it_is_switched_on() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let token = token_of(&gatepost, "pipeline", ALL_SCOPES);
+    let answer = ask(&gatepost, &token, "GET", EXPORT, b"");
+    assert_refused(&answer, 404, "invalid_request", EXPORT);
+    for path in [PLAN, "/admin/apply?version=1"] {
+        let answer = ask(&gatepost, &token, "POST", path, b"{}");
+        assert_refused(&answer, 404, "invalid_request", path);
+    }
+    let long = vec![b' '; 70_000];
+    assert_eq!(ask(&gatepost, &token, "POST", PLAN, &long).status, 413);
+}
+
+#[test]
+fn methods_types_and_lengths_are_held_to() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    for (method, path) in [
+        ("POST", EXPORT),
+        ("GET", PLAN),
+        ("GET", "/admin/apply?version=1"),
+        ("DELETE", PLAN),
+        ("OPTIONS", PLAN),
+    ] {
+        let answer = ask(&gatepost, &pipeline.token, method, path, b"");
+        assert_refused(&answer, 405, "invalid_request", method);
+    }
+    let authorization = format!("Bearer {}", pipeline.token);
+    let post = |content_type: &str, body: &[u8]| {
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", content_type),
+        ];
+        gatepost.connect().send("POST", PLAN, &headers, body)
+    };
+    assert_refused(&post("text/plain", b"{}"), 415, "invalid_request", "type");
+    assert_eq!(post("application/json; charset=utf-8", b"{}").status, 200);
+    assert_eq!(post("application/json", b"\xef\xbb\xbf{}").status, 200);
+    let padded = |length: usize| format!("{{{}}}", " ".repeat(length - 2)).into_bytes();
+    assert_eq!(post("application/json", &padded(1_048_576)).status, 200);
+    let headers = [("Content-Length", "1048577"), ("Expect", "100-continue")];
+    let answer = gatepost.connect().try_send("GET", PLAN, &headers, b"");
+    assert_eq!(answer.unwrap().status, 413);
+    // Elsewhere bodies are as short as ever.
+    let answer = gatepost
+        .connect()
+        .send("POST", "/connect/token", &[], &padded(70_000));
+    assert_eq!(answer.status, 413);
+}
+
+#[test]
+fn of_two_long_documents_at_once_one_is_told_to_come_again() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let body = format!("{{{}}}", " ".repeat(100_000));
+    let mut slow = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
+    let head = format!(
+        "POST {PLAN} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        pipeline.token,
+        body.len()
+    );
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.write_all(&body.as_bytes()[..50_000]).unwrap();
+    // Until a thread reads it.
+    std::thread::sleep(Duration::from_millis(500));
+    let headers = [("Content-Type", "application/json")];
+    let second = gatepost
+        .connect()
+        .try_send("POST", PLAN, &headers, body.as_bytes())
+        .unwrap();
+    assert_refused(&second, 503, "temporarily_unavailable", "the second");
+    assert!(second.header("retry-after").is_some());
+    let short = ask(&gatepost, &pipeline.token, "POST", PLAN, b"{}");
+    assert_eq!(short.status, 200, "a short one is read at once");
+    slow.write_all(&body.as_bytes()[50_000..]).unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let third = ask(&gatepost, &pipeline.token, "POST", PLAN, body.as_bytes());
+    assert_eq!(third.status, 200, "{}", third.text());
+}
+
+#[test]
+fn a_change_that_another_one_keeps_waiting_is_answered_in_time_and_was_not_made() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let document = new_client("shop");
+    let planned = pipeline.plan(&document);
+    let mut other = gatepost.database.client();
+    let mut held = other.transaction().unwrap();
+    held.execute(
+        "UPDATE installation SET registry_version = registry_version",
+        &[],
+    )
+    .unwrap();
+    let begun = std::time::Instant::now();
+    let answer = pipeline.apply(&document, &planned["registry_version"]);
+    assert_refused(&answer, 503, "temporarily_unavailable", "held up");
+    assert!(answer.header("retry-after").is_some());
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    held.rollback().unwrap();
+    let planned = pipeline.plan(&document);
+    assert_eq!(
+        counts(&planned),
+        [1, 0, 0],
+        "plan tells whether it was done"
+    );
+    let done = pipeline.apply(&document, &planned["registry_version"]);
+    assert_eq!(done.status, 200, "{}", done.text());
+}
+
+#[test]
+fn what_was_answered_is_there_after_the_process_is_killed() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    for number in 0..5 {
+        let document = new_client(&format!("shop{number}"));
+        let planned = pipeline.plan(&document);
+        let done = pipeline.apply(&document, &planned["registry_version"]);
+        assert_eq!(done.status, 200, "{}", done.text());
+        let process = gatepost.server_processes()[0];
+        let killed = Command::new("sh")
+            .arg("-c")
+            .arg(format!("kill -9 {process}"))
+            .status();
+        assert!(killed.unwrap().success());
+        gatepost.await_ready();
+        let after = pipeline.plan(&document);
+        assert_eq!(counts(&after), [0, 0, 0], "shop{number}");
+    }
+    let events = gatepost.run_well(
+        &["audit", "list", "--event", "client_changed", "--json"],
+        "",
+    );
+    for number in 0..5 {
+        assert!(events.contains(&format!("\"shop{number}\"")), "{events}");
+    }
+}
+
+/// Nothing but curl and a shell.
+#[test]
+fn a_pipeline_with_nothing_but_curl_applies_a_document() {
+    let gatepost = start();
+    let file = gatepost.private_file("registration.json", &new_client("shop").to_string());
+    let script = r#"
+        set -euo pipefail
+        token=$(curl -sf -u "pipeline:$SECRET" -d grant_type=client_credentials -d "scope=registration.read registration.write" \
+            "$BASE/connect/token" | sed -E 's/.*"access_token":"([^"]*)".*/\1/')
+        post() { curl -sf -H "Authorization: Bearer $token" -H "Content-Type: application/json" --data-binary "@$FILE" "$1"; }
+        version=$(post "$BASE/admin/plan" | sed -E 's/.*"registry_version":([0-9]*).*/\1/')
+        post "$BASE/admin/apply?version=$version"
+    "#;
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .env("SECRET", CONF1_SECRET)
+        .env("BASE", &gatepost.base_url)
+        .env("FILE", &file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(counts(&done), [1, 0, 0]);
+    let shown = gatepost.run_well(&["client", "show", "shop", "--json"], "");
+    assert!(shown.contains("https://new.example/cb"), "{shown}");
+}
