@@ -5,12 +5,13 @@
 //! The role is read with the session at each request. A page needs a sign-in as strong as
 //! `GATEPOST_ADMIN_MINIMUM_ACR`; a change needs one of the last hour, too.
 
+mod links;
 mod people;
+mod person;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use maud::Markup;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -93,6 +94,8 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
         .unwrap_or((administrator.page, ""))
     {
         ("" | "people", "") => people::find(administrator),
+        ("people", id) => person::handle(administrator, id),
+        ("invite", "") => people::invite(administrator),
         _ => Err(not_found()),
     }
 }
@@ -193,7 +196,32 @@ impl<'a> Administrator<'a> {
         }
     }
 
-    pub fn answer(&self, markup: Markup) -> Response {
-        answers::scripted_page(200, markup)
+    /// The same administrator on another of these pages.
+    pub fn on<'b>(&'b self, page: &'b str) -> Administrator<'b> {
+        Administrator {
+            reach: self.reach.clone(),
+            page,
+            ..*self
+        }
     }
+
+    /// The roles that were ticked, sorted. The page offers those alone that may be given.
+    pub fn posted_roles<'b>(&self, form: &'b Parameters) -> Result<Vec<&'b str>, Failure> {
+        let mut roles: Vec<&str> = form.all("role").collect();
+        roles.sort_unstable();
+        roles.dedup();
+        let given = &self.administration.given_roles;
+        if roles.iter().all(|role| given.iter().any(|one| one == role)) {
+            Ok(roles)
+        } else {
+            Err(Failure::bad_request(Reason::UnknownPageAction))
+        }
+    }
+}
+
+/// What was typed, without control characters and what is too long.
+pub fn tidy(typed: Option<&str>, most: usize) -> String {
+    let typed = typed.unwrap_or_default().trim();
+    let kept = typed.chars().filter(|one| !one.is_control());
+    kept.take(most).collect()
 }

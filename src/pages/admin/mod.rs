@@ -1,6 +1,7 @@
 //! The pages below `/admin`: what is around them.
 
 pub mod people;
+pub mod person;
 
 use maud::{Markup, html};
 
