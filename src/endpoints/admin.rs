@@ -88,15 +88,13 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
 }
 
 fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
-    match administrator
-        .page
-        .split_once('/')
-        .unwrap_or((administrator.page, ""))
-    {
-        ("" | "people", "") => people::find(administrator),
-        ("people", id) => person::handle(administrator, id),
-        ("invite", "") => people::invite(administrator),
-        _ => Err(not_found()),
+    match administrator.page {
+        "" | "people" => people::find(administrator),
+        "invite" => people::invite(administrator),
+        page => match page.strip_prefix("people/") {
+            Some(id) => person::handle(administrator, id),
+            None => Err(not_found()),
+        },
     }
 }
 

@@ -154,7 +154,7 @@ const END_OF_PERSON: &str = "
 WITH ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM users u
-    WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.sub = u.sub AND s.ended_at IS NULL AND {acted on}
+    WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = u.sub) IS TRUE AND s.ended_at IS NULL AND {acted on}
     RETURNING s.day, s.sid
 ), {called}, {audited ended} FROM ended";
 
