@@ -5,6 +5,8 @@
 //! One request of their browser within it is a [`Turn`]: pages take it, and answer with what they
 //! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
 
+mod own_page;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,7 +28,7 @@ use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
-use crate::protocol::words::acr_values::{AcrValues, named_tenant};
+use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -121,17 +123,6 @@ impl Visit {
         Visit::of_device(app, user_code, request.received_at, sealed)
     }
 
-    /// Begins on the way to the account page, for a user who is signed in.
-    pub fn to_account(app: &App) -> Result<Visit, Failure> {
-        let purpose = SealedPurpose::Account {
-            tenant: None,
-            ui_locales: None,
-            anew: false,
-            by_password: false,
-        };
-        Visit::resume(app, seal(app, purpose))
-    }
-
     /// Goes on with a request whose seal was opened. The request is validated as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened {
@@ -160,29 +151,40 @@ impl Visit {
                 anew,
                 by_password,
             } => {
-                let snapshot = app.registry.snapshot();
-                let tenant =
-                    named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
-                let tenant = tenant?;
-                let identity_provider = by_password.then(|| String::from(LOCAL));
-                let acr_values = AcrValues {
-                    identity_provider,
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: None,
+                };
+                let provider = by_password.then(|| String::from(LOCAL));
+                Visit::of_page(
+                    app,
+                    ending,
+                    provider,
                     tenant,
-                    ..AcrValues::default()
-                };
-                let ending = Ending::Account { anew };
-                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
-                let request = AuthorizeRequest {
                     ui_locales,
-                    ..request
-                };
-                Ok(Visit {
+                    received_at,
                     sealed,
+<<<<<<< HEAD
                     request,
                     client: None,
                     pushed: None,
                     snapshot,
                 })
+=======
+                )
+            }
+            SealedPurpose::Admin {
+                page,
+                tenant,
+                ui_locales,
+                anew,
+            } => {
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: Some(page),
+                };
+                Visit::of_page(app, ending, None, tenant, ui_locales, received_at, sealed)
+>>>>>>> people
             }
             _ => Err(invalid()),
         }
@@ -288,7 +290,7 @@ impl Visit {
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
     pub fn wants_fresh_sign_in(&self) -> bool {
-        let anew = matches!(self.request.ending, Ending::Account { anew: true });
+        let anew = matches!(self.request.ending, Ending::Account { anew: true, .. });
         anew || self.request.prompt.login || self.request.max_age == Some(0)
     }
 
@@ -682,11 +684,7 @@ impl<'a> Turn<'a> {
             catalogue: &visit.snapshot.catalogue,
             session: present.map(|present| &present.row),
             role: user.and_then(|user| user.claims.get("role")),
-            minimum_acr: visit
-                .registration()
-                .map_or(app.config.client_defaults.minimum_acr, |client| {
-                    client.minimum_acr
-                }),
+            minimum_acr: visit.minimum_acr(&app.config),
             strongest_acr,
             may_enrol: match passkey::host(app.issuer()) {
                 _ if !may_add_factors => Strength::SignedIn,

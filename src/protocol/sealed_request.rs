@@ -79,4 +79,11 @@ pub enum SealedPurpose {
     },
     /// An authorization request that its client pushed.
     Pushed(PushedRequest),
+    /// A page below `/admin`, by its path; the others as in `Account`.
+    Admin {
+        page: String,
+        tenant: Option<String>,
+        ui_locales: Option<String>,
+        anew: bool,
+    },
 }

@@ -34,7 +34,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["join"],
+            &["admin", "join"],
             &["account", "answer", "device", "letters", "logout"],
             &["registration", "scim", "upstream"],
             &["client_token"],
@@ -52,6 +52,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // The tables, and what a change of the registry does to users.
             &[
+                "admin_people",
                 "authenticators",
                 "catalogue",
                 "device_authorizations",
