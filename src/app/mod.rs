@@ -3,11 +3,13 @@
 
 pub mod audit_keeping;
 pub mod client_logos;
+pub mod explanation;
 pub mod extension_grant;
 pub mod failure;
 pub mod fetched;
 pub mod guesses;
 pub mod hashing;
+pub mod id_tokens;
 pub mod key_keeping;
 pub mod letters;
 mod metadata;
