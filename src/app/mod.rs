@@ -11,6 +11,7 @@ pub mod guesses;
 pub mod hashing;
 pub mod id_tokens;
 pub mod key_keeping;
+mod last_uses;
 pub mod letters;
 mod metadata;
 pub mod password_rules;
@@ -44,6 +45,7 @@ use failure::Failure;
 use fetched::Fetched;
 use guesses::{Guesses, Source};
 use hashing::Hashing;
+use last_uses::LastUses;
 use letters::Letters;
 use password_rules::PasswordRules;
 
@@ -90,6 +92,7 @@ pub struct App {
     pub vault: Vault,
     /// Failures that the audit log shall tell of.
     audit_failures: AuditFailures,
+    last_uses: LastUses,
     pub client_logos: ClientLogos,
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Attempts under names that are not registered, counted together. They have counters of their
@@ -214,6 +217,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             audit_failures: AuditFailures::default(),
+            last_uses: LastUses::default(),
             client_logos: ClientLogos::default(),
             client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             made_up_failures: Guesses::new(limits.client_failures_per_minute, tracked),

@@ -44,6 +44,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0004_external_ids.sql",
         sql: include_str!("../../sql/0004_external_ids.sql"),
     },
+    Migration {
+        level: 5,
+        name: "0005_last_use.sql",
+        sql: include_str!("../../sql/0005_last_use.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -430,6 +435,7 @@ mod tests {
         "04c1148578330f4cdbf2599895970c62877476fad3f3a1eacc523fbaafa52154",
         "bf3da6c5d769b2af1cea0e092a684df0481f42df45e4f35b16d456d8c687ac18",
         "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
+        "d70864c9a876ff5d5e871e4c8d3cfc7ea3f475266d31b1ca9bb734a038462521",
     ];
 
     #[test]

@@ -23,6 +23,7 @@ mod watchdog;
 pub mod audit_events;
 pub mod authenticators;
 pub mod catalogue;
+pub mod client_uses;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;

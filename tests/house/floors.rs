@@ -53,6 +53,7 @@ const FLOORS: &[Floors] = &[
             &[
                 "authenticators",
                 "catalogue",
+                "client_uses",
                 "device_authorizations",
                 "examination",
                 "grants",

@@ -90,7 +90,7 @@ const ELSEWHERE: &str = "
     audit_events::REMOVE_EXPIRED audit_events::UNDER_WAY authenticators::ADD_APP
     authenticators::DROP authenticators::LIST_SEALED authenticators::RESEAL
     catalogue::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue::REMOVE_ENTRY
-    catalogue::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
+    catalogue::UPSERT_ENTRY client_uses::NOTE clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
     clients::PUT_CLIENT_SECRETS clients::PUT_RESOURCE_SECRETS clients::REMOVE_CLIENTS
     clients::REMOVE_CLIENT_SECRETS clients::REMOVE_RESOURCE_SECRETS clients::REVOKE_CLIENT
     clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN

@@ -1,0 +1,31 @@
+//! `client_uses`: the last day on which each client got a token.
+
+use std::collections::BTreeMap;
+
+use super::Store;
+use super::error::StoreError;
+use super::statement::bind;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Day;
+
+/// Clients of one statement.
+const BATCH: usize = 500;
+
+// Many processes write: each in the order of names, so that none waits for another in a circle.
+const NOTE: &str = "
+INSERT INTO client_uses (client_id, day)
+SELECT n.client_id, n.day FROM unnest(:client_ids::text[], :days::int4[]) AS n (client_id, day) JOIN clients USING (client_id)
+WHERE NOT EXISTS (SELECT FROM client_uses u WHERE u.client_id = n.client_id AND u.day >= n.day)
+ORDER BY n.client_id
+ON CONFLICT (client_id) DO UPDATE SET day = excluded.day WHERE client_uses.day < excluded.day";
+
+/// Enters the days, unless later ones are there. Clients that are no longer registered are left out.
+pub fn note(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result<(), StoreError> {
+    let uses: Vec<(&ClientId, &Day)> = uses.iter().collect();
+    for batch in uses.chunks(BATCH) {
+        let client_ids: Vec<&ClientId> = batch.iter().map(|(client_id, _)| *client_id).collect();
+        let days: Vec<&Day> = batch.iter().map(|(_, day)| *day).collect();
+        store.execute(bind!(NOTE, client_ids, days))?;
+    }
+    Ok(())
+}
