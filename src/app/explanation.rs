@@ -122,8 +122,13 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
 }
 
 /// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
-/// is plain.
-pub fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Unexplained> {
+/// is plain. A client that is not within `reach` counts as unknown.
+pub fn authorization_request(
+    app: &App,
+    what: &str,
+    all: bool,
+    reach: &[&str],
+) -> Result<Explained, Unexplained> {
     let query = query_of(&app.config, what)?;
     let mut parameters = match Parameters::parse(query.as_bytes()) {
         Ok(parameters) => parameters,
@@ -139,8 +144,13 @@ pub fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explain
         }
     };
     let snapshot = app.registry.snapshot();
-    let Some(registered) = app.registry.client(&named)? else {
-        let near = near(app, &named)?;
+    let registered = app.registry.client(&named)?;
+    let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
+        let near = if reach.contains(&"") {
+            near(app, &named)?
+        } else {
+            String::new()
+        };
         return Ok(refused(
             Reason::UnknownClient,
             Some(&format!("{named}{near}")),

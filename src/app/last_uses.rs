@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::App;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Day;
-use crate::store::client_uses;
+use crate::store::applications;
 
 #[derive(Debug, Default)]
 pub(super) struct LastUses(Mutex<NotedUses>);
@@ -50,7 +50,7 @@ impl App {
     /// Writes what was noted since the last time. What cannot be written waits for the next time.
     pub fn write_last_uses(&self) {
         let unwritten = mem::take(&mut self.last_uses.lock().unwritten);
-        if let Err(error) = client_uses::note(&self.store, &unwritten) {
+        if let Err(error) = applications::note_uses(&self.store, &unwritten) {
             log::warn!("last uses of clients could not be written: {error}");
             let mut noted = self.last_uses.lock();
             for (client_id, day) in unwritten {

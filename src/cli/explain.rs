@@ -62,7 +62,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             )));
         }
         _ if what.contains('=') => (
-            authorization_request(&app(invocation)?, what, invocation.has("--all"))?,
+            authorization_request(&app(invocation)?, what, invocation.has("--all"), &[""])?,
             "the request",
         ),
         _ => {

@@ -86,7 +86,7 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.read(|connection| connection.query(bind!(LIST)))?)
 }
 
-fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
         let Some(name) = column::<Option<&str>>(row, "client_id")? else {

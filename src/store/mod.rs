@@ -20,10 +20,10 @@ mod supply;
 mod values;
 mod watchdog;
 
+pub mod applications;
 pub mod audit_events;
 pub mod authenticators;
 pub mod catalogue;
-pub mod client_uses;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;

@@ -51,9 +51,9 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // The tables, and what a change of the registry does to users.
             &[
+                "applications",
                 "authenticators",
                 "catalogue",
-                "client_uses",
                 "device_authorizations",
                 "examination",
                 "grants",
