@@ -12,6 +12,7 @@ use super::{
 };
 use crate::config::reader;
 use crate::protocol::login::password::SignInWith;
+use crate::protocol::registration::administration::Administration;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::AccessTokenTyp;
 use crate::protocol::words::mail_address::MailAddress;
@@ -136,6 +137,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: sign_in_with(reader),
         scim: reader.choice(&SCIM, &[("on", true), ("off", false)], false),
+        administration: administration(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }
@@ -216,6 +218,23 @@ fn sign_in_with(reader: &mut Reader<'_>) -> SignInWith {
         ("username,email", SignInWith::UsernameOrAddress),
     ];
     reader.choice(&SIGN_IN_WITH, &known, SignInWith::Username)
+}
+
+fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
+    let known = [Strength::TwoFactors, Strength::PhishingResistant].map(|one| (one.as_str(), one));
+    let minimum_acr = reader.choice(&ADMIN_MINIMUM_ACR, &known, Strength::TwoFactors);
+    let given_roles = reader.parsed(&ADMIN_ROLES, reader::role_list);
+    let administration = Administration {
+        role: reader.parsed(&ADMIN_ROLE, reader::role)?,
+        given_roles: given_roles.unwrap_or_default(),
+        minimum_acr,
+    };
+    let mut given = administration.given_roles.iter();
+    if given.any(|role| administration.is_admin_role(role)) {
+        let rule = format!("must not have the role of {}", ADMIN_ROLE.name);
+        reader.problems.push(Problem::new(ADMIN_ROLES.name, rule));
+    }
+    Some(administration)
 }
 
 fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {

@@ -18,6 +18,7 @@ pub use source::{Source, cause, environment_secret};
 use crate::config::mail::Mail;
 pub use crate::config::reader::BaseUrl;
 use crate::protocol::login::password::SignInWith;
+use crate::protocol::registration::administration::Administration;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::access_token::ScopeClaim;
 use crate::protocol::token::client_authentication::InvalidClientStatus;
@@ -65,6 +66,8 @@ pub struct Config {
     pub sign_in_with: SignInWith,
     /// `GATEPOST_SCIM`
     pub scim: bool,
+    /// `GATEPOST_ADMIN_ROLE` and kin; `None`: there is no `/admin`.
+    pub administration: Option<Administration>,
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,

@@ -272,6 +272,20 @@ pub(super) fn cidr_list(text: &str) -> Parsed<Vec<Cidr>> {
         .collect()
 }
 
+/// A role, which may stand in a list.
+pub(super) fn role(text: &str) -> Parsed<String> {
+    let is_role = !text.is_empty() && text.trim() == text && !text.chars().any(char::is_control);
+    if is_role && !text.contains(',') {
+        Ok(text.to_owned())
+    } else {
+        Err("must be a role, without commas")
+    }
+}
+
+pub(super) fn role_list(text: &str) -> Parsed<Vec<String>> {
+    text.split(',').map(|text| role(text.trim())).collect()
+}
+
 /// A path that does not depend on where the process was started.
 pub(super) fn absolute_path(text: &str) -> Parsed<PathBuf> {
     if text.starts_with('/') && !text.contains('\0') {

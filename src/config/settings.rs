@@ -120,6 +120,13 @@ settings! {
          address that no other user of the tenant has";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
+    ADMIN_ROLE: Text, Described("none: there is no `/admin`"),
+        "the role of those who look after people at `/admin`. With `:TENANT` behind it, the role \
+         gives somebody of no tenant the people of that one";
+    ADMIN_ROLES: Text, Described("none"),
+        "roles that they may give, separated by commas. They change only people who have no others";
+    ADMIN_MINIMUM_ACR: Text, Is("2"),
+        "the weakest sign-in that `/admin` accepts: `2` (two factors) or `phr` (a passkey)";
     MINIMUM_ACR: Text, Is("1"),
         "the weakest sign-in that clients and the account page accept: `1`, `2` (two factors) or \
          `phr` (a passkey)";

@@ -9,7 +9,7 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, join, metrics, scim, static_files, upstream,
+    account, admin, answers, device, discovery, join, metrics, scim, static_files, upstream,
 };
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
@@ -205,6 +205,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(account::address::handle),
             ),
+            "/admin" => ("admin", FORM, Person, Nobody, Named(admin::handle, "")),
             "/device" => (
                 "device",
                 FORM,
@@ -222,6 +223,7 @@ impl<'a> Route<'a> {
                         Nobody,
                         Named(scim::handle, rest.strip_prefix("v2/")?),
                     ),
+                    ("admin", _) => ("admin", FORM, Person, Nobody, Named(admin::handle, rest)),
                     ("static", _) => (
                         "static",
                         READ,

@@ -214,12 +214,16 @@ pub fn grant(
             };
             granted.respond()
         }
-        (Ending::Account { anew }, _) => {
-            // How the account page is told that they were sent to sign in anew, and did.
-            let query = if *anew { "?signed_in=anew" } else { "" };
-            let account = format!("{}/account{query}", turn.app.config.base_url.path());
-            let account = answers::speaking(account, visit.ui_locales());
-            Ok(answers::see_other(account))
+        (Ending::Account { anew, admin_page }, _) => {
+            let page = match (admin_page, anew) {
+                (Some(page), _) => page,
+                // How the account page is told that they were sent to sign in anew, and did.
+                (None, true) => "/account?signed_in=anew",
+                (None, false) => "/account",
+            };
+            let address = format!("{}{page}", turn.app.config.base_url.path());
+            let address = answers::speaking(address, visit.ui_locales());
+            Ok(answers::see_other(address))
         }
         (Ending::Device(_) | Ending::Client(_), _) => {
             decide_device(turn, DeviceDecision::Allowed, scope)

@@ -87,6 +87,8 @@ named! {
         RecoveryCodes = "recovery codes",
         /// The question whether to link an account elsewhere.
         Link = "link",
+        /// Below `/admin`; its matter is the page, and whom it is about.
+        Admin = "admin",
     }
 }
 

@@ -2,6 +2,7 @@
 //! answers.
 
 pub mod account;
+pub mod admin;
 pub mod answer;
 pub mod answers;
 pub mod consent;

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use crate::app::failure::Failure;
 use crate::app::{App, id_tokens};
+use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form, require_form};
 use crate::endpoints::present_session::{KnownConsent, PresentSession};
@@ -136,30 +137,72 @@ impl Visit {
                 anew,
                 by_password,
             } => {
-                let snapshot = app.registry.snapshot();
-                let tenant =
-                    named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
-                let tenant = tenant?;
                 let identity_provider = by_password.then(|| String::from(LOCAL));
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: None,
+                };
                 let acr_values = AcrValues {
                     identity_provider,
-                    tenant,
                     ..AcrValues::default()
                 };
-                let ending = Ending::Account { anew };
                 let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
-                let request = AuthorizeRequest {
-                    ui_locales,
-                    ..request
+                Visit::of_our_own(app, request, tenant.as_deref(), ui_locales, sealed)
+            }
+            SealedPurpose::Admin {
+                page,
+                tenant,
+                ui_locales,
+                anew,
+            } => {
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: Some(page),
                 };
-                Ok(Visit {
-                    sealed,
-                    request,
-                    client: None,
-                    snapshot,
-                })
+                let acr_values = AcrValues::default();
+                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
+                Visit::of_our_own(app, request, tenant.as_deref(), ui_locales, sealed)
             }
             _ => Err(invalid()),
+        }
+    }
+
+    /// A request for a page of ours, within that tenant.
+    fn of_our_own(
+        app: &App,
+        mut request: AuthorizeRequest,
+        tenant: Option<&str>,
+        ui_locales: Option<String>,
+        sealed: String,
+    ) -> Result<Visit, Failure> {
+        let snapshot = app.registry.snapshot();
+        let tenant = named_tenant(tenant.into_iter(), &snapshot.catalogue, |_| true);
+        request.acr_values.tenant = tenant?;
+        request.ui_locales = ui_locales;
+        Ok(Visit {
+            sealed,
+            request,
+            client: None,
+            snapshot,
+        })
+    }
+
+    /// The weakest sign-in that the client accepts, or the page of ours.
+    fn minimum_acr(&self, config: &Config) -> Strength {
+        let own = config.client_defaults.minimum_acr;
+        match (self.registration(), &self.request.ending) {
+            (Some(client), _) => client.minimum_acr,
+            (
+                None,
+                Ending::Account {
+                    admin_page: Some(_),
+                    ..
+                },
+            ) => {
+                let administration = config.administration.as_ref();
+                administration.map_or(own, |set| own.max(set.minimum_acr))
+            }
+            (None, _) => own,
         }
     }
 
@@ -261,7 +304,7 @@ impl Visit {
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
     pub fn wants_fresh_sign_in(&self) -> bool {
-        let anew = matches!(self.request.ending, Ending::Account { anew: true });
+        let anew = matches!(self.request.ending, Ending::Account { anew: true, .. });
         anew || self.request.prompt.login || self.request.max_age == Some(0)
     }
 
@@ -636,11 +679,7 @@ impl<'a> Turn<'a> {
             catalogue: &visit.snapshot.catalogue,
             session: present.map(|present| &present.row),
             role: user.and_then(|user| user.claims.get("role")),
-            minimum_acr: visit
-                .registration()
-                .map_or(app.config.client_defaults.minimum_acr, |client| {
-                    client.minimum_acr
-                }),
+            minimum_acr: visit.minimum_acr(&app.config),
             strongest_acr,
             may_enrol: match passkey::host(app.issuer()) {
                 _ if !may_add_factors => Strength::SignedIn,

@@ -219,6 +219,13 @@ pub(super) fn card(
         .tenant
         .as_ref()
         .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+    let lead = match request.ending {
+        Ending::Account {
+            admin_page: Some(_),
+            ..
+        } => texts.to_administer,
+        _ => texts.to_see_your_account,
+    };
     let card = html! {
         @if let Some(client) = client.filter(|_| matches!(request.ending, Ending::Client(_))) {
             (client_logo(chrome, client))
@@ -228,7 +235,7 @@ pub(super) fn card(
             @match client {
                 Some(client) if heading == texts.not_open_title => bdi { (chrome.name_of(client)) },
                 Some(client) => (about(texts.to_continue_to, chrome.name_of(client))),
-                None => (texts.to_see_your_account),
+                None => (lead),
             }
         }
         @if let Some(tenant) = tenant {

@@ -4,6 +4,7 @@
 //! [`texts`].
 
 pub mod account;
+pub mod admin;
 pub mod brand;
 pub mod consent;
 pub mod error;

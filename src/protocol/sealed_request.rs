@@ -76,4 +76,11 @@ pub enum SealedPurpose {
         link: JoinLink,
         browser: String,
     },
+    /// A page below `/admin`, by its path; the others as in `Account`.
+    Admin {
+        page: String,
+        tenant: Option<String>,
+        ui_locales: Option<String>,
+        anew: bool,
+    },
 }

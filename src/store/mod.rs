@@ -6,6 +6,7 @@
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what
 //! expires.
 
+pub mod admin_people;
 mod audit_chain;
 mod audit_event;
 mod connecting;

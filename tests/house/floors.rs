@@ -34,7 +34,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["join"],
+            &["admin", "join"],
             &["account", "answer", "device", "letters", "logout"],
             &["scim", "upstream"],
             &["forgotten", "token"],
@@ -51,6 +51,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // The tables, and what a change of the registry does to users.
             &[
+                "admin_people",
                 "applications",
                 "authenticators",
                 "catalogue",

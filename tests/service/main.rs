@@ -15,6 +15,7 @@
 
 mod account;
 mod account_page_providers;
+mod admin_people;
 mod allowed_roles;
 mod anonymous;
 mod audit;

@@ -9,6 +9,7 @@
 
 pub mod client_checkup;
 
+pub mod administration;
 pub mod catalogue;
 pub mod client;
 pub mod client_rules;

@@ -103,7 +103,7 @@ impl Ask {
     pub fn of(request: &AuthorizeRequest) -> Ask {
         Ask {
             login: request.prompt.login,
-            presence: matches!(request.ending, Ending::Account { anew: true }),
+            presence: matches!(request.ending, Ending::Account { anew: true, .. }),
             select_account: request.prompt.select_account,
             max_age: request.max_age,
             login_hint: request.login_hint.clone(),

@@ -64,6 +64,8 @@ pub enum Ending {
     Account {
         /// Whether the person must sign in again, even with a session.
         anew: bool,
+        /// The page below `/admin` that it is instead.
+        admin_page: Option<String>,
     },
 }
 

@@ -623,7 +623,10 @@ fn an_account_is_shown_to_any_tenant_unless_one_is_named_and_to_nobody_whose_pro
     ] {
         let request = AuthorizeRequest::of_our_own(
             None,
-            Ending::Account { anew: false },
+            Ending::Account {
+                anew: false,
+                admin_page: None,
+            },
             acr_values,
             RECEIVED_AT,
         );

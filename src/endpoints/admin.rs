@@ -1,0 +1,199 @@
+//! `/admin`: pages for those who look after people and are no operators. Off unless
+//! `GATEPOST_ADMIN_ROLE` names their role. Who comes without it, and whoever names what is out of
+//! their reach, gets one and the same 404.
+//!
+//! The role is read with the session at each request. A page needs a sign-in as strong as
+//! `GATEPOST_ADMIN_MINIMUM_ACR`; a change needs one of the last hour, too.
+
+mod people;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use maud::Markup;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit::{self, InSession, Turn, Visit};
+use crate::http::{Request, Response};
+use crate::pages::admin::{AdminChrome, AdminSection};
+use crate::pages::frame::PageForm;
+use crate::protocol::authorize::interaction::{Interaction, Step};
+use crate::protocol::registration::administration::Administration;
+use crate::protocol::sealed_request::SealedPurpose;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
+use crate::store::audit_events::AuditEvent;
+
+/// How old a sign-in may be that changes something.
+const FRESH: Duration = Duration::from_secs(3_600);
+/// The longest path that a sign-in leads back to.
+const LONGEST_PAGE: usize = 800;
+
+/// An administrator, who asks for a page in a session that is strong enough.
+pub struct Administrator<'a> {
+    pub turn: InSession<'a>,
+    pub administration: &'a Administration,
+    /// The tenants whose people they look after; an empty name stands for no tenant.
+    pub reach: Vec<String>,
+    /// What follows `/admin/`, as it was sent.
+    pub page: &'a str,
+}
+
+/// Answers below `/admin/`. `page` is what follows that.
+pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Failure> {
+    let administration = app.config.administration.as_ref().ok_or_else(not_found)?;
+    let present = PresentSession::find(app, request)?;
+    let reach = match &present {
+        Some(present) => reach(app, administration, present),
+        None => Vec::new(),
+    };
+    if present.is_some() && reach.is_empty() {
+        return Err(not_found());
+    }
+    let query = Parameters::parse(request.query.as_bytes())?;
+    let asked = |name| query.bounded(name, parameters::OTHER);
+    let purpose = SealedPurpose::Admin {
+        page: way_back(page),
+        tenant: asked("tenant")?.map(str::to_owned),
+        ui_locales: asked("ui_locales")?.map(str::to_owned),
+        anew: false,
+    };
+    let visit = Visit::resume(app, visit::seal(app, purpose))?;
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present: present.as_ref(),
+        someone_else: false,
+    };
+    let interaction = turn.judge(Step::Arrival)?.interaction;
+    let is_enough = matches!(interaction, Interaction::Proceed { .. });
+    let Some(signed_in) = turn.in_session().filter(|_| is_enough) else {
+        return Ok(turn.redirect("/login"));
+    };
+    let administrator = Administrator {
+        turn: signed_in,
+        administration,
+        reach,
+        page,
+    };
+    answer(&administrator)
+}
+
+fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    match administrator
+        .page
+        .split_once('/')
+        .unwrap_or((administrator.page, ""))
+    {
+        ("" | "people", "") => people::find(administrator),
+        _ => Err(not_found()),
+    }
+}
+
+fn reach(app: &App, administration: &Administration, present: &PresentSession) -> Vec<String> {
+    let snapshot = app.registry.snapshot();
+    let tenants = snapshot.catalogue.tenants.keys();
+    let registered: BTreeSet<&str> = tenants.map(String::as_str).collect();
+    let user = &present.user;
+    administration.reach(user.tenant.as_ref(), &user.claims, &registered)
+}
+
+/// The page that a sign-in leads back to.
+fn way_back(page: &str) -> String {
+    let page = Some(page).filter(|page| page.len() <= LONGEST_PAGE);
+    format!("/admin/{}", page.unwrap_or_default())
+}
+
+/// Whoever has no business here learns nothing.
+pub fn not_found() -> Failure {
+    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
+}
+
+impl<'a> Administrator<'a> {
+    pub fn reach(&self) -> Vec<&str> {
+        self.reach.iter().map(String::as_str).collect()
+    }
+
+    pub fn sub(&self) -> &'a Subject {
+        &self.turn.present.user.sub
+    }
+
+    pub fn query(&self) -> Result<Parameters, Failure> {
+        Ok(Parameters::parse(self.turn.request.query.as_bytes())?)
+    }
+
+    /// What is around a page of this section.
+    pub fn chrome(&self, section: AdminSection) -> AdminChrome<'a> {
+        AdminChrome {
+            chrome: self.turn.chrome(),
+            section,
+            ui_locales: self.turn.visit.ui_locales(),
+        }
+    }
+
+    /// Draws something with a form that goes to this page.
+    pub fn with_form<T>(&self, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+        let InSession { app, present, .. } = self.turn;
+        let path = app.config.base_url.path();
+        let address = format!("{path}/admin/{}", self.page);
+        draw(PageForm {
+            action: &answers::speaking(address, self.turn.visit.ui_locales()),
+            token: &forms::issue(app, Form::Admin, self.page, &present.handle.random),
+        })
+    }
+
+    /// Whether the form was drawn for this page, whose address names the person, in this session.
+    pub fn matches(&self, form: &Parameters) -> bool {
+        let InSession { app, present, .. } = self.turn;
+        let browser = Some(&present.handle.random);
+        forms::matches(app, Form::Admin, self.page, browser, form)
+    }
+
+    /// Whether their sign-in is young enough to change something.
+    pub fn may_act(&self) -> bool {
+        let InSession { app, present, .. } = self.turn;
+        app.now() < present.row.auth_time.plus(FRESH)
+    }
+
+    /// Sends them to sign in once more, and back to this page.
+    pub fn sign_in_anew(&self) -> Result<Response, Failure> {
+        let InSession {
+            app,
+            visit,
+            present,
+            ..
+        } = self.turn;
+        let purpose = SealedPurpose::Admin {
+            page: way_back(self.page),
+            tenant: present.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: visit.request.ui_locales.clone(),
+            anew: true,
+        };
+        let visit = Visit::resume(app, visit::seal(app, purpose))?;
+        Ok(answers::see_other(visit.page(app, "/login")))
+    }
+
+    /// The event of something that they do to a person.
+    pub fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
+        let mut detail = detail;
+        detail["by"] = json!("admin");
+        detail["admin"] = json!(self.sub());
+        AuditEvent {
+            event,
+            sub: Some(sub),
+            detail,
+            ..self.turn.event()
+        }
+    }
+
+    pub fn answer(&self, markup: Markup) -> Response {
+        answers::scripted_page(200, markup)
+    }
+}

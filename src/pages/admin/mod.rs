@@ -1,0 +1,68 @@
+//! The pages below `/admin`: what is around them.
+
+pub mod people;
+
+use maud::{Markup, html};
+
+use crate::pages::frame::{Chrome, asset, document_with};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdminSection {
+    People,
+    Applications,
+    Audit,
+}
+
+/// What is around each of these pages.
+#[derive(Clone, Copy, Debug)]
+pub struct AdminChrome<'a> {
+    pub chrome: Chrome<'a>,
+    /// Which one of the navigation the page belongs to.
+    pub section: AdminSection,
+    /// The language that was asked for by address; empty for that of the browser.
+    pub ui_locales: &'a str,
+}
+
+impl AdminChrome<'_> {
+    /// The address of another of these pages, in the language of this one.
+    pub(super) fn address(&self, page: &str) -> String {
+        let base_path = self.chrome.base_path;
+        match self.ui_locales {
+            "" => format!("{base_path}/admin/{page}"),
+            _ => {
+                let joint = if page.contains('?') { '&' } else { '?' };
+                let language = self.chrome.texts.language.tag();
+                format!("{base_path}/admin/{page}{joint}ui_locales={language}")
+            }
+        }
+    }
+
+    /// A whole page: the navigation, and `card` below it.
+    pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
+        let texts = self.chrome.texts;
+        let sections = [
+            (AdminSection::People, "people", texts.people),
+            (
+                AdminSection::Applications,
+                "applications",
+                texts.applications,
+            ),
+            (AdminSection::Audit, "audit", texts.audit_log),
+        ];
+        let card = html! {
+            nav aria-label=(texts.admin_title) {
+                ul .links {
+                    @for (section, page, name) in sections {
+                        @let current = (section == self.section).then_some("true");
+                        li { a href=(self.address(page)) aria-current=[current] { (name) } }
+                    }
+                    li { a href={ (self.chrome.base_path) "/account" } { (texts.account_title) } }
+                }
+            }
+            h1 { (title) }
+            (card)
+            script src=(asset(self.chrome, "times.js")) {}
+        };
+        document_with(self.chrome, is_error, title, card)
+    }
+}

@@ -1,0 +1,214 @@
+//! Who looks after people at `/admin`, after whom, and what they may do to them. The role that
+//! makes an administrator is given and taken by commands and documents alone.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::strength::Strength;
+
+const ROLE: &str = "role";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Administration {
+    /// `GATEPOST_ADMIN_ROLE`
+    pub role: String,
+    /// `GATEPOST_ADMIN_ROLES`: what administrators may give.
+    pub given_roles: Vec<String>,
+    /// `GATEPOST_ADMIN_MINIMUM_ACR`
+    pub minimum_acr: Strength,
+}
+
+/// The claim is a string or an array of them.
+pub fn roles_of(claims: &Map<String, Value>) -> Vec<&str> {
+    match claims.get(ROLE) {
+        Some(Value::String(role)) => vec![role],
+        Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
+    }
+}
+
+/// Writes the claim; without roles there is none.
+pub fn set_roles(claims: &mut Map<String, Value>, roles: &[&str]) {
+    if roles.is_empty() {
+        claims.remove(ROLE);
+    } else {
+        claims.insert(String::from(ROLE), Value::from(roles));
+    }
+}
+
+impl Administration {
+    /// Whether the role makes an administrator, of everybody or of one tenant.
+    pub fn is_admin_role(&self, role: &str) -> bool {
+        let behind = role.strip_prefix(&self.role);
+        behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(':'))
+    }
+
+    pub fn has_admin_role(&self, claims: &Map<String, Value>) -> bool {
+        roles_of(claims).iter().any(|role| self.is_admin_role(role))
+    }
+
+    /// The tenants whose people a user looks after; an empty name stands for no tenant. Whoever is
+    /// of a tenant never reaches another one.
+    pub fn reach(
+        &self,
+        tenant: Option<&TenantName>,
+        claims: &Map<String, Value>,
+        registered: &BTreeSet<&str>,
+    ) -> Vec<String> {
+        let roles = roles_of(claims);
+        let has_role = roles.contains(&self.role.as_str());
+        let is_reached = |name: &&str| match tenant {
+            Some(tenant) => has_role && *name == tenant.as_str(),
+            None if has_role => true,
+            None => roles.iter().any(|role| {
+                let behind = role.strip_prefix(&self.role);
+                behind.and_then(|behind| behind.strip_prefix(':')) == Some(*name)
+                    && !name.is_empty()
+            }),
+        };
+        let all = registered.iter().copied().chain([""]);
+        all.filter(is_reached).map(str::to_owned).collect()
+    }
+
+    /// Whether somebody with these claims has only roles that administrators may give. The
+    /// statements that write ask the same.
+    pub fn may_change(&self, claims: &Map<String, Value>) -> bool {
+        let may_give = |role: &str| self.given_roles.iter().any(|given| given == role);
+        match claims.get(ROLE) {
+            None => true,
+            Some(Value::String(role)) => may_give(role),
+            Some(Value::Array(roles)) => {
+                let mut texts = roles.iter().map(Value::as_str);
+                texts.all(|role| role.is_some_and(may_give))
+            }
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => false,
+        }
+    }
+
+    /// Keeps the roles of administrators as they were `before`, whatever a program or a provider
+    /// wrote. `true` where that makes a difference.
+    pub fn keep_admin_roles(
+        &self,
+        before: &Map<String, Value>,
+        claims: &mut Map<String, Value>,
+    ) -> bool {
+        let of_admins = |roles: Vec<&str>| -> Vec<String> {
+            let kept = roles.into_iter().filter(|role| self.is_admin_role(role));
+            kept.map(str::to_owned).collect()
+        };
+        let had = of_admins(roles_of(before));
+        if had == of_admins(roles_of(claims)) {
+            return false;
+        }
+        let written = claims.clone();
+        let mut roles = roles_of(&written);
+        roles.retain(|role| !self.is_admin_role(role));
+        roles.extend(had.iter().map(String::as_str));
+        set_roles(claims, &roles);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn administration() -> Administration {
+        Administration {
+            role: String::from("office"),
+            given_roles: vec![String::from("staff"), String::from("sales")],
+            minimum_acr: Strength::TwoFactors,
+        }
+    }
+
+    fn claims(role: Value) -> Map<String, Value> {
+        let claims = match role {
+            Value::Null => json!({}),
+            role => json!({"role": role}),
+        };
+        claims.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn a_role_reaches_everybody_a_tenant_or_nobody() {
+        let registered = BTreeSet::from(["acme", "globex"]);
+        let everybody: &[&str] = &["acme", "globex", ""];
+        for (tenant, role, reach) in [
+            (None, json!("office"), everybody),
+            (None, json!(["staff", "office"]), everybody),
+            (None, json!("office:acme"), &["acme"]),
+            (
+                None,
+                json!(["office:acme", "office:globex"]),
+                &["acme", "globex"],
+            ),
+            (None, json!("office:"), &[]),
+            (None, json!("office:initech"), &[]),
+            (None, json!("officer"), &[]),
+            (None, json!({"office": true}), &[]),
+            (None, Value::Null, &[]),
+            (Some("acme"), json!("office"), &["acme"]),
+            (Some("acme"), json!(["office", "office:globex"]), &["acme"]),
+            (Some("acme"), json!("office:acme"), &[]),
+            (Some("acme"), json!("office:globex"), &[]),
+            (Some("initech"), json!("office"), &[]),
+        ] {
+            let tenant = tenant.map(TenantName::new);
+            let found = administration().reach(tenant.as_ref(), &claims(role.clone()), &registered);
+            assert_eq!(found, reach, "{tenant:?} {role}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_another_role_is_not_changed() {
+        for (role, may) in [
+            (Value::Null, true),
+            (json!([]), true),
+            (json!("staff"), true),
+            (json!(["staff", "sales"]), true),
+            (json!(["staff", "office"]), false),
+            (json!("office:acme"), false),
+            (json!("root"), false),
+            (json!(["staff", 1]), false),
+            (json!({"staff": true}), false),
+            (json!(false), false),
+        ] {
+            assert_eq!(
+                administration().may_change(&claims(role.clone())),
+                may,
+                "{role}"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_else_gives_or_takes_the_role() {
+        for (before, written, after) in [
+            (Value::Null, json!(["staff"]), None),
+            (
+                Value::Null,
+                json!(["staff", "office"]),
+                Some(json!(["staff"])),
+            ),
+            (Value::Null, json!("office:acme"), Some(Value::Null)),
+            (json!("office"), Value::Null, Some(json!(["office"]))),
+            (
+                json!("office"),
+                json!(["staff"]),
+                Some(json!(["staff", "office"])),
+            ),
+            (json!(["office", "staff"]), json!(["office"]), None),
+        ] {
+            let mut now = claims(written.clone());
+            let differs = administration().keep_admin_roles(&claims(before), &mut now);
+            assert_eq!(differs, after.is_some(), "{written}");
+            assert_eq!(now, claims(after.unwrap_or(written)));
+        }
+    }
+}
