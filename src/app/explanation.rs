@@ -37,6 +37,41 @@ impl From<StoreError> for Unexplained {
     }
 }
 
+/// What stands before a token, a code or the like.
+const SECRET_BEGINNINGS: [&str; 4] = ["gpa_", "gpr_", "gpc_", "eyJ"];
+
+/// Whether others could use it.
+pub fn is_secret(what: &str) -> bool {
+    SECRET_BEGINNINGS
+        .iter()
+        .any(|beginning| what.starts_with(beginning))
+}
+
+/// Explains a code, or the address of an authorization request, to somebody who reaches the clients
+/// of some tenants. It takes no tokens; one that is in an address is not looked at.
+pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, StoreError> {
+    let what = what.trim();
+    let broken = |text: &str| Ok((vec![Finding::broken(text)], Map::new()));
+    let of_code = |reason: &&Reason| reason.code().eq_ignore_ascii_case(what);
+    if let Some(reason) = Reason::ALL.iter().find(of_code) {
+        return Ok(refused(*reason, None));
+    }
+    if is_secret(what) || !what.contains('=') {
+        return broken("write the address of an authorization request, or a code as GP1105");
+    }
+    let query = match query_of(&app.config, what) {
+        Ok(query) => query,
+        Err(rule) => return broken(&rule),
+    };
+    match Parameters::parse(query.as_bytes()) {
+        Ok(sent) => {
+            let but_tokens = sent.iter().filter(|(name, _)| *name != "id_token_hint");
+            judged(app, Parameters::from_pairs(but_tokens), false, reach)
+        }
+        Err(reason) => Ok(refused(reason, None)),
+    }
+}
+
 /// Which registered name may have been meant.
 pub fn near(app: &App, client_id: &ClientId) -> Result<String, StoreError> {
     let owned = |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
@@ -65,7 +100,7 @@ pub fn told(reason: Reason, detail: Option<&str>) -> String {
 
 /// What stands behind the address of the authorization endpoint, or alone. Other addresses are
 /// judged by other rules.
-fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Unexplained> {
+fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
     let what = what.split('#').next().unwrap_or_default();
     let Some((address, query)) = what
         .split_once('?')
@@ -91,9 +126,9 @@ fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, Unexplained> 
     } else {
         "this is an address of sign-out or of a page, which is not judged here"
     };
-    Err(Unexplained::Elsewhere(format!(
+    Err(format!(
         "{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?..."
-    )))
+    ))
 }
 
 /// What becomes of a request that is good.
@@ -122,18 +157,18 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
 }
 
 /// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
-/// is plain. A client that is not within `reach` counts as unknown.
-pub fn authorization_request(
-    app: &App,
-    what: &str,
-    all: bool,
-    reach: &[&str],
-) -> Result<Explained, Unexplained> {
-    let query = query_of(&app.config, what)?;
-    let mut parameters = match Parameters::parse(query.as_bytes()) {
-        Ok(parameters) => parameters,
-        Err(reason) => return Ok(refused(reason, None)),
-    };
+/// is plain.
+pub fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Unexplained> {
+    let query = query_of(&app.config, what).map_err(Unexplained::Elsewhere)?;
+    match Parameters::parse(query.as_bytes()) {
+        Ok(parameters) => Ok(judged(app, parameters, all, &[""])?),
+        Err(reason) => Ok(refused(reason, None)),
+    }
+}
+
+/// A client that is not within `reach` counts as unknown.
+fn judged(app: &App, sent: Parameters, all: bool, reach: &[&str]) -> Result<Explained, StoreError> {
+    let mut parameters = sent.clone();
     let named = match client_id(&parameters) {
         Ok(client_id) => client_id,
         Err(
@@ -157,7 +192,6 @@ pub fn authorization_request(
         ));
     };
     let client = &registered.client;
-    let sent = parameters.clone();
     let mut findings = Vec::new();
     loop {
         let (reason, detail, answer) =

@@ -123,6 +123,8 @@ pub struct App {
     pub password_rules: PasswordRules,
     /// Lists of users that are read at once.
     pub scim_lists: Permits,
+    /// Administrators who read many rows at once, each over a connection of its own.
+    pub admin_surveys: Permits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,6 +249,7 @@ impl App {
             rendered: RwLock::default(),
             password_rules: PasswordRules::new(&config),
             scim_lists: Permits::new(2),
+            admin_surveys: Permits::new(2),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,

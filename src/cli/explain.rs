@@ -13,7 +13,7 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure};
 use super::{audit, reference};
-use crate::app::explanation::{Unexplained, authorization_request};
+use crate::app::explanation::{Unexplained, authorization_request, is_secret};
 use crate::app::{App, Extensions, LoadError};
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
@@ -52,17 +52,14 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
                 false => (token::token(&app, &text)?, "the token"),
             }
         }
-        _ if ["gpa_", "gpr_", "gpc_", "eyJ"]
-            .iter()
-            .any(|prefix| what.starts_with(prefix)) =>
-        {
+        _ if is_secret(what) => {
             return Err(Failure::Usage(String::from(
                 "write it to standard input, as `gatepost explain - < FILE`: others may read a \
                  command line",
             )));
         }
         _ if what.contains('=') => (
-            authorization_request(&app(invocation)?, what, invocation.has("--all"), &[""])?,
+            authorization_request(&app(invocation)?, what, invocation.has("--all"))?,
             "the request",
         ),
         _ => {

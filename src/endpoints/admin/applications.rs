@@ -1,0 +1,84 @@
+//! What is registered, as administrators see it: nothing here changes anything.
+
+use percent_encoding::percent_decode_str;
+
+use super::{Administrator, not_found};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::Response;
+use crate::pages;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::applications::{AccessGrants, Application};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters;
+use crate::store::applications::{self, ApplicationFilter, MOST_GRANTS, UsedClient};
+
+/// Applications of one page.
+const MOST: usize = 100;
+
+pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let app = administrator.turn.app;
+    let query = administrator.query()?;
+    let after = query.bounded("after", parameters::CLIENT_ID)?;
+    let reach = administrator.reach();
+    let filter = ApplicationFilter {
+        reach: &reach,
+        client_id: None,
+        after: after.unwrap_or_default(),
+        limit: i64::try_from(MOST).unwrap_or(i64::MAX) + 1,
+    };
+    let mut rows = applications::list(&app.store, filter)?;
+    let has_more = rows.len() > MOST;
+    rows.truncate(MOST);
+    let last = rows.last().map(|last| last.row.client_id.clone());
+    let next = last.as_ref().filter(|_| has_more);
+    let shown: Vec<Application> = rows
+        .into_iter()
+        .filter_map(|row| application(app, row, &reach))
+        .collect();
+    let around = administrator.chrome(AdminSection::Applications);
+    let page = pages::admin::applications::list_page(around, &shown, next, &reach);
+    Ok(administrator.answer(page))
+}
+
+/// `name` is the client's, as it stands in the path.
+pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Response, Failure> {
+    let app = administrator.turn.app;
+    let name = percent_decode_str(name).decode_utf8();
+    let client_id = ClientId::new(name.map_err(|_| not_found())?.as_ref());
+    // The database is not asked about made-up names.
+    if app.registry.client(&client_id)?.is_none() {
+        return Err(not_found());
+    }
+    let reach = administrator.reach();
+    let filter = ApplicationFilter {
+        reach: &reach,
+        client_id: Some(&client_id),
+        after: "",
+        limit: 1,
+    };
+    let row = applications::list(&app.store, filter)?.pop();
+    let found = row.and_then(|row| application(app, row, &reach));
+    let found = found.ok_or_else(not_found)?;
+    let _permit = administrator.survey()?;
+    let counted = applications::count_grants(&app.store, &reach, &client_id);
+    let grants = AccessGrants {
+        count: counted
+            .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
+            .ok(),
+        most: MOST_GRANTS,
+    };
+    let around = administrator.chrome(AdminSection::Applications);
+    let page = pages::admin::applications::application_page(around, &found, grants, &reach);
+    Ok(administrator.answer(page))
+}
+
+/// `None` where it is not served, or not within reach.
+fn application(app: &App, used: UsedClient, reach: &[&str]) -> Option<Application> {
+    let examined = app.registry.examine(&used.row)?;
+    let is_within = examined.client.is_within(reach);
+    is_within.then_some(Application {
+        examined,
+        used_on: used.used_on,
+    })
+}
