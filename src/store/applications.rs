@@ -103,7 +103,7 @@ SELECT count(*) AS grants FROM (
       AND g.client_epoch = (SELECT epoch FROM clients WHERE client_id = :client_id::text)
       AND g.installation_epoch = (SELECT epoch FROM installation)
     LIMIT :limit::int8
-) AS some";
+) AS counted";
 
 /// How many grants of people within reach have neither run out nor been revoked; at most one more
 /// than [`MOST_GRANTS`].
