@@ -134,8 +134,8 @@ pub struct DayFilter<'a> {
     pub event: Option<&'a str>,
     /// A user name, or an identifier.
     pub person: Option<&'a str>,
-    /// Events about people of these tenants. An empty name stands for no tenant: whoever reaches
-    /// those sees all events.
+    /// Events about people of these tenants, and clients open to them. An empty name stands for no
+    /// tenant: whoever reaches those sees all events.
     pub reach: &'a [&'a str],
 }
 
@@ -146,7 +146,6 @@ pub struct SeenEvent {
     pub username: Option<String>,
 }
 
-// What names no person shows where the client is for tenants within reach alone.
 const OF_DAY: &str = "
 WITH found AS (
     SELECT a.* FROM audit_events a
@@ -157,10 +156,9 @@ WITH found AS (
       AND (:person::text IS NULL OR a.sub = ANY(ARRAY(
           SELECT :person::text UNION ALL
           SELECT sub FROM users WHERE tenant = ANY(:reach::text[]) AND username_key = lower(normalize(:person::text, NFKC)))))
-      AND ('' = ANY(:reach::text[]) OR CASE
-          WHEN a.sub IS NULL THEN c.metadata -> 'tenants' <@ to_jsonb(:reach::text[])
-          ELSE w.sub IS NOT NULL AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
-                                      OR c.metadata -> 'tenants' ?| :reach::text[]) END)
+      AND ('' = ANY(:reach::text[])
+           OR w.sub IS NOT NULL AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
+                                     OR c.metadata -> 'tenants' ?| :reach::text[]))
     ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT :limit::int8
 )
 SELECT f.day, f.at, f.chain, f.seq, f.previous, f.hash, f.event, f.client_id, f.sub, f.sid, f.source, f.request_id,
