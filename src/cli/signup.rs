@@ -76,6 +76,12 @@ fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink,
     if !roles.iter().all(is_role) {
         return Err(usage("--role must be a role"));
     }
+    if let Some(administration) = &operator.config.administration
+        && roles.iter().any(|role| administration.is_admin_role(role))
+    {
+        let rule = "--role must not be one of administrators: use `gatepost user role`";
+        return Err(usage(rule));
+    }
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let entries = catalogue::load(&operator.store)?.value.entries;
     let is_known = |tenant: &TenantName| {

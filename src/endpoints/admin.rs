@@ -8,12 +8,13 @@
 mod applications;
 mod audit;
 mod explanation;
+mod links;
 mod people;
+mod person;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use maud::Markup;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -93,17 +94,17 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
 }
 
 fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
-    match administrator
-        .page
-        .split_once('/')
-        .unwrap_or((administrator.page, ""))
-    {
-        ("" | "people", "") => people::find(administrator),
-        ("applications", "") => applications::list(administrator),
-        ("applications", name) => applications::show(administrator, name),
-        ("explain", "") => explanation::handle(administrator),
-        ("audit", "") => audit::show(administrator),
-        _ => Err(not_found()),
+    match administrator.page {
+        "" | "people" => people::find(administrator),
+        "invite" => people::invite(administrator),
+        "applications" => applications::list(administrator),
+        "explain" => explanation::handle(administrator),
+        "audit" => audit::show(administrator),
+        page => match page.split_once('/') {
+            Some(("people", id)) => person::handle(administrator, id),
+            Some(("applications", name)) => applications::show(administrator, name),
+            Some(_) | None => Err(not_found()),
+        },
     }
 }
 
@@ -209,7 +210,32 @@ impl<'a> Administrator<'a> {
         turn.ok_or(Failure::Busy)
     }
 
-    pub fn answer(&self, markup: Markup) -> Response {
-        answers::scripted_page(200, markup)
+    /// The same administrator on another of these pages.
+    pub fn on<'b>(&'b self, page: &'b str) -> Administrator<'b> {
+        Administrator {
+            reach: self.reach.clone(),
+            page,
+            ..*self
+        }
     }
+
+    /// The roles that were ticked, sorted. The page offers those alone that may be given.
+    pub fn posted_roles<'b>(&self, form: &'b Parameters) -> Result<Vec<&'b str>, Failure> {
+        let mut roles: Vec<&str> = form.all("role").collect();
+        roles.sort_unstable();
+        roles.dedup();
+        let given = &self.administration.given_roles;
+        if roles.iter().all(|role| given.iter().any(|one| one == role)) {
+            Ok(roles)
+        } else {
+            Err(Failure::bad_request(Reason::UnknownPageAction))
+        }
+    }
+}
+
+/// What was typed, without control characters and what is too long.
+pub fn tidy(typed: Option<&str>, most: usize) -> String {
+    let typed = typed.unwrap_or_default().trim();
+    let kept = typed.chars().filter(|one| !one.is_control());
+    kept.take(most).collect()
 }

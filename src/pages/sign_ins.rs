@@ -62,7 +62,7 @@ impl SignIns<'_> {
 
     /// The browser and when it was last used; behind that, from where, since when, how and until
     /// when.
-    fn one(&self, texts: &Texts, session: &Session, id: &str) -> Markup {
+    pub(super) fn one(&self, texts: &Texts, session: &Session, id: &str) -> Markup {
         html! {
             details {
                 summary id=(id) {

@@ -1,12 +1,18 @@
 //! What administrators read of people and write to them. Each statement that writes asks itself
-//! whether the administrator reaches the person, whether these have only roles that administrators
-//! may give, and whether the row is the one that was read. No statement raises the registry's
-//! version.
+//! whether the administrator may act on the person (`{acted on}`), and finds nobody where that is
+//! not so, or no longer. No statement raises the registry's version.
+
+use postgres::Row;
+use postgres::types::Json;
 
 use super::Store;
+use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
-use super::users::{UserRow, user};
+use super::users::{CurrentUser, UserRow, current, user};
+use super::values::read;
+use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::instant::{Day, Instant};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];
@@ -36,4 +42,169 @@ pub fn search(
     most: i64,
 ) -> Result<Vec<UserRow>, StoreError> {
     store.list(bind!(SEARCH, reach, typed, most), user)
+}
+
+/// A person, as an administrator sees them.
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub found: CurrentUser,
+    /// Another one after each change.
+    pub version: String,
+    /// The latest of the sign-ins that are still stored.
+    pub signed_in_at: Option<Instant>,
+    pub has_identity: bool,
+    /// Whether letters that let somebody in may go to their address.
+    pub address_counts: bool,
+}
+
+impl Person {
+    /// Whether they never had a way to sign in: what they were invited by is still to be used.
+    pub fn is_new(&self) -> bool {
+        let user = &self.found.user;
+        user.password_hash.is_none() && user.factors == 0 && !self.has_identity
+    }
+}
+
+const FIND_PERSON: &str = "
+SELECT h.*, h.xmin::text AS version, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
+    (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = h.sub) AS signed_in_at,
+    EXISTS (SELECT FROM linked_identities o WHERE o.sub = h.sub) AS has_identity,
+    coalesce({address counts}, false) AS address_counts
+FROM users h CROSS JOIN installation i
+WHERE h.sub = :sub::text AND h.tenant = ANY(:reach::text[])";
+
+/// One person, within reach.
+pub fn find(
+    store: &Store,
+    reach: AdminReach<'_>,
+    sub: &Subject,
+) -> Result<Option<Person>, StoreError> {
+    store.find(bind!(FIND_PERSON, sub, reach), person)
+}
+
+fn person(row: &Row) -> Result<Person, StoreError> {
+    read!(row, Person { version, signed_in_at, has_identity, address_counts; found: current(row)? })
+}
+
+/// An administrator who acts on a person.
+#[derive(Clone, Copy, Debug)]
+pub struct ActingAdmin<'a> {
+    pub admin: &'a Subject,
+    pub reach: AdminReach<'a>,
+    /// The only roles that the person may have.
+    pub given_roles: &'a [String],
+    /// Of the person, as the administrator saw them.
+    pub version: &'a str,
+}
+
+const CHANGE_PERSON: &str = "
+WITH changed AS (
+    UPDATE users u
+    SET enabled = :enabled::bool, claims = :claims::jsonb, updated_at = clock_timestamp(),
+        epoch = CASE WHEN :ends_all::bool THEN new_epoch() ELSE u.epoch END,
+        factors = CASE WHEN :drops_factors::bool THEN u.factors + 1 ELSE u.factors END,
+        strongest_acr = CASE WHEN :drops_factors::bool THEN '1' ELSE u.strongest_acr END
+    WHERE {acted on}
+    RETURNING u.sub
+), dropped AS (
+    DELETE FROM authenticators a USING changed WHERE a.sub = changed.sub AND :drops_factors::bool
+), called AS (
+    UPDATE session_clients s SET due_at = clock_timestamp()
+    FROM changed WHERE s.sub = changed.sub AND :ends_all::bool AND s.due_at IS NULL AND s.tries = 0
+), {audited changed} FROM changed";
+
+/// What becomes of a person.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonChange<'a> {
+    /// With the claims, and whether they are enabled.
+    pub user: &'a UserRow,
+    /// Whether all ends that was signed in, granted or issued, the clients of the sessions called.
+    pub ends_all: bool,
+    pub drops_factors: bool,
+}
+
+/// Changes a person. `false` when the administrator may not act on them, or they are no longer as
+/// they were seen.
+pub fn change(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    change: PersonChange<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let user = change.user;
+    let bound = bind!(
+        CHANGE_PERSON,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            version
+        },
+        ..change {
+            ends_all,
+            drops_factors
+        },
+        ..user { sub, enabled },
+        claims = Json(&user.claims)
+    );
+    store.change(bound, audit)
+}
+
+const END_OF_PERSON: &str = "
+WITH ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM users u
+    WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = u.sub) IS TRUE AND s.ended_at IS NULL AND {acted on}
+    RETURNING s.day, s.sid
+), {called}, {audited ended} FROM ended";
+
+/// Ends one session of a person, and has its clients called. `false` as by [`change`], and where
+/// there is no such session of theirs, or it had ended.
+pub fn end_session(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    sub: &Subject,
+    day: Day,
+    sid: &Sid,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        END_OF_PERSON,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            version
+        },
+        sub,
+        day,
+        sid
+    );
+    store.change(bound, audit)
+}
+
+const NOTE_LINK: &str = "
+WITH person AS (
+    SELECT u.sub FROM users u WHERE {acted on} FOR SHARE
+), {audited person} FROM person";
+
+/// Tells the audit log of a link that is made for a person. `false` as by [`change`]: then no link
+/// is to be made.
+pub fn note_link(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    sub: &Subject,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        NOTE_LINK,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            version
+        },
+        sub
+    );
+    store.change(bound, audit)
 }

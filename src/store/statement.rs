@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 11] = [
+const PIECES: [Piece; 12] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -121,6 +121,14 @@ const PIECES: [Piece; 11] = [
         sql: "own AS (SELECT s.sid FROM sessions s \
          WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE AND s.ended_at IS NULL \
            AND s.expires_at > clock_timestamp())",
+    },
+    // Whether the row `u` is the person on whom an administrator acts, as it was read; in their
+    // reach, not themselves, and without a role that administrators may not give:
+    // `Administration::may_change` says the same of what was read.
+    Piece {
+        name: "{acted on}",
+        sql: "u.sub = :sub::text AND u.xmin::text = :version::text AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
+         AND coalesce(to_jsonb(:given_roles::text[]) @> (u.claims -> 'role'), true)",
     },
     // Has the clients called of all sessions of the user `:sub`.
     Piece {

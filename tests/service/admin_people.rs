@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::sign_in;
-use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
+use crate::support::flow::{basic, issued, sign_in, text, with_clients};
+use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::mailbox::Mailbox;
 use crate::support::phone::{Phone, send};
 
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
@@ -21,7 +22,7 @@ fn person(name: &str, tenant: Option<&str>, role: Value) -> Value {
         "claims": {"name": format!("{name} of the office"), "email": format!("{name}@example.com"), "email_verified": true},
     });
     if role.to_string().contains("office") {
-        person["totp"] = json!(KEY);
+        person = with_app(person);
     }
     if !role.is_null() {
         person["claims"]["role"] = role;
@@ -29,6 +30,11 @@ fn person(name: &str, tenant: Option<&str>, role: Value) -> Value {
     if let Some(tenant) = tenant {
         person["tenant"] = json!(tenant);
     }
+    person
+}
+
+fn with_app(mut person: Value) -> Value {
+    person["totp"] = json!(KEY);
     person
 }
 
@@ -42,6 +48,7 @@ fn registered() -> Value {
         person("anna", Some("acme"), json!(["staff", "office"])),
         person("gina", Some("globex"), json!(["office"])),
         person("amy", Some("acme"), json!(["staff"])),
+        with_app(person("tess", Some("acme"), json!("sales"))),
         person("abe", Some("acme"), Value::Null),
         person("root", Some("acme"), json!(["staff", "root"])),
         person("gus", Some("globex"), json!("staff")),
@@ -115,11 +122,11 @@ fn each_administrator_finds_their_own_people() {
     assert_eq!(found(&mut boss, "nora@EX"), ["nora"]);
     assert_eq!(found(&mut boss, "sub%7Croot"), ["root"]);
     assert_eq!(found(&mut boss, "my"), Vec::<String>::new());
-    assert_eq!(found(&mut boss, "").len(), 9);
+    assert_eq!(found(&mut boss, "").len(), 10);
     for (name, tenant, people) in [
-        ("anna", "acme", &["abe", "amy", "anna", "root"][..]),
+        ("anna", "acme", &["abe", "amy", "anna", "root", "tess"][..]),
         ("gina", "globex", &["gina", "gus"]),
-        ("helper", "", &["abe", "amy", "anna", "root"]),
+        ("helper", "", &["abe", "amy", "anna", "root", "tess"]),
     ] {
         let mut admin = admin_by(&gatepost, name, tenant, 0);
         assert_eq!(found(&mut admin, ""), people, "{name}");
@@ -129,4 +136,898 @@ fn each_administrator_finds_their_own_people() {
             "{name}"
         );
     }
+}
+
+/// What a form of that page carries, whichever it is.
+fn carried(page: &Answer) -> Vec<(String, String)> {
+    let hidden = |name: &str| page.attribute(&format!("name=\"{name}\""), "value");
+    let names = ["form_token", "version"].into_iter();
+    names
+        .filter_map(|name| Some((name.to_owned(), hidden(name)?)))
+        .collect()
+}
+
+/// Posts a form of that page to an address.
+fn post_to(browser: &mut Browser, address: &str, page: &Answer, fields: &[(&str, &str)]) -> Answer {
+    let carried = carried(page);
+    let carried = carried
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    browser.post(
+        address,
+        &carried.chain(fields.iter().copied()).collect::<Vec<_>>(),
+    )
+}
+
+/// Does something to a person by the form of their page.
+fn act(browser: &mut Browser, name: &str, fields: &[(&str, &str)]) -> Answer {
+    let address = person_page(name);
+    let page = browser.get(&address);
+    assert_eq!(page.status, 200, "{name}: {}", page.text());
+    post_to(browser, &address, &page, fields)
+}
+
+fn is_done(answer: &Answer) {
+    let text = answer.text();
+    assert_eq!(answer.status, 200, "{text}");
+    assert!(text.contains("The change is made."), "{text}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+}
+
+fn tells(answer: &Answer, sentence: &str) {
+    let text = answer.text();
+    assert_eq!(answer.status, 200, "{text}");
+    assert!(text.contains(sentence), "{sentence}: {text}");
+}
+
+fn row(gatepost: &Gatepost, name: &str) -> Value {
+    let sql = "SELECT to_jsonb(u) - 'updated_at' AS user FROM users u WHERE sub = $1";
+    let sub = format!("sub|{name}");
+    let found = gatepost.database.client().query_one(sql, &[&sub]).unwrap();
+    found.get(0)
+}
+
+/// The events about somebody that administrators caused.
+fn events(gatepost: &Gatepost, sub: &str) -> Vec<(String, Value)> {
+    let sql = "SELECT event, detail FROM audit_events WHERE sub = $1 AND detail->>'by' = 'admin' ORDER BY at";
+    let rows = gatepost.database.client().query(sql, &[&sub]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Everything that an administrator could have written.
+fn state(gatepost: &Gatepost) -> (Value, i64) {
+    let sql = "SELECT jsonb_agg(to_jsonb(u) ORDER BY u.sub), (SELECT count(*) FROM audit_events WHERE detail->>'by' = 'admin'),
+        (SELECT count(*) FROM sessions WHERE ended_at IS NULL) FROM users u";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    let events: i64 = row.get(1);
+    let sessions: i64 = row.get(2);
+    (row.get(0), events * 1_000 + sessions)
+}
+
+fn signed_in_as(gatepost: &Gatepost, name: &str, tenant: &str) -> Browser {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&format!("/account?tenant={tenant}"));
+    let answer = sign_in(&mut browser, &page, name, BOB_PASSWORD);
+    assert_eq!(answer.status, 303, "{name}: {}", answer.text());
+    browser
+}
+
+fn is_signed_in(browser: &mut Browser) -> bool {
+    browser.get("/account?tenant=acme").status == 200
+}
+
+/// Opens a link and chooses a password there.
+fn choose_password(gatepost: &Gatepost, link: &str, password: &str) -> Answer {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(link);
+    send(
+        &mut browser,
+        &page,
+        &[("new_password", password), ("new_password_again", password)],
+    )
+}
+
+fn shown_link(answer: &Answer) -> String {
+    let text = answer.text();
+    let (_, rest) = text.split_once("link-shown\">").expect("a link");
+    rest.split_once('<').unwrap().0.to_owned()
+}
+
+#[test]
+fn an_office_managers_week() {
+    let gatepost = start();
+    let version = || -> i64 {
+        let sql = "SELECT registry_version FROM installation";
+        gatepost
+            .database
+            .client()
+            .query_one(sql, &[])
+            .unwrap()
+            .get(0)
+    };
+    let before = version();
+    let mut boss = boss(&gatepost);
+    // Who cannot sign in.
+    let page = boss.get(&person_page("tess"));
+    for part in [
+        "Acme",
+        "sales",
+        "App that shows codes",
+        "This address is confirmed.",
+        "Enabled",
+    ] {
+        tells(&page, part);
+    }
+    let mut amy = signed_in_as(&gatepost, "amy", "acme");
+    let mut elsewhere = signed_in_as(&gatepost, "amy", "acme");
+    // Another duty.
+    let saved = act(
+        &mut boss,
+        "amy",
+        &[
+            ("name", "Amy Ames"),
+            ("address", "amy@example.com"),
+            ("role", "sales"),
+            ("role", "staff"),
+            ("decision", "save"),
+        ],
+    );
+    is_done(&saved);
+    assert_eq!(
+        row(&gatepost, "amy")["claims"],
+        json!({"name": "Amy Ames", "email": "amy@example.com", "email_verified": true, "role": ["sales", "staff"]})
+    );
+    assert!(is_signed_in(&mut amy), "roles end nothing");
+    let fields = [
+        ("name", "Amy Ames"),
+        ("address", "new@example.com"),
+        ("decision", "save"),
+    ];
+    is_done(&act(&mut boss, "amy", &fields));
+    assert_eq!(
+        row(&gatepost, "amy")["claims"],
+        json!({"name": "Amy Ames", "email": "new@example.com", "email_verified": false})
+    );
+    // A laptop was stolen.
+    let page = boss.get(&person_page("amy"));
+    assert_eq!(page.text().matches("value=\"end_session\"").count(), 2);
+    let sid = page.attribute("name=\"session\"", "value").unwrap();
+    is_done(&act(
+        &mut boss,
+        "amy",
+        &[("session", &sid), ("decision", "end_session")],
+    ));
+    let live = [is_signed_in(&mut amy), is_signed_in(&mut elsewhere)];
+    assert_eq!(live.iter().filter(|lives| **lives).count(), 1);
+    let again = act(
+        &mut boss,
+        "amy",
+        &[("session", &sid), ("decision", "end_session")],
+    );
+    tells(&again, "was changed meanwhile");
+    is_done(&act(&mut boss, "amy", &[("decision", "end_all")]));
+    assert!(!is_signed_in(&mut amy) && !is_signed_in(&mut elsewhere));
+    // Somebody leaves, and comes back.
+    let mut amy = signed_in_as(&gatepost, "amy", "acme");
+    is_done(&act(&mut boss, "amy", &[("decision", "disable")]));
+    assert!(!is_signed_in(&mut amy));
+    assert_eq!(row(&gatepost, "amy")["enabled"], json!(false));
+    assert!(boss.get("/admin/people?q=amy").text().contains("Disabled"));
+    is_done(&act(&mut boss, "amy", &[("decision", "enable")]));
+    signed_in_as(&gatepost, "amy", "acme");
+    // A telephone was lost.
+    is_done(&act(&mut boss, "tess", &[("decision", "remove_factors")]));
+    let tess = row(&gatepost, "tess");
+    assert_eq!(
+        (&tess["strongest_acr"], &tess["factors"]),
+        (&json!("1"), &json!(2))
+    );
+    signed_in_as(&gatepost, "tess", "acme");
+    // A password was forgotten; there is no e-mail.
+    let reset = act(&mut boss, "tess", &[("decision", "reset")]);
+    let link = shown_link(&reset);
+    tells(&reset, "nobody else");
+    assert!(
+        !boss
+            .get(&person_page("tess"))
+            .text()
+            .contains("/account/link"),
+        "shown once"
+    );
+    assert_eq!(
+        choose_password(&gatepost, &link, "another password of tess").status,
+        303
+    );
+    assert_eq!(
+        version(),
+        before,
+        "no process has to read the registry anew"
+    );
+    let told = |sub: &str| -> Vec<String> {
+        let all = events(&gatepost, sub);
+        assert!(
+            all.iter().all(|(_, detail)| detail["admin"] == "sub|boss"),
+            "{all:?}"
+        );
+        all.into_iter().map(|(event, _)| event).collect()
+    };
+    assert_eq!(
+        told("sub|amy"),
+        [
+            "user_changed",
+            "user_changed",
+            "session_ended",
+            "user_revoked",
+            "user_changed",
+            "user_changed"
+        ]
+    );
+    assert_eq!(told("sub|tess"), ["factor_removed", "link_made"]);
+    assert!(!gatepost.log().contains("gpl_"), "the log has the link");
+}
+
+#[test]
+fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
+    let gatepost = start();
+    let mut anna = anna(&gatepost);
+    let page = anna.get("/admin/invite");
+    assert!(!page.text().contains("<select"), "only one tenant");
+    let fields = [
+        ("username", "newt"),
+        ("name", "Newt New"),
+        ("address", ""),
+        ("role", "staff"),
+    ];
+    let answer = post_to(&mut anna, "/admin/invite", &page, &fields);
+    let link = shown_link(&answer);
+    tells(&answer, "Newt New");
+    assert_eq!(choose_password(&gatepost, &link, BOB_PASSWORD).status, 303);
+    signed_in_as(&gatepost, "newt", "acme");
+    let sql = "SELECT sub, claims FROM users WHERE username = 'newt' AND tenant = 'acme'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(
+        row.get::<_, Value>(1),
+        json!({"name": "Newt New", "role": ["staff"]})
+    );
+    let told = events(&gatepost, row.get(0));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].0.as_str(), &told[0].1["admin"]),
+        ("user_added", &json!("sub|anna"))
+    );
+    for (fields, sentence) in [
+        (&[("username", "NEWT")][..], "is taken"),
+        (&[("username", "")], "Enter your user name"),
+        (&[("username", "a\u{202e}b")], "cannot be used here"),
+        (&[("username", "amy@example.com")], "must be your own"),
+        (
+            &[("username", "other"), ("address", "nonsense")],
+            "such as name@example.com",
+        ),
+    ] {
+        let page = anna.get("/admin/invite");
+        tells(
+            &post_to(&mut anna, "/admin/invite", &page, fields),
+            sentence,
+        );
+    }
+    // Neither a role nor a tenant that is not theirs to give.
+    let page = anna.get("/admin/invite");
+    for fields in [
+        [("username", "spy"), ("role", "office")],
+        [("username", "spy"), ("role", "root")],
+    ] {
+        let answer = post_to(&mut anna, "/admin/invite", &page, &fields);
+        answer.assert_error_page(400, "GP1505", "a role");
+    }
+    let fields = [("username", "spy"), ("tenant", "globex")];
+    post_to(&mut anna, "/admin/invite", &page, &fields);
+    let sql = "SELECT tenant FROM users WHERE username = 'spy'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, String>(0), "acme");
+    let mut boss = boss(&gatepost);
+    let page = boss.get("/admin/invite");
+    assert!(page.text().contains(">Globex</option>"));
+    let fields = [("username", "far"), ("tenant", "initech")];
+    let answer = post_to(&mut boss, "/admin/invite", &page, &fields);
+    answer.assert_error_page(400, "GP1126", "an unknown tenant");
+}
+
+fn start_with_mail(mailbox: &Mailbox) -> Gatepost {
+    let settings = mailbox.settings();
+    let mut all: Vec<(&str, &str)> = settings
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    all.extend(ON);
+    Gatepost::start_with(&registered(), &all)
+}
+
+#[test]
+fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    let reset = act(&mut boss, "tess", &[("decision", "reset")]);
+    tells(&reset, "on its way to");
+    assert!(!reset.text().contains("/account/link"), "{}", reset.text());
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["tess@example.com"]);
+    // It asks for the second factor, which stays.
+    let mut browser = gatepost.browser();
+    let asked = browser.visit(letter.link());
+    let code = Phone::with_key(KEY.to_owned(), 0).code(0);
+    let form = send(&mut browser, &asked, &[("code", &code)]);
+    let form = browser.follow(form);
+    let new = "another password of tess";
+    let set = send(
+        &mut browser,
+        &form,
+        &[("new_password", new), ("new_password_again", new)],
+    );
+    assert_eq!(set.status, 303, "{}", set.text());
+    assert_eq!(row(&gatepost, "tess")["strongest_acr"], json!("2"));
+    assert!(
+        mailbox
+            .letter(2)
+            .text
+            .contains("password of your account was set")
+    );
+
+    // Another address is not confirmed. The old one is told, and no link goes to the new one.
+    let fields = [
+        ("name", "x"),
+        ("address", "thief@example.com"),
+        ("decision", "save"),
+    ];
+    is_done(&act(&mut boss, "tess", &fields));
+    let notice = mailbox.letter(3);
+    assert_eq!(notice.to, ["tess@example.com"]);
+    assert!(
+        notice.text.contains("another e-mail address"),
+        "{}",
+        notice.text
+    );
+    is_done(&act(&mut boss, "tess", &[("decision", "remove_factors")]));
+    let refused = act(&mut boss, "tess", &[("decision", "reset")]);
+    tells(&refused, "the e-mail address is not confirmed");
+    assert!(!refused.text().contains("/account/link"));
+    assert_eq!(
+        events(&gatepost, "sub|tess").len(),
+        3,
+        "link, address, factors"
+    );
+
+    // Somebody new gets theirs at the address of the invitation, and another one there.
+    let page = boss.get("/admin/invite");
+    let nowhere = [("username", "newt"), ("address", "")];
+    tells(
+        &post_to(&mut boss, "/admin/invite", &page, &nowhere),
+        "such as name@example.com",
+    );
+    let fields = [
+        ("username", "newt"),
+        ("address", "newt@example.com"),
+        ("tenant", "acme"),
+    ];
+    let invited = post_to(&mut boss, "/admin/invite", &page, &fields);
+    tells(&invited, "newt@example.com");
+    assert!(!invited.text().contains("/account/link"));
+    let first = mailbox.letter(4);
+    assert_eq!(first.to, ["newt@example.com"]);
+    assert!(first.subject.contains("Your account"), "{}", first.subject);
+    let again = post_to(
+        &mut boss,
+        &invited.action(),
+        &invited,
+        &[("decision", "reset")],
+    );
+    tells(&again, "on its way to");
+    let second = mailbox.letter(5);
+    assert_eq!(
+        choose_password(&gatepost, second.link(), BOB_PASSWORD).status,
+        303
+    );
+    signed_in_as(&gatepost, "newt", "acme");
+    let over = gatepost.browser().get(first.link());
+    over.assert_error_page(400, "GP1810", "one of the two");
+}
+
+/// Each form of a person's page.
+const DEEDS: [&[(&str, &str)]; 7] = [
+    &[
+        ("name", "x"),
+        ("address", "thief@example.com"),
+        ("decision", "save"),
+    ],
+    &[("decision", "reset")],
+    &[("decision", "disable")],
+    &[("decision", "enable")],
+    &[("decision", "end_all")],
+    &[("decision", "end_session"), ("session", "SID")],
+    &[("decision", "remove_factors")],
+];
+
+#[test]
+fn who_is_out_of_reach_is_not_there() {
+    let gatepost = start();
+    signed_in_as(&gatepost, "gus", "globex");
+    let sql = "SELECT sid FROM sessions WHERE sub = 'sub|gus'";
+    let sid: String = gatepost
+        .database
+        .client()
+        .query_one(sql, &[])
+        .unwrap()
+        .get(0);
+    let mut anna = anna(&gatepost);
+    let own = anna.get(&person_page("amy"));
+    let mut gina = admin_by(&gatepost, "gina", "globex", 0);
+    let of_b = gina.get(&person_page("gus"));
+    let before = state(&gatepost);
+    let unknown = anna.get(&person_page("nobody"));
+    is_nothing(&unknown, "unknown");
+    let plain = |answer: &Answer| {
+        let text = answer.text();
+        let (before, rest) = text.split_once("<code>").unwrap();
+        format!("{before}{}", rest.split_once("</code>").unwrap().1)
+    };
+    let mut tried = 0;
+    for name in ["gus", "gina", "nora", "boss", "helper", "nobody"] {
+        let address = person_page(name);
+        let shown = anna.get(&address);
+        is_nothing(&shown, name);
+        assert_eq!(plain(&shown), plain(&unknown), "{name}: one and the same");
+        for deed in DEEDS {
+            let deed: Vec<(&str, &str)> = deed
+                .iter()
+                .map(|(field, value)| {
+                    (
+                        *field,
+                        if *value == "SID" {
+                            sid.as_str()
+                        } else {
+                            *value
+                        },
+                    )
+                })
+                .collect();
+            // With the form of one of their own people, and with that of the other administrator.
+            for page in [&own, &of_b] {
+                is_nothing(&post_to(&mut anna, &address, page, &deed), name);
+                tried += 1;
+            }
+        }
+    }
+    // A session of somebody else's, on the page of one of their own.
+    let own_page = person_page("amy");
+    let fields = [("session", sid.as_str()), ("decision", "end_session")];
+    tells(
+        &post_to(&mut anna, &own_page, &own, &fields),
+        "was changed meanwhile",
+    );
+    for path in [
+        "people/",
+        "people/%00",
+        "people/%ff",
+        "people/sub%7Camy/more",
+        "nothing",
+        "people/sub|gus",
+    ] {
+        is_nothing(&anna.get(&format!("/admin/{path}")), path);
+        tried += 1;
+    }
+    assert!(tried > 80, "{tried}");
+    assert_eq!(state(&gatepost), before);
+}
+
+#[test]
+fn nobody_acts_on_themselves_on_administrators_or_on_whoever_has_more_roles() {
+    let gatepost = start();
+    signed_in_as(&gatepost, "root", "acme");
+    let mut anna = anna(&gatepost);
+    let mut boss = boss(&gatepost);
+    let before = state(&gatepost);
+    for (browser, names) in [
+        (&mut anna, &["anna", "root"][..]),
+        (&mut boss, &["boss", "helper", "anna", "gina", "root"]),
+    ] {
+        for name in names {
+            let address = person_page(name);
+            let page = browser.get(&address);
+            tells(&page, "You cannot change this person");
+            assert!(!page.text().contains("<form"), "{name}");
+            // The token of another page is for nobody here.
+            let other = browser.get(&person_page("amy"));
+            for deed in DEEDS {
+                let answer = post_to(browser, &address, &other, deed);
+                tells(&answer, "nothing was done");
+            }
+        }
+    }
+    assert_eq!(state(&gatepost), before);
+}
+
+#[test]
+fn a_form_counts_for_one_person_in_one_session_as_they_were() {
+    let gatepost = start();
+    let mut anna = anna(&gatepost);
+    let mut boss = boss(&gatepost);
+    let of_amy = anna.get(&person_page("amy"));
+    let of_boss = boss.get(&person_page("abe"));
+    let before = state(&gatepost);
+    for deed in DEEDS {
+        for page in [&of_amy, &of_boss] {
+            let answer = post_to(&mut anna, &person_page("abe"), page, deed);
+            tells(&answer, "The sign-in in this browser changed");
+        }
+    }
+    // From elsewhere, and by a token in a header.
+    let address = person_page("amy");
+    let fields = [("decision", "disable")];
+    let foreign = anna.post_from(&address, &[("Origin", "https://evil.example")], &fields);
+    foreign.assert_error_page(403, "GP1009", "another origin");
+    assert_eq!(state(&gatepost), before);
+
+    // Somebody gives them a role, or moves them, between the page and the form.
+    for (command, what) in [
+        (
+            "UPDATE users SET claims = claims || '{\"role\": [\"root\"]}' WHERE sub = 'sub|amy'",
+            "a role",
+        ),
+        (
+            "UPDATE users SET claims = claims - 'role', tenant = 'globex' WHERE sub = 'sub|amy'",
+            "another tenant",
+        ),
+        (
+            "UPDATE users SET tenant = 'acme', enabled = true WHERE sub = 'sub|amy'",
+            "back again",
+        ),
+    ] {
+        let page = anna.get(&address);
+        gatepost.database.run(command);
+        let before = state(&gatepost);
+        for deed in DEEDS {
+            let page = if page.status == 200 { &page } else { &of_amy };
+            let answer = post_to(&mut anna, &address, page, deed);
+            let text = answer.text();
+            let is_told = text.contains("nothing was done")
+                || text.contains("You cannot change")
+                || answer.status == 404;
+            assert!(is_told, "{what} {deed:?}: {text}");
+        }
+        assert_eq!(state(&gatepost), before, "{what}");
+    }
+    is_done(&act(&mut anna, "amy", &[("decision", "disable")]));
+}
+
+#[test]
+fn the_statement_that_writes_asks_once_more() {
+    // Ten at once, each with what it read: one writes.
+    let gatepost = start();
+    let mut anna = anna(&gatepost);
+    let page = anna.get(&person_page("amy"));
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..10)
+            .map(|_| {
+                let mut browser = anna.clone();
+                let page = &page;
+                scope.spawn(move || {
+                    post_to(
+                        &mut browser,
+                        &person_page("amy"),
+                        page,
+                        &[("decision", "end_all")],
+                    )
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let done = |answer: &&Answer| answer.text().contains("The change is made.");
+    assert_eq!(answers.iter().filter(done).count(), 1);
+    assert_eq!(events(&gatepost, "sub|amy").len(), 1);
+}
+
+#[test]
+fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
+    let gatepost = start();
+    // Without a session: to sign in, whoever they are.
+    let mut nobody = gatepost.browser();
+    let sent = nobody.get("/admin/people/sub%7Camy");
+    assert!(
+        sent.location().starts_with("/login?r="),
+        "{}",
+        sent.location()
+    );
+    tells(
+        &nobody.follow(sent),
+        "to look after people and applications",
+    );
+    // Whoever has no such role learns nothing.
+    let mut amy = signed_in_as(&gatepost, "amy", "acme");
+    for path in [
+        "/admin",
+        "/admin/people",
+        "/admin/invite",
+        "/admin/people/sub%7Camy",
+    ] {
+        is_nothing(&amy.get(path), path);
+        is_nothing(&amy.post(path, &[("decision", "disable")]), path);
+    }
+    let headers = [("Authorization", "Bearer something")];
+    let by_token = gatepost
+        .connect()
+        .send("GET", "/admin/people", &headers, b"");
+    assert!(by_token.location().starts_with("/login?r="));
+    // A password alone is not enough, where the role is there.
+    let mut boss = gatepost.browser();
+    let page = boss.visit("/account");
+    let asked = sign_in(&mut boss, &page, "boss", BOB_PASSWORD);
+    assert_eq!(asked.status, 200, "{}", asked.text());
+    assert!(boss.get("/admin/people").location().starts_with("/login"));
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    assert_eq!(boss.get("/admin/people").status, 200);
+    gatepost
+        .database
+        .run("UPDATE sessions SET acr = '1', amr = '{pwd}' WHERE sub = 'sub|boss'");
+    let sent = boss.get("/admin/people");
+    assert!(sent.location().starts_with("/login?r="), "{}", sent.text());
+    let page = boss.follow(sent);
+    let code = Phone::with_key(KEY.to_owned(), 0).code(1);
+    let back = send(&mut boss, &page, &[("code", &code)]);
+    assert_eq!(back.location(), "/admin/people");
+    assert_eq!(boss.get("/admin/people").status, 200);
+    // The role is asked at each request.
+    gatepost.run_well(&["user", "role", "boss", "--remove", "office"], "");
+    is_nothing(&boss.get("/admin/people"), "no longer");
+    let form = [("decision", "disable"), ("form_token", "x")];
+    is_nothing(&boss.post(&person_page("amy"), &form), "no longer");
+}
+
+#[test]
+fn a_change_needs_a_sign_in_of_the_last_hour() {
+    let gatepost = start();
+    let mut anna = anna(&gatepost);
+    let sql =
+        "UPDATE sessions SET auth_time = auth_time - interval '61 minutes' WHERE sub = 'sub|anna'";
+    gatepost.database.run(sql);
+    let before = state(&gatepost);
+    assert_eq!(
+        anna.get(&person_page("amy")).status,
+        200,
+        "to read it is enough"
+    );
+    let sent = act(&mut anna, "amy", &[("decision", "disable")]);
+    assert_eq!(sent.status, 303);
+    let page = anna.get("/admin/invite");
+    let invited = post_to(&mut anna, "/admin/invite", &page, &[("username", "newt")]);
+    assert!(invited.location().starts_with("/login?r="));
+    assert_eq!(state(&gatepost), before);
+    let page = anna.follow(sent);
+    assert!(
+        page.text().contains("name=\"password\""),
+        "they have a session, and sign in again"
+    );
+    let asked = sign_in(&mut anna, &page, "anna", BOB_PASSWORD);
+    let code = Phone::with_key(KEY.to_owned(), 0).code(1);
+    let back = send(&mut anna, &asked, &[("code", &code)]);
+    assert_eq!(back.location(), person_page("amy"), "{}", back.text());
+    is_done(&act(&mut anna, "amy", &[("decision", "disable")]));
+}
+
+#[test]
+fn a_passkey_can_be_required() {
+    let phr = [ON[0], ON[1], ("GATEPOST_ADMIN_MINIMUM_ACR", "phr")];
+    let gatepost = Gatepost::start_with(&registered(), &phr);
+    let mut browser = gatepost.browser();
+    let page = browser.visit("/admin");
+    let asked = sign_in(&mut browser, &page, "boss", BOB_PASSWORD);
+    let code = Phone::with_key(KEY.to_owned(), 0).code(0);
+    let added = send(&mut browser, &asked, &[("code", &code)]);
+    tells(&added, "Add a passkey");
+    assert!(
+        browser
+            .get("/admin/people")
+            .location()
+            .starts_with("/login?r=")
+    );
+    for (role, given) in [
+        ("office", "staff,office"),
+        ("office", "office:acme"),
+        ("a,b", "staff"),
+    ] {
+        let settings = [
+            ("GATEPOST_ADMIN_ROLE", role),
+            ("GATEPOST_ADMIN_ROLES", given),
+        ];
+        let refused = Gatepost::prepare(&settings).run(&["serve"], "");
+        assert_eq!(refused.status.code(), Some(78), "{role} {given}");
+    }
+}
+
+#[test]
+fn what_is_typed_is_kept_shown_or_refused_and_never_breaks_a_page() {
+    let gatepost = start();
+    let mut boss = boss(&gatepost);
+    let long = "ä".repeat(10_000);
+    let texts = [
+        "<script>alert(1)</script>",
+        "\u{202e}evil\u{200f}",
+        "\"'><b>&amp;",
+        long.as_str(),
+        "\u{0}",
+        "a\nb\tc",
+    ];
+    for (index, text) in texts.iter().enumerate() {
+        for field in [
+            "name",
+            "address",
+            "role",
+            "session",
+            "version",
+            "decision",
+            "form_token",
+        ] {
+            let mut fields = vec![
+                ("name", "Amy"),
+                ("address", "amy@example.com"),
+                ("decision", "save"),
+            ];
+            fields.retain(|(name, _)| *name != field);
+            fields.push((field, text));
+            let page = boss.get(&person_page("amy"));
+            let carried = carried(&page);
+            let carried = carried.iter().filter(|(name, _)| name != field);
+            let carried = carried.map(|(name, value)| (name.as_str(), value.as_str()));
+            let all: Vec<(&str, &str)> = carried.chain(fields).collect();
+            let answer = boss.post(&person_page("amy"), &all);
+            assert!(
+                [200, 400].contains(&answer.status),
+                "{field} {index}: {}",
+                answer.status
+            );
+            assert!(
+                !answer.text().contains("<script>alert") && !answer.text().contains("<b>&"),
+                "{field}"
+            );
+        }
+        for field in ["username", "name", "address", "tenant", "role"] {
+            let usual = [("username", "newt"), ("address", "nowhere")];
+            let mut fields: Vec<(&str, &str)> = usual
+                .into_iter()
+                .filter(|(name, _)| *name != field)
+                .collect();
+            fields.push((field, text));
+            let page = boss.get("/admin/invite");
+            let answer = post_to(&mut boss, "/admin/invite", &page, &fields);
+            assert!(
+                [200, 400].contains(&answer.status),
+                "{field} {index}: {}",
+                answer.status
+            );
+            assert!(
+                !answer.text().contains("<script>alert") && !answer.text().contains("<b>&"),
+                "{field}"
+            );
+        }
+        let query = form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let answer = boss.get(&format!("/admin/people?q={query}"));
+        assert!(
+            [200, 400, 414].contains(&answer.status),
+            "{index}: {}",
+            answer.status
+        );
+        assert!(!answer.text().contains("<script>alert"));
+    }
+    assert_eq!(
+        row(&gatepost, "amy")["claims"]["email"],
+        json!("amy@example.com")
+    );
+    let name = row(&gatepost, "amy")["claims"]["name"]
+        .as_str()
+        .unwrap()
+        .chars()
+        .count();
+    assert!(name <= 200, "{name}");
+}
+
+#[test]
+fn programs_neither_make_nor_unmake_administrators() {
+    let mut registered = registered();
+    registered["resources"] = json!([{"name": "urn:gatepost:scim"}]);
+    registered["resource_scopes"] = json!(
+        ["scim.read", "scim.write", "scim.password"]
+            .map(|scope| json!({"name": scope, "resources": ["urn:gatepost:scim"]}))
+    );
+    registered["clients"] = json!([]);
+    let hr = json!({"client_name": "HR", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [], "scope": "scim.read scim.write scim.password"});
+    let mut with_hr = document();
+    with_hr["tenants"] = registered["tenants"].clone();
+    with_hr["users"] = registered["users"].clone();
+    with_hr["resources"]
+        .as_array_mut()
+        .unwrap()
+        .extend(registered["resources"].as_array().unwrap().clone());
+    with_hr["resource_scopes"]
+        .as_array_mut()
+        .unwrap()
+        .extend(registered["resource_scopes"].as_array().unwrap().clone());
+    let with_hr = with_clients(with_hr, &[("hr", hr)]);
+    let gatepost = Gatepost::start_with(&with_hr, &[ON[0], ON[1], ("GATEPOST_SCIM", "on")]);
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "scim.read scim.write scim.password"),
+    ];
+    let basic = basic("hr", CONF1_SECRET);
+    let token = issued(&gatepost.post("/connect/token", &[("Authorization", &basic)], &form));
+    let bearer = format!("Bearer {}", text(&token, "access_token"));
+    let ask = |method: &str, path: &str, body: Value| {
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/scim+json"),
+        ];
+        gatepost.connect().send(
+            method,
+            &format!("/scim/v2/Users{path}"),
+            &headers,
+            body.to_string().as_bytes(),
+        )
+    };
+    let schemas = json!(["urn:ietf:params:scim:schemas:core:2.0:User"]);
+    let role = |role: &str| json!([{"value": role}, {"value": "staff"}]);
+    let made = ask(
+        "POST",
+        "",
+        json!({"schemas": schemas, "userName": "mole", "roles": role("office")}),
+    );
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(made.json()["roles"], json!([{"value": "staff"}]));
+    let patch = |name: &str, operation: Value| {
+        let body = json!({"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": [operation]});
+        ask("PATCH", &format!("/sub%7C{name}"), body)
+    };
+    let changed = patch(
+        "nora",
+        json!({"op": "add", "path": "roles", "value": role("office:acme")}),
+    );
+    assert_eq!(
+        changed.json()["roles"],
+        json!([{"value": "staff"}]),
+        "{}",
+        changed.text()
+    );
+    let before = row(&gatepost, "boss");
+    for operation in [
+        json!({"op": "remove", "path": "roles"}),
+        json!({"op": "replace", "path": "displayName", "value": "x"}),
+        json!({"op": "replace", "path": "emails", "value": [{"value": "thief@example.com"}]}),
+        json!({"op": "replace", "path": "password", "value": "a password of the thief"}),
+        json!({"op": "add", "path": "externalId", "value": "7"}),
+    ] {
+        let refused = patch("boss", operation.clone());
+        assert_eq!(refused.status, 403, "{operation}: {}", refused.text());
+    }
+    assert_eq!(ask("DELETE", "/sub%7Cboss", json!({})).status, 403);
+    assert_eq!(row(&gatepost, "boss"), before);
+    let disabled = patch(
+        "boss",
+        json!({"op": "replace", "path": "active", "value": false}),
+    );
+    assert_eq!(disabled.status, 200, "{}", disabled.text());
+    assert_eq!(row(&gatepost, "boss")["enabled"], json!(false));
+    let dropped = gatepost
+        .log()
+        .matches("the role of administrators: dropped")
+        .count();
+    assert_eq!(dropped, 2);
+    let link = gatepost.run(
+        &[
+            "signup", "make", "--uses", "1", "--for", "1d", "--role", "office",
+        ],
+        "",
+    );
+    assert!(!link.status.success());
 }

@@ -17,6 +17,7 @@ const MOST_ROWS: i64 = 20;
 
 /// Statements that a request of a client or a browser runs.
 const REQUESTS: &str = "
+    admin_people::END_OF_PERSON admin_people::NOTE_LINK
     authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
     authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
@@ -48,7 +49,11 @@ const USERS: i64 = 1_001;
 
 /// Statements that answer with many rows, or end many sessions, each with how many rows of a table
 /// those are. Of each table they read [`MOST_ROWS`] more.
-const LISTS: [(&str, i64); 25] = [
+const LISTS: [(&str, i64); 28] = [
+    ("admin_people::CHANGE_PERSON", CALLS),
+    ("admin_people::FIND_PERSON", SESSIONS),
+    // Eleven by name, the same by address, and each of them once more.
+    ("admin_people::SEARCH", 33),
     ("audit_events::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
@@ -140,6 +145,7 @@ const VALUES: &str = "
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
     users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
+    typed='filled-77' admin='boss' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
     tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
@@ -322,6 +328,7 @@ fn values(client: &mut Client) -> BTreeMap<String, String> {
                s.handle_hash, s.upstream_sid,
                ARRAY[s.sid] AS sids, ARRAY[s.day] AS days,
                g.day AS grant_day, g.day AS \"grants::day\", g.id AS grant_id, g.id AS \"grants::id\",
+               (SELECT u.xmin::text FROM users u WHERE u.sub = s.sub) AS \"admin_people::version\",
                s.user_epoch, s.user_epoch AS epoch, g.client_epoch, g.installation_epoch
         FROM sessions s JOIN grants g ON g.sub = s.sub
         WHERE s.sub = 'alice' AND s.upstream_subject = 'there-alice' AND g.client_id = 'app-1' AND g.offline

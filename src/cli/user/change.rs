@@ -10,6 +10,7 @@ use crate::cli::{input, registry};
 use crate::pages::second_factor::factor_name;
 use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::ObjectKind;
+use crate::protocol::registration::administration::roles_of;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::{Identity, is_possible_claim};
@@ -275,7 +276,10 @@ fn change_roles(
     added: &[&str],
     removed: &[&str],
 ) -> Result<Vec<String>, Failure> {
-    let before = roles_of(&user.claims);
+    let before: Vec<String> = roles_of(&user.claims)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     for role in removed {
         if !before.iter().any(|present| present == role) {
             output::note(&format!("{} has no role {role:?}", user.designation()));
@@ -303,21 +307,6 @@ fn change_roles(
         )?;
     }
     Ok(roles)
-}
-
-/// The claim is a string or an array of them.
-fn roles_of(claims: &Map<String, Value>) -> Vec<String> {
-    match claims.get("role") {
-        Some(Value::String(role)) => vec![role.clone()],
-        Some(Value::Array(roles)) => roles
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
-            Vec::new()
-        }
-    }
 }
 
 /// Issuer and subject; what `commands.txt` says of an option stands in its refusal.

@@ -5,6 +5,7 @@ use percent_encoding::percent_decode_str;
 use super::{Administrator, not_found};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::answers;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::admin::AdminSection;
@@ -38,7 +39,7 @@ pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failur
         .collect();
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::list_page(around, &shown, next, &reach);
-    Ok(administrator.answer(page))
+    Ok(answers::scripted_page(200, page))
 }
 
 /// `name` is the client's, as it stands in the path.
@@ -70,7 +71,7 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
     };
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::application_page(around, &found, grants, &reach);
-    Ok(administrator.answer(page))
+    Ok(answers::scripted_page(200, page))
 }
 
 /// `None` where it is not served, or not within reach.

@@ -2,6 +2,7 @@
 
 use super::Administrator;
 use crate::app::failure::Failure;
+use crate::endpoints::answers;
 use crate::http::Response;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::audit::{DayOfAudit, audit_page};
@@ -41,7 +42,7 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
         most: MOST,
     };
     let around = administrator.chrome(AdminSection::Audit);
-    Ok(administrator.answer(audit_page(around, asked)))
+    Ok(answers::scripted_page(200, audit_page(around, asked)))
 }
 
 /// `None` unless it is a day, as ISO 8601 writes it.

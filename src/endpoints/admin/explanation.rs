@@ -3,6 +3,7 @@
 use super::Administrator;
 use crate::app::explanation::{Explained, explain};
 use crate::app::failure::Failure;
+use crate::endpoints::answers;
 use crate::endpoints::forms;
 use crate::http::{Method, Response};
 use crate::pages::admin::AdminSection;
@@ -28,5 +29,8 @@ pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Fail
 
 fn draw(administrator: &Administrator<'_>, asked: Asked<'_>) -> Response {
     let around = administrator.chrome(AdminSection::Applications);
-    administrator.answer(administrator.with_form(|form| explain_page(around, form, asked)))
+    answers::scripted_page(
+        200,
+        administrator.with_form(|form| explain_page(around, form, asked)),
+    )
 }

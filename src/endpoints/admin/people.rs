@@ -1,13 +1,27 @@
-//! People, as administrators look after them.
+//! Finding people, and inviting somebody.
 
-use super::Administrator;
+use serde_json::{Map, Value, json};
+
+use super::links::{self, LinkWay};
+use super::{Administrator, person, tidy};
 use crate::app::failure::Failure;
-use crate::http::Response;
+use crate::endpoints::answers;
+use crate::endpoints::forms;
+use crate::endpoints::visit::InSession;
+use crate::http::{Method, Response};
+use crate::keys::random;
 use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::people::Search;
-use crate::protocol::words::parameters;
-use crate::store::admin_people;
+use crate::pages::admin::people::{Invitation, InviteProblem, Invited, Search, page_of};
+use crate::protocol::login::sign_up::may_be_called;
+use crate::protocol::registration::administration::set_roles;
+use crate::protocol::registration::user::check_username;
+use crate::protocol::scim::resource::ScimProfile;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
+use crate::store::{StoreError, admin_people, scim_users};
 
 /// How many people a search shows.
 const MOST: i64 = 50;
@@ -15,16 +29,146 @@ const MOST: i64 = 50;
 /// Finds people by the beginning of what they are called.
 pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     let query = administrator.query()?;
-    let typed = query
-        .bounded("q", parameters::USERNAME)?
-        .unwrap_or_default();
+    let typed = query.bounded("q", parameters::USERNAME)?;
+    let typed = typed.unwrap_or_default().trim();
     let store = &administrator.turn.app.store;
-    let found = admin_people::search(store, &administrator.reach(), typed.trim(), MOST)?;
+    let found = admin_people::search(store, &administrator.reach(), typed, MOST)?;
     let search = Search {
         typed,
         found: &found,
         most: MOST,
     };
     let around = administrator.chrome(AdminSection::People);
-    Ok(administrator.answer(pages::admin::people::search_page(around, search)))
+    let page = pages::admin::people::search_page(around, search);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// `/admin/invite`: a new person, and the link by which they choose their password.
+pub(super) fn invite(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    match administrator.turn.request.method {
+        Method::Post => take_invitation(administrator),
+        _ => Ok(draw(administrator, Invited::default(), None)),
+    }
+}
+
+fn draw(
+    administrator: &Administrator<'_>,
+    typed: Invited<'_>,
+    problem: Option<InviteProblem>,
+) -> Response {
+    let InSession { app, visit, .. } = administrator.turn;
+    let invitation = Invitation {
+        catalogue: &visit.snapshot.catalogue,
+        tenants: &administrator.reach(),
+        given_roles: &administrator.administration.given_roles,
+        by_letter: app.letters.from().is_some(),
+    };
+    let around = administrator.chrome(AdminSection::People);
+    let page = administrator.with_form(|form| {
+        pages::admin::people::invite_page(around, form, invitation, typed, problem)
+    });
+    answers::scripted_page(200, page)
+}
+
+fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let InSession { app, request, .. } = administrator.turn;
+    let form = forms::read_post(app, request)?;
+    let username = tidy(form.single("username")?, 256);
+    let name = tidy(form.single("name")?, 200);
+    let address = tidy(form.single("address")?, 254);
+    let roles = administrator.posted_roles(&form)?;
+    let typed = Invited {
+        username: &username,
+        name: &name,
+        address: &address,
+        tenant: form.single("tenant")?.unwrap_or_default(),
+        roles: &roles,
+    };
+    if !administrator.may_act() {
+        return administrator.sign_in_anew();
+    }
+    if !administrator.matches(&form) {
+        return Ok(draw(
+            administrator,
+            typed,
+            Some(InviteProblem::SessionChanged),
+        ));
+    }
+    let sent = form.single("username")?.unwrap_or_default().trim();
+    let by_letter = app.letters.from().is_some();
+    let needs_address = by_letter || !address.is_empty();
+    let problem = if sent.is_empty() {
+        Some(InviteProblem::UsernameMissing)
+    } else if check_username(sent).is_err() {
+        Some(InviteProblem::UsernameUnfit)
+    } else if needs_address && parsed_address(&form)?.is_none() {
+        Some(InviteProblem::AddressUnfit)
+    } else if !may_be_called(sent, &address) {
+        Some(InviteProblem::UsernameOfOthers)
+    } else {
+        None
+    };
+    if problem.is_some() {
+        return Ok(draw(administrator, typed, problem));
+    }
+    match add(administrator, typed, by_letter) {
+        Ok(subject) => welcome(administrator, &subject),
+        Err(Failure::Unavailable(StoreError::Taken(_))) => Ok(draw(
+            administrator,
+            typed,
+            Some(InviteProblem::UsernameTaken),
+        )),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn parsed_address(form: &Parameters) -> Result<Option<MailAddress>, Failure> {
+    let sent = form.single("address")?.unwrap_or_default();
+    Ok(MailAddress::parse(sent.trim()).ok())
+}
+
+fn add(
+    administrator: &Administrator<'_>,
+    invited: Invited<'_>,
+    by_letter: bool,
+) -> Result<Subject, Failure> {
+    let reach = &administrator.reach;
+    let tenant = match reach.as_slice() {
+        [only] => only,
+        _ => invited.tenant,
+    };
+    if !reach.iter().any(|reached| reached == tenant) {
+        return Err(Failure::bad_request(Reason::UnknownTenant));
+    }
+    let mut claims = Map::new();
+    let texts = [("name", invited.name), ("email", invited.address)];
+    for (claim, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        claims.insert(claim.to_owned(), Value::from(text));
+    }
+    set_roles(&mut claims, invited.roles);
+    let profile = ScimProfile {
+        username: Some(invited.username.to_owned()),
+        tenant: (!tenant.is_empty()).then(|| TenantName::new(tenant)),
+        enabled: true,
+        claims,
+    };
+    let subject = Subject::of_random(random::bytes());
+    let detail = json!({"link": true, "mail": by_letter});
+    let event = administrator.event("user_added", &subject, detail);
+    let store = &administrator.turn.app.store;
+    scim_users::insert(store, &subject, &profile, None, None, &event)?;
+    Ok(subject)
+}
+
+/// Sends or shows the link, on the page of the new person.
+fn welcome(administrator: &Administrator<'_>, subject: &Subject) -> Result<Response, Failure> {
+    let person = person::found(administrator, subject)?;
+    let page = page_of(&person.found.user);
+    let administrator = &administrator.on(&page);
+    let outcome = match links::way(administrator, &person) {
+        LinkWay::Letter(to) => links::send(administrator, &person, &to),
+        LinkWay::Shown => links::shown(administrator, &person),
+        LinkWay::None | LinkWay::NoConfirmedAddress => links::Passed::Nothing,
+    };
+    person::draw(administrator, &person, outcome.told())
 }

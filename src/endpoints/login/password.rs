@@ -137,6 +137,18 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8;
         .collect()
 }
 
+/// How many wrong passwords of this user there were within an hour, from everywhere.
+pub fn count_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Result<i64, Failure> {
+    let tenant = found.user.tenant.as_ref();
+    let address_key = address_key(&found.user.claims);
+    let keys = [&found.username_key, &address_key].into_iter().flatten();
+    let buckets: Vec<[u8; 32]> = keys
+        .map(|key| Buckets::of(app, tenant, key, source).account)
+        .collect();
+    let counts = sign_in_failures::find(&app.store, &buckets)?;
+    Ok(counts.iter().map(|count| i64::from(count.failures)).sum())
+}
+
 /// Takes as much time as a try. A client must not see whether a password was looked at.
 pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id, None)?;

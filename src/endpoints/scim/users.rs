@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::list::ListRequest;
 use super::{Admission, ScimRefusal, address};
@@ -89,6 +89,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let wanted = resource::read(&body(request)?)?;
     let mut profile = ScimProfile::new(&wanted)?;
     profile.tenant = tenant_of_new(admission, profile.tenant)?;
+    drop_admin_roles(app, request, &mut profile.claims);
     let wish = text(&wanted, UserAttribute::Invite);
     if wish.is_some_and(|wish| wish != "link") {
         return Err(ScimError::invalid_value("invite must be link").into());
@@ -184,7 +185,23 @@ fn change(
         let before = found(app, admission, subject)?;
         require_version(request, &before)?;
         let attributes = wanted(&before)?;
-        let after = before.changed_to(&attributes)?;
+        let mut after = before.changed_to(&attributes)?;
+        if is_admin(app, &before) {
+            let only_enabled = ScimProfile {
+                enabled: after.profile.enabled,
+                ..before.profile.clone()
+            };
+            let asks_for_password = admission.scope.contains(SET_PASSWORD)
+                && attributes.contains_key(&UserAttribute::Password);
+            if after.profile != only_enabled
+                || after.external_id != before.external_id
+                || asks_for_password
+            {
+                return Err(of_admin().into());
+            }
+        } else {
+            drop_admin_roles(app, request, &mut after.profile.claims);
+        }
         if after.profile.verifies_more_than(&before.profile)
             && !admission.scope.contains(SET_PASSWORD)
         {
@@ -252,6 +269,9 @@ fn remove(
             }
         };
         require_version(request, &user)?;
+        if is_admin(app, &user) {
+            return Err(of_admin().into());
+        }
         let event = event(
             "user_removed",
             admission,
@@ -265,6 +285,26 @@ fn remove(
         }
     }
     Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
+}
+
+/// Whether a role makes them an administrator, whom operators look after.
+fn is_admin(app: &App, user: &ScimUser) -> bool {
+    let administration = app.config.administration.as_ref();
+    administration.is_some_and(|set| set.has_admin_role(&user.profile.claims))
+}
+
+fn of_admin() -> ScimError {
+    ScimError::plain(403, "Of an administrator only active is written here.")
+}
+
+/// No program makes somebody an administrator, who was none before.
+fn drop_admin_roles(app: &App, request: &Request, claims: &mut Map<String, Value>) {
+    let administration = app.config.administration.as_ref();
+    let before = Map::new();
+    if administration.is_some_and(|set| set.keep_admin_roles(&before, claims)) {
+        let id = &request.id;
+        log::warn!("request {id}: SCIM gives the role of administrators: dropped");
+    }
 }
 
 fn found(app: &App, admission: &Admission, subject: &Subject) -> Result<ScimUser, ScimRefusal> {

@@ -282,21 +282,6 @@ impl Entry<'_> {
         let tenant = self.visit.request.acr_values.tenant.as_ref();
         let issuer = self.provider.authority();
         let upstream_subject = self.identity.facts.subject.as_str();
-        let link = |sub| Link {
-            issuer,
-            upstream_subject,
-            sub,
-            provider: Some(&self.provider.name),
-        };
-        let event = |event, sub, detail| AuditEvent {
-            event,
-            client_id: self.visit.client_id(),
-            sub: Some(sub),
-            source: Some(self.request.source),
-            request_id: Some(&self.request.id),
-            detail,
-            ..AuditEvent::default()
-        };
         let linked = linked_identities::find_user(store, issuer, upstream_subject, None)?;
         let known = linked
             .as_ref()
@@ -312,45 +297,18 @@ impl Entry<'_> {
             ..
         }) = linked
         else {
-            let user = UserRow {
-                sub: Subject::of_random(random::bytes()),
-                username: None,
-                tenant: tenant.cloned(),
-                password_hash: None,
-                enabled: true,
-                claims: said.clone(),
-                epoch: 0,
-                factors: 0,
-                strongest_acr: Strength::SignedIn,
-            };
-            let name = &self.provider.name;
-            let detail = json!({
-                "identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject,
-            });
-            let event = event("user_provisioned", &user.sub, detail);
-            let epochs =
-                linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
-            self.tell_of_sharing(&event)?;
-            let user = UserRow {
-                epoch: epochs.user,
-                ..user
-            };
-            return Ok(Ok(CurrentUser {
-                user,
-                installation_epoch: epochs.installation,
-                consent_epoch: 0,
-                username_key: None,
-            }));
+            return Ok(Ok(self.provision(said)?));
         };
+        let said = &self.without_admin_roles(said, &found.user.claims, &before);
         let change = ClaimsChange::between(&found.user.claims, &before, said);
         // Written only where that changes something.
         if change.is_empty() && before == *said {
             return Ok(Ok(found));
         }
         let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
-        let link = link(&found.user.sub);
+        let link = self.link(&found.user.sub);
         let detail = json!({"by": self.provider.name, "claims": change.names()});
-        let event = event("user_changed", &found.user.sub, detail);
+        let event = self.event("user_changed", &found.user.sub, detail);
         linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
         self.tell_of_sharing(&event)?;
         let user = UserRow {
@@ -358,6 +316,87 @@ impl Entry<'_> {
             ..found.user
         };
         Ok(Ok(CurrentUser { user, ..found }))
+    }
+
+    /// Adds the user, who is new here.
+    fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
+        let store = &self.app.store;
+        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let claims = self.without_admin_roles(said, &Map::new(), &Map::new());
+        let user = UserRow {
+            sub: Subject::of_random(random::bytes()),
+            username: None,
+            tenant: tenant.cloned(),
+            password_hash: None,
+            enabled: true,
+            claims,
+            epoch: 0,
+            factors: 0,
+            strongest_acr: Strength::SignedIn,
+        };
+        let link = self.link(&user.sub);
+        let detail = json!({
+            "identity_provider": self.provider.name, "issuer": link.issuer,
+            "upstream_subject": link.upstream_subject,
+        });
+        let event = self.event("user_provisioned", &user.sub, detail);
+        let epochs = linked_identities::provision(store, &link, tenant, &user.claims, &event)?;
+        self.tell_of_sharing(&event)?;
+        let user = UserRow {
+            epoch: epochs.user,
+            ..user
+        };
+        Ok(CurrentUser {
+            user,
+            installation_epoch: epochs.installation,
+            consent_epoch: 0,
+            username_key: None,
+        })
+    }
+
+    /// What the provider says, but for the roles of administrators: it neither gives nor takes
+    /// them. `before` is what it said the last time.
+    fn without_admin_roles(
+        &self,
+        said: &Map<String, Value>,
+        present: &Map<String, Value>,
+        before: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let mut settled = said.clone();
+        let says_roles = said.contains_key("role") || before.contains_key("role");
+        if let Some(administration) = &self.app.config.administration
+            && says_roles
+            && administration.keep_admin_roles(present, &mut settled)
+            && administration.has_admin_role(said)
+        {
+            let id = &self.request.id;
+            let name = &self.provider.name;
+            log::warn!(
+                "request {id}: identity provider {name} gives the role of administrators: dropped"
+            );
+        }
+        settled
+    }
+
+    fn link<'b>(&'b self, sub: &'b Subject) -> Link<'b> {
+        Link {
+            issuer: self.provider.authority(),
+            upstream_subject: self.identity.facts.subject.as_str(),
+            sub,
+            provider: Some(&self.provider.name),
+        }
+    }
+
+    fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
+        AuditEvent {
+            event,
+            client_id: self.visit.client_id(),
+            sub: Some(sub),
+            source: Some(self.request.source),
+            request_id: Some(&self.request.id),
+            detail,
+            ..AuditEvent::default()
+        }
     }
 
     /// Where the provider's word is trusted, somebody else may have the address, too.

@@ -4,6 +4,7 @@ pub mod applications;
 pub mod audit;
 pub mod explanation;
 pub mod people;
+pub mod person;
 
 use maud::{Markup, html};
 

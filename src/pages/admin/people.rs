@@ -1,11 +1,14 @@
-//! People: finding them.
+//! People: finding them, and inviting somebody.
 
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
+use crate::pages::frame::{PageForm, problem_notice};
+use crate::pages::texts::Texts;
 use crate::protocol::login::letters::stored_address;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::store::users::UserRow;
 
 /// What an administrator looks for, and who was found.
@@ -19,10 +22,8 @@ pub struct Search<'a> {
 
 /// The page of a person, below `/admin/`.
 pub fn page_of(user: &UserRow) -> String {
-    format!(
-        "people/{}",
-        utf8_percent_encode(user.sub.as_str(), NON_ALPHANUMERIC)
-    )
+    let sub = utf8_percent_encode(user.sub.as_str(), NON_ALPHANUMERIC);
+    format!("people/{sub}")
 }
 
 /// What a person is called: the name, else the user name or the identifier.
@@ -30,6 +31,12 @@ pub fn name_of(user: &UserRow) -> &str {
     let name = user.claims.get("name").and_then(Value::as_str);
     let name = name.filter(|name| !name.trim().is_empty());
     name.unwrap_or_else(|| user.designation())
+}
+
+/// What a tenant is called.
+pub(super) fn tenant_name<'a>(catalogue: &'a Catalogue, name: &'a str) -> &'a str {
+    let registered = catalogue.tenants.get(name);
+    registered.map_or(name, |tenant| tenant.display_name.as_str())
 }
 
 /// The page that finds people. Its form asks for `q`.
@@ -74,4 +81,133 @@ fn found(around: AdminChrome<'_>, user: &UserRow) -> Markup {
             @if let Some(tenant) = &user.tenant { br; bdi { (tenant) } }
         }
     }
+}
+
+/// The roles that can be given, those ticked that somebody has. The choices post `role`.
+pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Markup {
+    html! {
+        @if !given.is_empty() {
+            fieldset {
+                legend { (texts.roles) }
+                ul .scopes {
+                    @for (index, role) in given.iter().enumerate() {
+                        @let id = format!("role-{index}");
+                        li {
+                            div .choice {
+                                input id=(id) type="checkbox" name="role" value=(role)
+                                    checked[had.contains(&role.as_str())];
+                                div { label for=(id) { bdi { (role) } } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteProblem {
+    UsernameMissing,
+    /// The rules of user names refuse it.
+    UsernameUnfit,
+    /// It reads as an address, and is another.
+    UsernameOfOthers,
+    UsernameTaken,
+    AddressUnfit,
+    SessionChanged,
+}
+
+impl InviteProblem {
+    /// The field that it concerns, and what it says.
+    fn told(self, texts: &Texts) -> (&'static str, &'static str) {
+        match self {
+            InviteProblem::UsernameMissing => ("username", texts.username_missing),
+            InviteProblem::UsernameUnfit => ("username", texts.username_unfit),
+            InviteProblem::UsernameOfOthers => ("username", texts.username_of_others),
+            InviteProblem::UsernameTaken => ("username", texts.username_taken),
+            InviteProblem::AddressUnfit => ("address", texts.address_unfit),
+            InviteProblem::SessionChanged => ("username", texts.session_changed),
+        }
+    }
+}
+
+/// Somebody who is to be invited.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Invited<'a> {
+    pub username: &'a str,
+    pub name: &'a str,
+    pub address: &'a str,
+    pub tenant: &'a str,
+    pub roles: &'a [&'a str],
+}
+
+/// What somebody can be invited with.
+#[derive(Clone, Copy, Debug)]
+pub struct Invitation<'a> {
+    pub catalogue: &'a Catalogue,
+    /// An empty name stands for no tenant.
+    pub tenants: &'a [&'a str],
+    pub given_roles: &'a [String],
+    pub by_letter: bool,
+}
+
+/// The page that invites somebody. Its form posts `form_token`, `username`, `name`, `address`,
+/// `tenant`, and any number of `role`.
+pub fn invite_page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    invitation: Invitation<'_>,
+    typed: Invited<'_>,
+    problem: Option<InviteProblem>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let told = problem.map(|problem| problem.told(texts));
+    let wrong = |field: &str| told.filter(|(of, _)| *of == field).map(|_| "true");
+    let described = |field: &str| wrong(field).map(|_| "problem");
+    let card = html! {
+        p .lead {
+            @if invitation.by_letter { (texts.invite_by_letter) } @else { (texts.invite_by_link) }
+        }
+        @if let Some((field, sentence)) = told {
+            (problem_notice(texts, &html! { p { a href={ "#" (field) } { (sentence) } } }))
+        }
+        (form.of(&html! {
+            div .field {
+                label for="username" { (texts.username) }
+                input #username type="text" name="username" value=(typed.username) required
+                    maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false"
+                    dir="auto" aria-invalid=[wrong("username")]
+                    aria-describedby=[described("username")];
+            }
+            div .field {
+                label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
+                input #name type="text" name="name" value=(typed.name) maxlength="200"
+                    autocomplete="off" dir="auto";
+            }
+            div .field {
+                label for="address" { (texts.email_address) }
+                input #address type="email" name="address" value=(typed.address) maxlength="254"
+                    required[invitation.by_letter] autocomplete="off" dir="auto"
+                    aria-invalid=[wrong("address")] aria-describedby=[described("address")];
+            }
+            @if invitation.tenants.len() > 1 {
+                div .field {
+                    label for="tenant" { (texts.organisation) }
+                    select #tenant name="tenant" {
+                        @for tenant in invitation.tenants {
+                            option value=(tenant) selected[*tenant == typed.tenant] {
+                                @if tenant.is_empty() { (texts.none) } @else {
+                                    (tenant_name(invitation.catalogue, tenant))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            (role_choices(texts, invitation.given_roles, typed.roles))
+            div .actions { button .primary type="submit" { (texts.invite) } }
+        }))
+    };
+    around.document(problem.is_some(), texts.invite, &card)
 }

@@ -214,6 +214,9 @@ reasons! {
     WrongPassword "GP1501" "Username or password is wrong." "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
     LinkOver "GP1810" "This link cannot be used, or no longer." "Make a new one with `gatepost user invite` or `user reset`.";
+    PersonChanged "GP1830" "The person was not changed." "They were changed meanwhile: look at their page again.";
+    PersonOfOthers "GP1831" "The person was not changed." "Administrators change neither themselves nor people with roles that GATEPOST_ADMIN_ROLES does not have: use `gatepost user`.";
+    NoConfirmedAddress "GP1832" "No link was sent." "The address of the person is not verified: use `gatepost user reset`, and pass the link on yourself.";
     PageExpired "GP1503" "This page has expired." "Start again from the application.";
     SealedRequestInvalid "GP1504" "This address is not valid any more." "Start again from the application.";
     UnknownPageAction "GP1505" "The form is not complete." "Open the page again.";

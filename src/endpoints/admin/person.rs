@@ -1,0 +1,328 @@
+//! One person: `/admin/people/{sub}`. What is done is judged with what is stored, and once more by
+//! the statement that writes it.
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use super::links::{self, LinkWay};
+use super::{Administrator, not_found, tidy};
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers;
+use crate::endpoints::forms;
+use crate::endpoints::login::password::count_wrong;
+use crate::endpoints::notices;
+use crate::endpoints::visit::InSession;
+use crate::http::{Method, Response};
+use crate::pages;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
+use crate::protocol::login::letters::stored_address;
+use crate::protocol::registration::administration::{roles_of, set_roles};
+use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
+use crate::store::admin_people::{self, ActingAdmin, Person, PersonChange};
+use crate::store::audit_events::AuditEvent;
+use crate::store::users::UserRow;
+use crate::store::{authenticators, sessions};
+
+/// How many sign-ins are shown: the latest ones.
+const MOST_SESSIONS: i64 = 100;
+
+/// Something that an administrator does to a person, by a form of their page.
+struct Deed<'a> {
+    administrator: &'a Administrator<'a>,
+    person: &'a Person,
+    form: &'a Parameters,
+}
+
+/// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
+pub(super) fn handle(administrator: &Administrator<'_>, id: &str) -> Result<Response, Failure> {
+    let decoded = percent_decode_str(id).decode_utf8().ok();
+    let subject = decoded.filter(|id| !id.contains('\0'));
+    let subject = Subject::new(subject.ok_or_else(not_found)?);
+    let person = &found(administrator, &subject)?;
+    let InSession { app, request, .. } = administrator.turn;
+    if request.method != Method::Post {
+        return draw(administrator, person, None);
+    }
+    let form = &forms::read_post(app, request)?;
+    if !administrator.may_act() {
+        return administrator.sign_in_anew();
+    }
+    let deed = Deed {
+        administrator,
+        person,
+        form,
+    };
+    deed.take()
+}
+
+/// Whoever is out of reach is not there.
+pub(super) fn found(
+    administrator: &Administrator<'_>,
+    subject: &Subject,
+) -> Result<Person, Failure> {
+    let store = &administrator.turn.app.store;
+    let person = admin_people::find(store, &administrator.reach(), subject)?;
+    person.ok_or_else(not_found)
+}
+
+fn may_change(administrator: &Administrator<'_>, person: &Person) -> bool {
+    let user = &person.found.user;
+    &user.sub != administrator.sub() && administrator.administration.may_change(&user.claims)
+}
+
+pub(super) fn draw(
+    administrator: &Administrator<'_>,
+    person: &Person,
+    outcome: Option<PersonOutcome<'_>>,
+) -> Result<Response, Failure> {
+    let InSession {
+        app,
+        request,
+        visit,
+        present,
+        ..
+    } = administrator.turn;
+    let sub = &person.found.user.sub;
+    let factors = authenticators::list(&app.store, sub, true)?;
+    let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
+    let view = PersonView {
+        person,
+        catalogue: &visit.snapshot.catalogue,
+        factors: &factors,
+        sessions: &sessions,
+        present: &present.row,
+        wrong_tries: count_wrong(app, &person.found, request.source)?,
+        may_change: may_change(administrator, person),
+        takes_link: !matches!(links::way(administrator, person), LinkWay::None),
+        given_roles: &administrator.administration.given_roles,
+    };
+    let around = administrator.chrome(AdminSection::People);
+    let page =
+        administrator.with_form(|form| pages::admin::person::page(around, form, view, outcome));
+    Ok(answers::scripted_page(200, page))
+}
+
+impl Deed<'_> {
+    fn take(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        if !administrator.matches(self.form) {
+            return self.answer(PersonOutcome::Problem(PersonProblem::SessionChanged));
+        }
+        if !may_change(administrator, self.person) {
+            return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
+        }
+        let user = &self.person.found.user;
+        match self.form.single("decision")? {
+            Some("save") => self.save(),
+            Some("reset") => self.reset(),
+            Some("enable") => self.set_enabled(true),
+            Some("disable") => self.set_enabled(false),
+            Some("end_all") => {
+                let event = administrator.event("user_revoked", &user.sub, json!({}));
+                self.change(true, false, user, &event)
+            }
+            Some("end_session") => self.end_session(),
+            Some("remove_factors") => self.remove_factors(),
+            Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        }
+    }
+
+    fn answer(&self, outcome: PersonOutcome<'_>) -> Result<Response, Failure> {
+        draw(self.administrator, self.person, Some(outcome))
+    }
+
+    /// Says what was not done, and why to the log.
+    fn refuse(&self, problem: PersonProblem, reason: Reason) -> Result<Response, Failure> {
+        let page = self.answer(PersonOutcome::Problem(problem))?;
+        Ok(answers::noted(page, reason))
+    }
+
+    /// The page, as everything is stored now. Whoever is told that somebody else was faster, or
+    /// that it was done before, is told so only where that holds for good.
+    fn after(&self, done: bool) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let sub = &self.person.found.user.sub;
+        if !done {
+            administrator.turn.app.store.confirm()?;
+        }
+        let person = found(administrator, sub)?;
+        if done {
+            return draw(administrator, &person, Some(PersonOutcome::Changed));
+        }
+        let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
+        let page = draw(administrator, &person, Some(problem))?;
+        Ok(answers::noted(page, Reason::PersonChanged))
+    }
+
+    /// Runs what writes. It writes nothing unless the person is as they were when the form was
+    /// drawn.
+    fn acting<T>(
+        &self,
+        write: impl FnOnce(ActingAdmin<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let administrator = self.administrator;
+        let version = self.form.bounded("version", parameters::OTHER)?;
+        write(ActingAdmin {
+            admin: administrator.sub(),
+            reach: &administrator.reach(),
+            given_roles: &administrator.administration.given_roles,
+            version: version.unwrap_or_default(),
+        })
+    }
+
+    fn change(
+        &self,
+        ends_all: bool,
+        drops_factors: bool,
+        user: &UserRow,
+        event: &AuditEvent<'_>,
+    ) -> Result<Response, Failure> {
+        let store = &self.administrator.turn.app.store;
+        let change = PersonChange {
+            user,
+            ends_all,
+            drops_factors,
+        };
+        let done = self.acting(|acting| Ok(admin_people::change(store, acting, change, event)?))?;
+        self.after(done)
+    }
+
+    fn set_enabled(&self, enabled: bool) -> Result<Response, Failure> {
+        let before = &self.person.found.user;
+        if before.enabled == enabled {
+            return self.after(false);
+        }
+        let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
+        let event = self
+            .administrator
+            .event("user_changed", &before.sub, detail);
+        let user = UserRow {
+            enabled,
+            ..before.clone()
+        };
+        self.change(!enabled, false, &user, &event)
+    }
+
+    fn remove_factors(&self) -> Result<Response, Failure> {
+        let user = &self.person.found.user;
+        let detail = json!({"factor": "all"});
+        let event = self
+            .administrator
+            .event("factor_removed", &user.sub, detail);
+        let response = self.change(true, true, user, &event)?;
+        if response.note.reason.is_none() {
+            self.notify(AccountChange::FactorRemoved);
+        }
+        Ok(response)
+    }
+
+    /// Tells the person at the address that they had.
+    fn notify(&self, change: AccountChange) {
+        let turn = self.administrator.turn;
+        notices::send(
+            turn.app,
+            &turn.presentation(),
+            &self.person.found.user,
+            change,
+        );
+    }
+
+    fn end_session(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let sent = self.form.bounded("session", parameters::OTHER)?;
+        let sid = Sid::new(sent.unwrap_or_default());
+        let Some(day) = sid.day() else {
+            return self.after(false);
+        };
+        let sub = &self.person.found.user.sub;
+        let event = AuditEvent {
+            sid: Some(&sid),
+            ..administrator.event("session_ended", sub, json!({}))
+        };
+        let store = &administrator.turn.app.store;
+        let done = self.acting(|acting| {
+            Ok(admin_people::end_session(
+                store, acting, sub, day, &sid, &event,
+            )?)
+        })?;
+        self.after(done)
+    }
+
+    /// A link for a new password. The second factors stay.
+    fn reset(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let by_letter = match links::way(administrator, self.person) {
+            LinkWay::Letter(to) => Some(to),
+            LinkWay::Shown => None,
+            LinkWay::NoConfirmedAddress | LinkWay::None => {
+                return self.refuse(
+                    PersonProblem::NoConfirmedAddress,
+                    Reason::NoConfirmedAddress,
+                );
+            }
+        };
+        let sub = &self.person.found.user.sub;
+        let detail = json!({"mail": by_letter.is_some()});
+        let event = administrator.event("link_made", sub, detail);
+        let store = &administrator.turn.app.store;
+        let noted =
+            self.acting(|acting| Ok(admin_people::note_link(store, acting, sub, &event)?))?;
+        let passed = match (noted, by_letter) {
+            (false, _) => return self.after(false),
+            (true, Some(to)) => links::send(administrator, self.person, &to),
+            (true, None) => links::shown(administrator, self.person),
+        };
+        draw(administrator, self.person, passed.told())
+    }
+
+    /// Name, address and roles.
+    fn save(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let roles = administrator.posted_roles(self.form)?;
+        let name = tidy(self.form.single("name")?, 200);
+        let address = self.form.single("address")?.unwrap_or_default().trim();
+        let before = &self.person.found.user;
+        let mut user = before.clone();
+        let claims = &mut user.claims;
+        set_text(claims, "name", &name);
+        if stored_address(&before.claims).unwrap_or_default() != address {
+            if !address.is_empty() && MailAddress::parse(address).is_err() {
+                return self.answer(PersonOutcome::Problem(PersonProblem::AddressUnfit));
+            }
+            set_text(claims, "email", address);
+            // Whoever writes an address does not show that it is theirs.
+            match address {
+                "" => claims.remove("email_verified"),
+                _ => claims.insert(String::from("email_verified"), Value::from(false)),
+            };
+        }
+        let mut had = roles_of(&before.claims);
+        had.sort_unstable();
+        if had != roles {
+            set_roles(claims, &roles);
+        }
+        let names = ["name", "email", "role"];
+        let is_another = |name: &&str| user.claims.get(*name) != before.claims.get(*name);
+        let changed = Vec::from_iter(names.into_iter().filter(is_another));
+        let has_new_address = changed.contains(&"email");
+        let event = administrator.event("user_changed", &before.sub, json!({"changed": changed}));
+        let response = self.change(false, false, &user, &event)?;
+        if has_new_address && response.note.reason.is_none() {
+            self.notify(AccountChange::Address);
+        }
+        Ok(response)
+    }
+}
+
+fn set_text(claims: &mut serde_json::Map<String, Value>, claim: &str, text: &str) {
+    if text.is_empty() {
+        claims.remove(claim);
+    } else {
+        claims.insert(claim.to_owned(), Value::from(text));
+    }
+}

@@ -1,0 +1,284 @@
+//! One person: what keeps them from signing in, and what an administrator can do about it.
+
+use maud::{Markup, html};
+
+use crate::pages::admin::AdminChrome;
+use crate::pages::admin::people::{name_of, role_choices, tenant_name};
+use crate::pages::frame::{PageForm, about, done, problem_notice};
+use crate::pages::moment::at;
+use crate::pages::sign_ins::SignIns;
+use crate::pages::texts::{Template, Texts};
+use crate::protocol::login::letters::{stored_address, verified_address};
+use crate::protocol::login::second_factor::FactorKind;
+use crate::protocol::registration::administration::roles_of;
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::session::Session;
+use crate::store::admin_people::Person;
+use crate::store::authenticators::Authenticator;
+use crate::store::users::UserRow;
+
+/// What there is to see, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonView<'a> {
+    pub person: &'a Person,
+    pub catalogue: &'a Catalogue,
+    /// With the recovery codes.
+    pub factors: &'a [Authenticator],
+    pub sessions: &'a [Session],
+    /// The session of the administrator.
+    pub present: &'a Session,
+    pub wrong_tries: i64,
+    /// Whether the administrator may act on them.
+    pub may_change: bool,
+    /// Whether a link for a new password is of use to them.
+    pub takes_link: bool,
+    pub given_roles: &'a [String],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonOutcome<'a> {
+    Changed,
+    /// A link is on its way to this address.
+    LetterSent(&'a str),
+    /// To pass on.
+    Link(&'a str),
+    Problem(PersonProblem),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonProblem {
+    /// The form was drawn for another session, or for another person.
+    SessionChanged,
+    ChangedMeanwhile,
+    /// Administrators do not change them.
+    NotYours,
+    NoConfirmedAddress,
+    AddressUnfit,
+}
+
+impl PersonProblem {
+    fn told(self, texts: &Texts) -> &'static str {
+        match self {
+            PersonProblem::SessionChanged => texts.session_changed,
+            PersonProblem::ChangedMeanwhile => texts.changed_meanwhile,
+            PersonProblem::NotYours => texts.not_yours,
+            PersonProblem::NoConfirmedAddress => texts.no_confirmed_address,
+            PersonProblem::AddressUnfit => texts.address_unfit,
+        }
+    }
+}
+
+/// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
+/// with `name`, `address` and any number of `role`, `end_session` with `session`, or `end_all`,
+/// `reset`, `remove_factors`, `disable`, `enable`.
+pub fn page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    view: PersonView<'_>,
+    outcome: Option<PersonOutcome<'_>>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let user = &view.person.found.user;
+    let name = name_of(user);
+    let card = html! {
+        p .lead { bdi { (user.designation()) } }
+        @if let Some(outcome) = outcome { (said(texts, name, outcome)) }
+        div .columns {
+            div {
+                (state(texts, view))
+                @if view.may_change { (deeds(texts, form, view)) } @else {
+                    p .hint { (texts.not_yours) }
+                }
+            }
+            div {
+                @if view.may_change { (details(texts, form, view)) }
+                (sign_ins(texts, form, view))
+            }
+        }
+    };
+    let is_error = matches!(outcome, Some(PersonOutcome::Problem(_)));
+    around.document(is_error, name, &card)
+}
+
+fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
+    match outcome {
+        PersonOutcome::Changed => done(&html! { (texts.change_made) }),
+        PersonOutcome::LetterSent(address) => done(&about(texts.letter_under_way, address)),
+        PersonOutcome::Link(link) => html! {
+            (done(&about(texts.link_shown_once, name)))
+            p { code .link-shown { (link) } }
+        },
+        PersonOutcome::Problem(problem) => {
+            problem_notice(texts, &html! { p { (problem.told(texts)) } })
+        }
+    }
+}
+
+/// What an administrator is asked about by somebody who cannot sign in.
+fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
+    let person = view.person;
+    let user = &person.found.user;
+    let (codes, factors): (Vec<_>, Vec<_>) = view
+        .factors
+        .iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
+    let kind = |one: &Authenticator| match one.kind {
+        FactorKind::Passkey => texts.passkey_factor,
+        FactorKind::Totp | FactorKind::RecoveryCode => texts.app_factor,
+    };
+    let roles = roles_of(&user.claims);
+    html! {
+        div .details {
+            dl {
+                dt { (texts.account_state) }
+                dd { @if user.enabled { (texts.enabled) } @else { (texts.disabled) } }
+                @if let Some(tenant) = &user.tenant {
+                    dt { (texts.organisation) }
+                    dd { bdi { (tenant_name(view.catalogue, tenant.as_str())) } }
+                }
+                dt { (texts.password) }
+                dd { @if user.password_hash.is_some() { (texts.is_set) } @else { (texts.none) } }
+                dt { (texts.email_address) }
+                dd { (address(texts, user)) }
+                dt { (texts.factors_heading) }
+                dd {
+                    @if factors.is_empty() { (texts.none) }
+                    @for one in &factors { p { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
+                    @if !codes.is_empty() {
+                        p { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                    }
+                }
+                dt { (texts.roles) }
+                dd {
+                    @if roles.is_empty() { (texts.none) }
+                    @for role in roles { p { bdi { (role) } } }
+                }
+                dt { (texts.last_sign_in) }
+                dd {
+                    @match person.signed_in_at {
+                        Some(moment) => (at(texts, Template("{}"), moment)),
+                        None => (texts.none),
+                    }
+                }
+                dt { (texts.wrong_tries) }
+                dd { (view.wrong_tries) }
+            }
+        }
+    }
+}
+
+fn address(texts: &Texts, user: &UserRow) -> Markup {
+    html! {
+        @match stored_address(&user.claims) {
+            Some(address) => {
+                p { bdi { (address) } }
+                p .hint {
+                    @if verified_address(&user.claims).is_some() {
+                        (texts.address_confirmed)
+                    } @else {
+                        (texts.address_not_confirmed)
+                    }
+                }
+            },
+            None => (texts.none),
+        }
+    }
+}
+
+/// A form of one button, and what it does.
+fn deed(form: PageForm<'_>, version: &str, decision: &str, label: &str, hint: &str) -> Markup {
+    form.of(&html! {
+        input type="hidden" name="version" value=(version);
+        div .actions {
+            button type="submit" name="decision" value=(decision)
+                aria-describedby={ (decision) "-hint" } { (label) }
+        }
+        p .hint id={ (decision) "-hint" } { (hint) }
+    })
+}
+
+fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let version = &view.person.version;
+    let user = &view.person.found.user;
+    let deed = |decision, label, hint| deed(form, version, decision, label, hint);
+    html! {
+        @if view.takes_link {
+            (deed("reset", texts.new_password_link, texts.new_password_link_hint))
+        }
+        @if !view.factors.is_empty() {
+            (deed("remove_factors", texts.remove_factors, texts.remove_factors_hint))
+        }
+        (deed("end_all", texts.end_everything, texts.end_everything_hint))
+        @if user.enabled {
+            (deed("disable", texts.disable, texts.end_everything_hint))
+        } @else {
+            (form.of(&html! {
+                input type="hidden" name="version" value=(version);
+                div .actions {
+                    button type="submit" name="decision" value="enable" { (texts.enable) }
+                }
+            }))
+        }
+    }
+}
+
+fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let claims = &view.person.found.user.claims;
+    let name = claims.get("name").and_then(|name| name.as_str());
+    html! {
+        section aria-labelledby="details" {
+            h2 #details { (texts.name_address_roles) }
+            (form.of(&html! {
+                input type="hidden" name="version" value=(view.person.version);
+                div .field {
+                    label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
+                    input #name type="text" name="name" value=(name.unwrap_or_default())
+                        maxlength="200" autocomplete="off" dir="auto";
+                }
+                div .field {
+                    label for="address" { (texts.email_address) }
+                    input #address type="email" name="address"
+                        value=(stored_address(claims).unwrap_or_default()) maxlength="254"
+                        autocomplete="off" dir="auto" aria-describedby="address-hint";
+                    p #address-hint .hint { (texts.new_address_hint) }
+                }
+                (role_choices(texts, view.given_roles, &roles_of(claims)))
+                div .actions {
+                    button .primary type="submit" name="decision" value="save" { (texts.save) }
+                }
+            }))
+        }
+    }
+}
+
+fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let drawn = SignIns {
+        catalogue: view.catalogue,
+        has_password: view.person.found.user.password_hash.is_some(),
+        present: view.present,
+        sessions: view.sessions,
+    };
+    html! {
+        section aria-labelledby="sessions" {
+            h2 #sessions { (texts.their_sign_ins) }
+            @if view.sessions.is_empty() { p .hint { (texts.none) } } @else {
+                ul .items .sign-ins {
+                    @for (index, session) in view.sessions.iter().enumerate() {
+                        @let id = format!("session-{index}");
+                        li {
+                            @if view.may_change {
+                                (form.of(&html! {
+                                    input type="hidden" name="version" value=(view.person.version);
+                                    input type="hidden" name="session" value=(session.sid);
+                                    button .link type="submit" name="decision" value="end_session"
+                                        aria-describedby=(id) { (texts.end_session) }
+                                }))
+                            }
+                            (drawn.one(texts, session, &id))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
