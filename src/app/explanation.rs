@@ -23,20 +23,6 @@ use crate::store::{StoreError, clients};
 /// What was found, and what it is about.
 pub type Explained = (Vec<Finding>, Map<String, Value>);
 
-/// Why nothing can be explained.
-#[derive(Debug)]
-pub enum Unexplained {
-    /// It is no address of the authorization endpoint.
-    Elsewhere(String),
-    Store(StoreError),
-}
-
-impl From<StoreError> for Unexplained {
-    fn from(error: StoreError) -> Unexplained {
-        Unexplained::Store(error)
-    }
-}
-
 /// What stands before a token, a code or the like.
 const SECRET_BEGINNINGS: [&str; 4] = ["gpa_", "gpr_", "gpc_", "eyJ"];
 
@@ -51,24 +37,22 @@ pub fn is_secret(what: &str) -> bool {
 /// of some tenants. It takes no tokens; one that is in an address is not looked at.
 pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, StoreError> {
     let what = what.trim();
-    let broken = |text: &str| Ok((vec![Finding::broken(text)], Map::new()));
-    let of_code = |reason: &&Reason| reason.code().eq_ignore_ascii_case(what);
-    if let Some(reason) = Reason::ALL.iter().find(of_code) {
+    let is_named = |reason: &&Reason| reason.code().eq_ignore_ascii_case(what);
+    if let Some(reason) = Reason::ALL.iter().find(is_named) {
         return Ok(refused(*reason, None));
     }
-    if is_secret(what) || !what.contains('=') {
-        return broken("write the address of an authorization request, or a code as GP1105");
-    }
-    let query = match query_of(&app.config, what) {
-        Ok(query) => query,
-        Err(rule) => return broken(&rule),
+    let rule = "write the address of an authorization request, or a code as GP1105";
+    let query = match is_secret(what) || !what.contains('=') {
+        true => Err(String::from(rule)),
+        false => query_of(&app.config, what),
     };
-    match Parameters::parse(query.as_bytes()) {
-        Ok(sent) => {
+    match query.map(|query| Parameters::parse(query.as_bytes())) {
+        Ok(Ok(sent)) => {
             let but_tokens = sent.iter().filter(|(name, _)| *name != "id_token_hint");
-            judged(app, Parameters::from_pairs(but_tokens), false, reach)
+            authorization_request(app, Parameters::from_pairs(but_tokens), false, reach)
         }
-        Err(reason) => Ok(refused(reason, None)),
+        Ok(Err(reason)) => Ok(refused(reason, None)),
+        Err(rule) => Ok((vec![Finding::broken(rule)], Map::new())),
     }
 }
 
@@ -100,7 +84,7 @@ pub fn told(reason: Reason, detail: Option<&str>) -> String {
 
 /// What stands behind the address of the authorization endpoint, or alone. Other addresses are
 /// judged by other rules.
-fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
+pub fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
     let what = what.split('#').next().unwrap_or_default();
     let Some((address, query)) = what
         .split_once('?')
@@ -157,17 +141,13 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
 }
 
 /// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
-/// is plain.
-pub fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Unexplained> {
-    let query = query_of(&app.config, what).map_err(Unexplained::Elsewhere)?;
-    match Parameters::parse(query.as_bytes()) {
-        Ok(parameters) => Ok(judged(app, parameters, all, &[""])?),
-        Err(reason) => Ok(refused(reason, None)),
-    }
-}
-
-/// A client that is not within `reach` counts as unknown.
-fn judged(app: &App, sent: Parameters, all: bool, reach: &[&str]) -> Result<Explained, StoreError> {
+/// is plain. A client that is not within `reach` counts as unknown.
+pub fn authorization_request(
+    app: &App,
+    sent: Parameters,
+    all: bool,
+    reach: &[&str],
+) -> Result<Explained, StoreError> {
     let mut parameters = sent.clone();
     let named = match client_id(&parameters) {
         Ok(client_id) => client_id,

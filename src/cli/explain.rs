@@ -13,10 +13,11 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure};
 use super::{audit, reference};
-use crate::app::explanation::{Unexplained, authorization_request, is_secret};
+use crate::app::explanation::{Explained, authorization_request, is_secret, query_of, refused};
 use crate::app::{App, Extensions, LoadError};
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
+use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
 
@@ -59,7 +60,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             )));
         }
         _ if what.contains('=') => (
-            authorization_request(&app(invocation)?, what, invocation.has("--all"))?,
+            address(&app(invocation)?, what, invocation.has("--all"))?,
             "the request",
         ),
         _ => {
@@ -125,11 +126,11 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
     })
 }
 
-impl From<Unexplained> for Failure {
-    fn from(unexplained: Unexplained) -> Failure {
-        match unexplained {
-            Unexplained::Elsewhere(rule) => Failure::Usage(rule),
-            Unexplained::Store(error) => error.into(),
-        }
+/// The address of an authorization request, or what stands behind its `?`.
+fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
+    let query = query_of(&app.config, what).map_err(Failure::Usage)?;
+    match Parameters::parse(query.as_bytes()) {
+        Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),
+        Err(reason) => Ok(refused(reason, None)),
     }
 }

@@ -12,9 +12,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, json};
 
 use super::account::{self, AccountProblem, Holdings, Outcome};
-use super::admin::applications::{AccessGrants, Application};
 use super::admin::audit::{DayOfAudit, audit_page};
-use super::admin::explanation::{Asked, explain_page};
+use super::admin::explanation::explain_page;
 use super::admin::{self, AdminChrome, AdminSection};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Problem};
@@ -502,18 +501,12 @@ fn application_pages(
         ui_locales: "de",
     };
     let findings = vec![Finding::broken(name), Finding::fine(name)];
-    let application = Application {
-        examined: ExaminedClient {
-            client: client.clone(),
-            findings: findings.clone(),
-        },
+    let application = ExaminedClient {
+        client: client.clone(),
+        findings: findings.clone(),
         used_on: Some(Day(20_000)),
     };
     let next = Some(&client.client_id);
-    let grants = AccessGrants {
-        count: Some(10_001),
-        most: 10_000,
-    };
     let applications = slice::from_ref(&application);
     add(
         "applications",
@@ -521,13 +514,14 @@ fn application_pages(
     );
     add(
         "application",
-        admin::applications::application_page(around, &application, grants, &["acme"]),
+        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
     );
     let about = json!({"scope": {"received": name, "registered": name}});
     let explained = (findings, about.as_object().unwrap().clone());
-    for asked in [Asked::SessionChanged, Asked::Explained(&explained)] {
-        add("explanation", explain_page(around, FORM, asked));
-    }
+    add(
+        "explanation",
+        explain_page(around, FORM, true, Some(&explained)),
+    );
     let row = AuditRow {
         day: Day(20_000),
         at: NOW,

@@ -21,11 +21,12 @@ use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, SigningAlgorithm};
 use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::Instant;
+use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
 pub use crate::registry::loading::{KeyRing, TextSet, catalogue as read_catalogue};
-use crate::store::clients::{self, ClientRow, LongestLifetimes};
+use crate::store::applications::UsedClient;
+use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys, users};
 
@@ -314,11 +315,14 @@ impl Registry {
 pub struct ExaminedClient {
     pub client: Client,
     pub findings: Vec<Finding>,
+    /// The last day of its use, if one is known.
+    pub used_on: Option<Day>,
 }
 
 impl Registry {
     /// Examines a client as it is stored; `None` where it is not served.
-    pub fn examine(&self, row: &ClientRow) -> Option<ExaminedClient> {
+    pub fn examine(&self, used: &UsedClient) -> Option<ExaminedClient> {
+        let UsedClient { row, used_on } = used;
         let document = walker::parse_own(&row.metadata);
         let client = registration::client::from_json(&document, "", &self.defaults).ok()?;
         let snapshot = self.snapshot();
@@ -339,7 +343,11 @@ impl Registry {
             .cloned()
             .collect();
         let findings = examine(&client, &secrets, &signing, &providers, now);
-        Some(ExaminedClient { client, findings })
+        Some(ExaminedClient {
+            client,
+            findings,
+            used_on: *used_on,
+        })
     }
 }
 

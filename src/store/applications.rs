@@ -38,19 +38,6 @@ pub fn note_uses(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result<(), St
     Ok(())
 }
 
-/// Which clients are asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct ApplicationFilter<'a> {
-    /// Those open to people of these tenants; whoever reaches people of none, which an empty name
-    /// stands for, reaches every client.
-    pub reach: &'a [&'a str],
-    /// This one alone.
-    pub client_id: Option<&'a ClientId>,
-    /// Those whose names come behind it.
-    pub after: &'a str,
-    pub limit: i64,
-}
-
 #[derive(Clone, Debug)]
 pub struct UsedClient {
     pub row: ClientRow,
@@ -70,17 +57,17 @@ FROM installation i CROSS JOIN (
 ) AS c LEFT JOIN client_uses u ON u.client_id = c.client_id LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
-/// Clients by their names.
-pub fn list(store: &Store, filter: ApplicationFilter<'_>) -> Result<Vec<UsedClient>, StoreError> {
-    let bound = bind!(
-        LIST_APPLICATIONS,
-        ..filter {
-            reach,
-            client_id,
-            after,
-            limit
-        }
-    );
+/// Clients behind a name, by their names, at most `limit`; or the one of a name. They are open to
+/// people of some tenants within `reach`. An empty name there stands for no tenant: whoever reaches
+/// those reaches every client.
+pub fn list(
+    store: &Store,
+    reach: &[&str],
+    client_id: Option<&ClientId>,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<UsedClient>, StoreError> {
+    let bound = bind!(LIST_APPLICATIONS, reach, client_id, after, limit);
     let rows = store.read(|connection| connection.query(bound))?;
     let used: BTreeMap<ClientId, Option<Day>> =
         rows.iter().map(use_of).collect::<Result<_, _>>()?;

@@ -9,10 +9,10 @@ use crate::endpoints::answers;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::applications::{AccessGrants, Application};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters;
-use crate::store::applications::{self, ApplicationFilter, MOST_GRANTS, UsedClient};
+use crate::registry::ExaminedClient;
+use crate::store::applications::{self, UsedClient};
 
 /// Applications of one page.
 const MOST: usize = 100;
@@ -22,20 +22,15 @@ pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failur
     let query = administrator.query()?;
     let after = query.bounded("after", parameters::CLIENT_ID)?;
     let reach = administrator.reach();
-    let filter = ApplicationFilter {
-        reach: &reach,
-        client_id: None,
-        after: after.unwrap_or_default(),
-        limit: i64::try_from(MOST).unwrap_or(i64::MAX) + 1,
-    };
-    let mut rows = applications::list(&app.store, filter)?;
+    let limit = i64::try_from(MOST).unwrap_or(i64::MAX - 1) + 1;
+    let mut rows = applications::list(&app.store, &reach, None, after.unwrap_or_default(), limit)?;
     let has_more = rows.len() > MOST;
     rows.truncate(MOST);
     let last = rows.last().map(|last| last.row.client_id.clone());
     let next = last.as_ref().filter(|_| has_more);
-    let shown: Vec<Application> = rows
-        .into_iter()
-        .filter_map(|row| application(app, row, &reach))
+    let shown: Vec<ExaminedClient> = rows
+        .iter()
+        .filter_map(|used| within(app, used, &reach))
         .collect();
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::list_page(around, &shown, next, &reach);
@@ -52,34 +47,21 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
         return Err(not_found());
     }
     let reach = administrator.reach();
-    let filter = ApplicationFilter {
-        reach: &reach,
-        client_id: Some(&client_id),
-        after: "",
-        limit: 1,
-    };
-    let row = applications::list(&app.store, filter)?.pop();
-    let found = row.and_then(|row| application(app, row, &reach));
+    let used = applications::list(&app.store, &reach, Some(&client_id), "", 1)?.pop();
+    let found = used.and_then(|used| within(app, &used, &reach));
     let found = found.ok_or_else(not_found)?;
     let _permit = administrator.survey()?;
     let counted = applications::count_grants(&app.store, &reach, &client_id);
-    let grants = AccessGrants {
-        count: counted
-            .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
-            .ok(),
-        most: MOST_GRANTS,
-    };
+    let grants = counted
+        .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
+        .ok();
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::application_page(around, &found, grants, &reach);
     Ok(answers::scripted_page(200, page))
 }
 
 /// `None` where it is not served, or not within reach.
-fn application(app: &App, used: UsedClient, reach: &[&str]) -> Option<Application> {
-    let examined = app.registry.examine(&used.row)?;
-    let is_within = examined.client.is_within(reach);
-    is_within.then_some(Application {
-        examined,
-        used_on: used.used_on,
-    })
+fn within(app: &App, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
+    let examined = app.registry.examine(used)?;
+    examined.client.is_within(reach).then_some(examined)
 }

@@ -1,13 +1,12 @@
 //! Why an application refuses, as administrators ask it.
 
 use super::Administrator;
-use crate::app::explanation::{Explained, explain};
+use crate::app::explanation::explain;
 use crate::app::failure::Failure;
-use crate::endpoints::answers;
-use crate::endpoints::forms;
+use crate::endpoints::{answers, forms};
 use crate::http::{Method, Response};
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::explanation::{Asked, explain_page};
+use crate::pages::admin::explanation::explain_page;
 
 pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     let turn = administrator.turn;
@@ -17,20 +16,13 @@ pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Fail
     } else {
         administrator.query()?
     };
-    if is_post && !administrator.matches(&sent) {
-        return Ok(draw(administrator, Asked::SessionChanged));
-    }
-    let Some(what) = sent.single("what")? else {
-        return Ok(draw(administrator, Asked::Nothing));
-    };
-    let explained: Explained = explain(turn.app, what, &administrator.reach())?;
-    Ok(draw(administrator, Asked::Explained(&explained)))
-}
-
-fn draw(administrator: &Administrator<'_>, asked: Asked<'_>) -> Response {
+    let drawn_again = is_post && !administrator.matches(&sent);
+    let what = sent.single("what")?.filter(|_| !drawn_again);
+    let explained = what
+        .map(|what| explain(turn.app, what, &administrator.reach()))
+        .transpose()?;
     let around = administrator.chrome(AdminSection::Applications);
-    answers::scripted_page(
-        200,
-        administrator.with_form(|form| explain_page(around, form, asked)),
-    )
+    let page =
+        administrator.with_form(|form| explain_page(around, form, drawn_again, explained.as_ref()));
+    Ok(answers::scripted_page(200, page))
 }

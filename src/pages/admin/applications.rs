@@ -10,22 +10,7 @@ use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::instant::Day;
 use crate::registry::ExaminedClient;
-
-/// An application, and what is known of its use.
-#[derive(Clone, Debug)]
-pub struct Application {
-    pub examined: ExaminedClient,
-    pub used_on: Option<Day>,
-}
-
-/// What its own page has beside that.
-#[derive(Clone, Copy, Debug)]
-pub struct AccessGrants {
-    /// `None` where they could not be counted.
-    pub count: Option<i64>,
-    /// So many are counted, and no more.
-    pub most: i64,
-}
+use crate::store::applications::MOST_GRANTS;
 
 /// The page of an application, below `/admin/`.
 fn page_of(client_id: &ClientId) -> String {
@@ -39,7 +24,7 @@ fn page_of(client_id: &ClientId) -> String {
 /// tenants, those within `reach` are named.
 pub fn list_page(
     around: AdminChrome<'_>,
-    applications: &[Application],
+    applications: &[ExaminedClient],
     next: Option<&ClientId>,
     reach: &[&str],
 ) -> Markup {
@@ -51,13 +36,13 @@ pub fn list_page(
         } @else {
             ul .items {
                 @for one in applications {
-                    @let client = &one.examined.client;
+                    @let client = &one.client;
                     li {
                         p {
                             a href=(around.address(&page_of(&client.client_id))) {
                                 bdi { (around.chrome.name_of(client)) }
                             }
-                            " " (grade(&one.examined.findings))
+                            " " (grade(&one.findings))
                         }
                         (facts(around, one, None, reach))
                     }
@@ -76,17 +61,20 @@ pub fn list_page(
     around.document(false, texts.applications, &card)
 }
 
+/// One of them, with how many grants it has, where that could be counted.
 pub fn application_page(
     around: AdminChrome<'_>,
-    application: &Application,
-    grants: AccessGrants,
+    application: &ExaminedClient,
+    grants: Option<i64>,
     reach: &[&str],
 ) -> Markup {
     let texts = around.chrome.texts;
-    let ExaminedClient { client, findings } = &application.examined;
+    let ExaminedClient {
+        client, findings, ..
+    } = application;
     let card = html! {
         p { (grade(findings)) }
-        (facts(around, application, Some(grants), reach))
+        (facts(around, application, grants, reach))
         section aria-labelledby="findings" {
             h2 #findings { (texts.check_findings) }
             (told(findings))
@@ -121,12 +109,12 @@ fn grade(findings: &[Finding]) -> Markup {
 
 fn facts(
     around: AdminChrome<'_>,
-    application: &Application,
-    grants: Option<AccessGrants>,
+    application: &ExaminedClient,
+    grants: Option<i64>,
     reach: &[&str],
 ) -> Markup {
     let texts = around.chrome.texts;
-    let client = &application.examined.client;
+    let client = &application.client;
     let roles = client.allowed_roles.as_ref();
     let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
     html! {
@@ -138,11 +126,11 @@ fn facts(
             }
         }
         dl .facts {
-            @if let Some(AccessGrants { count: Some(count), most }) = grants {
+            @if let Some(count) = grants {
                 dt { (texts.access_grants) }
                 dd {
-                    @if count > most {
-                        (texts.more_than.fill(&most.to_string()))
+                    @if count > MOST_GRANTS {
+                        (texts.more_than.fill(&MOST_GRANTS.to_string()))
                     } @else {
                         (count)
                     }

@@ -6,25 +6,20 @@ use serde_json::Value;
 use crate::app::explanation::Explained;
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::applications::told;
-use crate::pages::frame::{PageForm, problem_notice};
+use crate::pages::frame::{PageForm, session_changed};
 
-/// What came of the form.
-#[derive(Clone, Copy, Debug)]
-pub enum Asked<'a> {
-    Nothing,
-    /// The page was drawn for another session.
-    SessionChanged,
-    Explained(&'a Explained),
-}
-
-/// The form is posted: an address may be long, and holds what belongs in no log. It is not shown
+/// Says that the session changed since it was drawn, or what came of the form. That is posted: an address may be long, and holds what belongs in no log. It is not shown
 /// again.
-pub fn explain_page(around: AdminChrome<'_>, form: PageForm<'_>, asked: Asked<'_>) -> Markup {
+pub fn explain_page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    drawn_again: bool,
+    explained: Option<&Explained>,
+) -> Markup {
     let texts = around.chrome.texts;
-    let is_problem = matches!(asked, Asked::SessionChanged);
     let card = html! {
-        @if is_problem { (problem_notice(texts, &html! { p { (texts.session_changed) } })) }
-        @if let Asked::Explained((findings, about)) = asked {
+        (session_changed(texts, drawn_again))
+        @if let Some((findings, about)) = explained {
             (told(findings))
             @for (name, member) in about { (compared(around, name, member)) }
         }
@@ -38,7 +33,7 @@ pub fn explain_page(around: AdminChrome<'_>, form: PageForm<'_>, asked: Asked<'_
             div .actions { button .primary type="submit" { (texts.explain) } }
         }))
     };
-    around.document(is_problem, texts.why_refused, &card)
+    around.document(drawn_again, texts.why_refused, &card)
 }
 
 /// What was sent beside what is registered.
