@@ -3,12 +3,15 @@
 
 pub mod audit_keeping;
 pub mod client_logos;
+pub mod explanation;
 pub mod extension_grant;
 pub mod failure;
 pub mod fetched;
 pub mod guesses;
 pub mod hashing;
+pub mod id_tokens;
 pub mod key_keeping;
+mod last_uses;
 pub mod letters;
 mod metadata;
 pub mod password_rules;
@@ -43,6 +46,7 @@ use failure::Failure;
 use fetched::Fetched;
 use guesses::{Guesses, Source};
 use hashing::Hashing;
+use last_uses::LastUses;
 use letters::Letters;
 use password_rules::PasswordRules;
 
@@ -90,6 +94,7 @@ pub struct App {
     pub vault: Vault,
     /// Failures that the audit log shall tell of.
     audit_failures: AuditFailures,
+    last_uses: LastUses,
     pub client_logos: ClientLogos,
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Attempts under names that are not registered, counted together. They have counters of their
@@ -122,6 +127,8 @@ pub struct App {
     pub scim_lists: Permits,
     /// Documents that are compared at once.
     pub documents: Permits,
+    /// Administrators who read many rows at once, each over a connection of its own.
+    pub admin_surveys: Permits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +223,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             audit_failures: AuditFailures::default(),
+            last_uses: LastUses::default(),
             client_logos: ClientLogos::default(),
             client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             made_up_failures: Guesses::new(limits.client_failures_per_minute, tracked),
@@ -246,6 +254,7 @@ impl App {
             password_rules: PasswordRules::new(&config),
             scim_lists: Permits::new(2),
             documents: Permits::new(1),
+            admin_surveys: Permits::new(2),
             hashing: Hashing::new(&config).map_err(LoadError::Unfit)?,
             config,
             clock,

@@ -219,6 +219,7 @@ fn long_bodies(config: &Config) -> Vec<String> {
 /// Letters that are under way get their time, and then the audit log is told the last.
 fn close(app: &App) {
     app.letters.close();
+    app.write_last_uses();
     app.close_audit();
 }
 
@@ -492,6 +493,7 @@ fn keep_house(app: &App) -> ! {
             Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
             Err(error) => log::warn!("signing keys could not be looked after: {error}"),
         }
+        app.write_last_uses();
         let most = i64::from(app.config.limits.tracked);
         if let Err(error) = sign_in_failures::clean(&app.store, most) {
             log::warn!("old sign-in failures could not be removed: {error}");

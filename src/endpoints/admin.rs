@@ -5,6 +5,9 @@
 //! The role is read with the session at each request. A page needs a sign-in as strong as
 //! `GATEPOST_ADMIN_MINIMUM_ACR`; a change needs one of the last hour, too.
 
+mod applications;
+mod audit;
+mod explanation;
 mod links;
 mod people;
 mod person;
@@ -23,6 +26,7 @@ use crate::endpoints::visit::{self, InSession, Turn, Visit};
 use crate::http::{Request, Response};
 use crate::pages::admin::{AdminChrome, AdminSection};
 use crate::pages::frame::PageForm;
+use crate::permits::Permit;
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::registration::administration::Administration;
 use crate::protocol::sealed_request::SealedPurpose;
@@ -33,6 +37,8 @@ use crate::store::audit_events::AuditEvent;
 
 /// How old a sign-in may be that changes something.
 const FRESH: Duration = Duration::from_secs(3_600);
+/// How long one waits for others who read many rows.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest path that a sign-in leads back to.
 const LONGEST_PAGE: usize = 800;
 
@@ -91,9 +97,13 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.page {
         "" | "people" => people::find(administrator),
         "invite" => people::invite(administrator),
-        page => match page.strip_prefix("people/") {
-            Some(id) => person::handle(administrator, id),
-            None => Err(not_found()),
+        "applications" => applications::list(administrator),
+        "explain" => explanation::handle(administrator),
+        "audit" => audit::show(administrator),
+        page => match page.split_once('/') {
+            Some(("people", id)) => person::handle(administrator, id),
+            Some(("applications", name)) => applications::show(administrator, name),
+            Some(_) | None => Err(not_found()),
         },
     }
 }
@@ -192,6 +202,12 @@ impl<'a> Administrator<'a> {
             detail,
             ..self.turn.event()
         }
+    }
+
+    /// A turn to read many rows.
+    pub fn survey(&self) -> Result<Permit<'a>, Failure> {
+        let turn = self.turn.app.admin_surveys.take(LONGEST_WAIT);
+        turn.ok_or(Failure::Busy)
     }
 
     /// The same administrator on another of these pages.

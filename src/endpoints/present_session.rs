@@ -2,20 +2,16 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::{Request, Response};
 use crate::pages::frame::Account;
 use crate::protocol::authorize::authorize_request::AuthorizeRequest;
-use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
 use crate::protocol::words::strength::Strength;
-use crate::registry::Snapshot;
 use crate::store::consents::ConsentRow;
 use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
@@ -166,17 +162,4 @@ impl PresentSession {
             .or_else(|| claim("email"))
             .unwrap_or(self.user.sub.as_str())
     }
-}
-
-/// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for
-/// any other text.
-pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<String, Value>> {
-    let jws = UnverifiedJws::parse(hint.expose())?;
-    let is_ours = jws.typ.as_deref() == Some(ID_TOKEN_TYP) && snapshot.keys.verifies(&jws);
-    // Verified just above, so the claims are what we signed.
-    let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
-    // An access token may share the typ of an id_token: what has a `client_id` is one.
-    let is_id_token = !claims.contains_key("client_id");
-    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer()))
-        .then_some(claims)
 }

@@ -10,11 +10,12 @@ mod own_page;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::{App, id_tokens};
+use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form, require_form};
-use crate::endpoints::present_session::{self, KnownConsent, PresentSession};
+use crate::endpoints::present_session::{KnownConsent, PresentSession};
 use crate::http::{Method, Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
@@ -164,13 +165,6 @@ impl Visit {
                     ui_locales,
                     received_at,
                     sealed,
-<<<<<<< HEAD
-                    request,
-                    client: None,
-                    pushed: None,
-                    snapshot,
-                })
-=======
                 )
             }
             SealedPurpose::Admin {
@@ -184,7 +178,6 @@ impl Visit {
                     admin_page: Some(page),
                 };
                 Visit::of_page(app, ending, None, tenant, ui_locales, received_at, sealed)
->>>>>>> people
             }
             _ => Err(invalid()),
         }
@@ -382,7 +375,7 @@ impl Visit {
         let Some(hint) = &self.request.unverified_id_token_hint else {
             return Ok(None);
         };
-        let claims = present_session::claims(app, &self.snapshot, hint);
+        let claims = id_tokens::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || {
             AuthorizeRefusal::new(

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, json};
 
 use super::account::{self, AccountProblem, Holdings, Outcome};
+use super::admin::audit::{DayOfAudit, audit_page};
+use super::admin::explanation::explain_page;
+use super::admin::{self, AdminChrome, AdminSection};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Problem};
 use super::forgotten::{self, ForgottenProblem};
@@ -21,12 +25,14 @@ use super::logout::{self, SignedOut};
 use super::password_link;
 use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage};
 use crate::config::{Brand, Color};
+use crate::protocol::audit::audit_chain::AuditRow;
 use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::login::password::{PasswordFlaw, SignInWith};
 use crate::protocol::login::second_factor::FactorKind;
+use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::acr_values::AcrValues;
@@ -38,7 +44,8 @@ use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Day;
 use crate::protocol::words::samples::{self, NOW};
 use crate::protocol::words::session::{LOCAL, Session};
-use crate::registry::RegisteredClient;
+use crate::registry::{ExaminedClient, RegisteredClient};
+use crate::store::audit_events::SeenEvent;
 use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
 
@@ -137,6 +144,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             catalogue: &catalogue,
         };
         login_pages(chrome, purpose, name, &mut add);
+        application_pages(chrome, &client, name, &mut add);
         add(
             "chooser",
             login::chooser_page(chrome, FORM, purpose, account, true),
@@ -478,6 +486,68 @@ fn factor_pages(
         "recovery codes",
         second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
     );
+}
+
+/// What administrators see of applications and events.
+fn application_pages(
+    chrome: Chrome<'_>,
+    client: &Client,
+    name: &str,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let around = AdminChrome {
+        chrome,
+        section: AdminSection::Applications,
+        ui_locales: "de",
+    };
+    let findings = vec![Finding::broken(name), Finding::fine(name)];
+    let application = ExaminedClient {
+        client: client.clone(),
+        findings: findings.clone(),
+        used_on: Some(Day(20_000)),
+    };
+    let next = Some(&client.client_id);
+    let applications = slice::from_ref(&application);
+    add(
+        "applications",
+        admin::applications::list_page(around, applications, next, &[""]),
+    );
+    add(
+        "application",
+        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
+    );
+    let about = json!({"scope": {"received": name, "registered": name}});
+    let explained = (findings, about.as_object().unwrap().clone());
+    add(
+        "explanation",
+        explain_page(around, FORM, true, Some(&explained)),
+    );
+    let row = AuditRow {
+        day: Day(20_000),
+        at: NOW,
+        chain: String::new(),
+        seq: 1,
+        previous: [0; 32],
+        event: name.to_owned(),
+        client_id: Some(name.to_owned()),
+        sub: Some(name.to_owned()),
+        sid: None,
+        source: None,
+        request_id: None,
+        detail: json!({"reason": name}).to_string(),
+    };
+    let found = [SeenEvent {
+        row,
+        username: Some(name.to_owned()),
+    }];
+    let asked = DayOfAudit {
+        person: name,
+        event: name,
+        day: name,
+        found: &found,
+        most: 1,
+    };
+    add("audit", audit_page(around, asked));
 }
 
 /// The sign-in page, for one way in and for several.

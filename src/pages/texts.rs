@@ -451,6 +451,27 @@ texts! {
     letter_join_held: Text,
     letter_join_not_you: Text,
 
+    // Applications, their refusals, and the audit log
+    no_known_use: Text,
+    access_grants: Text,
+    more_than: Template,
+    scopes: Text,
+    who_may_use: Text,
+    everybody: Text,
+    check_findings: Text,
+    why_refused: Text,
+    address_or_code: Text,
+    never_tokens: Text,
+    explain: Text,
+    nothing_found: Text,
+    next_page: Text,
+    person: Text,
+    event: Text,
+    day_in_utc: Text,
+    newest_shown: Template,
+    sent: Text,
+    registered: Text,
+
     // Looking after people and applications
     to_administer: Text,
     admin_title: Text,

@@ -53,10 +53,7 @@ pub(super) fn client(
 
 /// The digests that open. One that does not counts as absent: no secret can match it.
 fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<SecretDigest> {
-    let open = |row: &SecretRow| {
-        SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
-    };
-    let opened: Vec<SecretDigest> = rows.iter().filter_map(open).collect();
+    let opened: Vec<SecretDigest> = rows.iter().filter_map(|row| open(row, sealer)).collect();
     let lost = rows.len() - opened.len();
     if lost > 0 {
         log::error!(
@@ -65,6 +62,11 @@ fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<
         );
     }
     opened
+}
+
+/// `None` where it was sealed under another master secret.
+pub(super) fn open(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
+    SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }
 
 /// What each resource proves itself with.

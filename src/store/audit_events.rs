@@ -4,7 +4,7 @@
 use std::slice;
 use std::time::Duration;
 
-use postgres::IsolationLevel;
+use postgres::{IsolationLevel, Row};
 
 use super::Store;
 use super::audit_chain::{head, stored};
@@ -123,6 +123,92 @@ pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<Audit
     let mut found: Vec<AuditRow> = store.list(bound, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)
+}
+
+/// Which events of a day an administrator asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct DayFilter<'a> {
+    pub since: Instant,
+    pub until: Instant,
+    /// An event's name.
+    pub event: Option<&'a str>,
+    /// A user name, or an identifier.
+    pub person: Option<&'a str>,
+    /// Events about people of these tenants, and clients open to them. An empty name stands for no
+    /// tenant: whoever reaches those sees all events.
+    pub reach: &'a [&'a str],
+}
+
+/// An event, and the user name of the person whom it is about.
+#[derive(Clone, Debug)]
+pub struct SeenEvent {
+    pub row: AuditRow,
+    pub username: Option<String>,
+}
+
+const OF_DAY: &str = "
+WITH found AS (
+    SELECT a.* FROM audit_events a
+    LEFT JOIN users w ON '' <> ALL(:reach::text[]) AND w.sub = a.sub AND w.tenant = ANY(:reach::text[])
+    LEFT JOIN clients c ON '' <> ALL(:reach::text[]) AND c.client_id = a.client_id
+    WHERE a.at >= :since::timestamptz AND a.at < :until::timestamptz AND a.event <> 'chain_opened'
+      AND (:event::text IS NULL OR a.event = :event::text)
+      AND (:person::text IS NULL OR a.sub = ANY(ARRAY(
+          SELECT :person::text UNION ALL
+          SELECT sub FROM users WHERE tenant = ANY(:reach::text[]) AND username_key = lower(normalize(:person::text, NFKC)))))
+      AND ('' = ANY(:reach::text[])
+           OR w.sub IS NOT NULL AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
+                                     OR c.metadata -> 'tenants' ?| :reach::text[]))
+    ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT :limit::int8
+)
+SELECT f.day, f.at, f.chain, f.seq, f.previous, f.hash, f.event, f.client_id, f.sub, f.sid, f.source, f.request_id,
+       f.detail::text AS detail, u.username
+FROM found f LEFT JOIN users u ON u.sub = f.sub ORDER BY f.at DESC, f.chain DESC, f.seq DESC";
+
+/// How far back it is looked for the newest events: mostly they are found in a little time, and a
+/// day may have a million.
+const LOOKS: [Duration; 3] = [
+    Duration::from_secs(900),
+    Duration::from_secs(10_800),
+    Duration::from_secs(86_400),
+];
+
+/// The newest events that fit, at most `limit`, the latest of them first.
+pub fn of_day(
+    store: &Store,
+    filter: DayFilter<'_>,
+    limit: i64,
+) -> Result<Vec<SeenEvent>, StoreError> {
+    store.survey(|client| {
+        let mut found = Vec::new();
+        for look in LOOKS {
+            let since = filter.since.max(filter.until.minus(look));
+            let bound = bind!(
+                OF_DAY,
+                ..filter {
+                    until,
+                    event,
+                    person,
+                    reach
+                },
+                since,
+                limit
+            );
+            let rows = client.query(&bound.text(), bound.values)?;
+            found = rows.iter().map(seen).collect::<Result<_, _>>()?;
+            if rows.len() >= usize::try_from(limit).unwrap_or(0) || since == filter.since {
+                break;
+            }
+        }
+        Ok(found)
+    })
+}
+
+fn seen(row: &Row) -> Result<SeenEvent, StoreError> {
+    Ok(SeenEvent {
+        row: stored(row)?.0,
+        username: column(row, "username")?,
+    })
 }
 
 const COMMAND_HEADS: &str = "

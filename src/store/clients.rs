@@ -86,7 +86,7 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.read(|connection| connection.query(bind!(LIST)))?)
 }
 
-fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
         let Some(name) = column::<Option<&str>>(row, "client_id")? else {
@@ -197,8 +197,9 @@ WITH put AS MATERIALIZED (
 )
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
-const REMOVE_CLIENTS: &str =
-    "DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
+const REMOVE_CLIENTS: &str = "
+WITH unused AS (DELETE FROM client_uses WHERE client_id = ANY(:client_ids::text[]))
+DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
 
 const PUT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)

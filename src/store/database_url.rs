@@ -57,6 +57,15 @@ pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
     ("default_transaction_isolation", "read\\ committed"),
 ];
 
+/// For what administrators look for in many rows: as long as a request may take, planned for the
+/// values at hand.
+pub(super) const SURVEY_OPTIONS: [(&str, &str); 4] = [
+    ("statement_timeout", "3000"),
+    ("lock_timeout", "1000"),
+    ("default_transaction_read_only", "on"),
+    ("jit", "off"),
+];
+
 /// For attaching and detaching partitions: a waiting DDL lock makes every request queue behind it.
 pub(super) const PARTITION_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "30000"),

@@ -49,6 +49,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0005_find_people.sql",
         sql: include_str!("../../sql/0005_find_people.sql"),
     },
+    Migration {
+        level: 6,
+        name: "0006_last_use.sql",
+        sql: include_str!("../../sql/0006_last_use.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -436,6 +441,7 @@ mod tests {
         "bf3da6c5d769b2af1cea0e092a684df0481f42df45e4f35b16d456d8c687ac18",
         "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
         "4c7e59c72f453f8ac2c6d45c8379ab0d25388b50dc9c74ecc9576ad84a923913",
+        "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
     ];
 
     #[test]

@@ -21,6 +21,7 @@ mod supply;
 mod values;
 mod watchdog;
 
+pub mod applications;
 pub mod audit_events;
 pub mod authenticators;
 pub mod catalogue;

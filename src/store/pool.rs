@@ -16,6 +16,7 @@ use super::connecting::{self, Unacknowledged, connect};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{
     ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS,
+    SURVEY_OPTIONS,
 };
 use super::endings::Confirmed;
 use super::error::StoreError;
@@ -221,6 +222,15 @@ impl Store {
         } else {
             Ok(answer)
         }
+    }
+
+    /// Reads many rows for an administrator, over a connection of its own: those of requests are
+    /// planned for look-ups by keys.
+    pub(super) fn survey<T>(
+        &self,
+        work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&mut self.connect(&SURVEY_OPTIONS)?.0)
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.

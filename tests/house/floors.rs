@@ -53,6 +53,7 @@ const FLOORS: &[Floors] = &[
             // The tables, and what a change of the registry does to users.
             &[
                 "admin_people",
+                "applications",
                 "authenticators",
                 "catalogue",
                 "device_authorizations",

@@ -57,7 +57,7 @@ pub const ROOMS: &[Room] = &[
     core("store/sessions", "store/sessions"),
     core("store/users", "store/users store/scim_users store/admin_people store/sign_in_failures store/linked_identities"),
     room("store", "store"),
-    core("endpoints/authorize", "endpoints/conversation endpoints/consent endpoints/visit endpoints/present_session endpoints/answer endpoints/cookies endpoints/forms"),
+    core("endpoints/authorize", "endpoints/conversation endpoints/consent endpoints/visit endpoints/present_session app/id_tokens endpoints/answer endpoints/cookies endpoints/forms"),
     core("endpoints/token", "endpoints/token app/extension_grant"),
     core("endpoints/device", "endpoints/device"),
     core("endpoints/login", "endpoints/login app/guesses"),

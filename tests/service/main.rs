@@ -15,6 +15,7 @@
 
 mod account;
 mod account_page_providers;
+mod admin_applications;
 mod admin_people;
 mod allowed_roles;
 mod anonymous;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Explained;
 use crate::app::App;
+use crate::app::explanation::Explained;
 use crate::cli::output::{Failure, time};
 use crate::endpoints::token::introspection::{origins_stand, standing};
 use crate::protocol::registration::problem::Finding;

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::standing::{by_word, ended_by, life};
-use super::{Explained, near, refused, told};
-use crate::app::App;
+use crate::app::explanation::{Explained, near, refused, told};
+use crate::app::{App, id_tokens};
 use crate::cli::output::{Failure, time};
-use crate::endpoints::present_session;
 use crate::endpoints::token::grants::refresh_token::refresh_handle;
 use crate::endpoints::token::introspection::{PresentedToken, open};
 use crate::protocol::authorize::authorization_code::{
@@ -168,7 +167,7 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
         }
         None => {
             let snapshot = app.registry.snapshot();
-            if let Some(claims) = present_session::claims(app, &snapshot, text) {
+            if let Some(claims) = id_tokens::claims(app, &snapshot, text) {
                 return Ok((vec![id_token(app, &claims)?], Map::new()));
             }
             let jws = UnverifiedJws::parse(text.expose());

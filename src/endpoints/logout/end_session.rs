@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
-use crate::endpoints::present_session::{self, PresentSession};
+use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::upstream::logout::UpstreamSignOut;
 use crate::endpoints::visit::{self, Opened};
 use crate::http::{Method, Request, Response};
@@ -66,9 +66,8 @@ pub struct SignOut {
 impl SignOut {
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
-        let request = EndSessionRequest::read(parameters, |hint| {
-            present_session::claims(app, &snapshot, hint)
-        })?;
+        let request =
+            EndSessionRequest::read(parameters, |hint| id_tokens::claims(app, &snapshot, hint))?;
         let sealed = visit::seal(app, SealedPurpose::Logout(request.clone())).sealed;
         if sealed.len() > parameters::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));

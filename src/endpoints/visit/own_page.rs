@@ -48,6 +48,7 @@ impl Visit {
             sealed,
             request,
             client: None,
+            pushed: None,
             snapshot,
         })
     }

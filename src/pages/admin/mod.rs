@@ -1,5 +1,8 @@
 //! The pages below `/admin`: what is around them.
 
+pub mod applications;
+pub mod audit;
+pub mod explanation;
 pub mod people;
 pub mod person;
 

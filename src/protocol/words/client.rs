@@ -318,6 +318,17 @@ impl Client {
             .is_none_or(|allowed| allowed.contains(name))
     }
 
+    /// Whether people of one of these tenants may use it. An empty name stands for no tenant:
+    /// whoever reaches those reaches every client.
+    pub fn is_within(&self, reach: &[&str]) -> bool {
+        let of_one = |tenants: &BTreeSet<TenantName>| {
+            tenants
+                .iter()
+                .any(|tenant| reach.contains(&tenant.as_str()))
+        };
+        reach.contains(&"") || self.tenants.as_ref().is_none_or(of_one)
+    }
+
     pub fn allows_tenant(&self, tenant: &TenantName) -> bool {
         self.tenants
             .as_ref()

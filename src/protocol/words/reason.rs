@@ -233,6 +233,7 @@ reasons! {
     PageExpired "GP1503" "This page has expired." "Start again from the application.";
     SealedRequestInvalid "GP1504" "This address is not valid any more." "Start again from the application.";
     UnknownPageAction "GP1505" "The form is not complete." "Open the page again.";
+    NoSuchDay "GP1840" "The day is none of the calendar." "Write it as 2027-01-31.";
     // The way back from an identity provider
     RoundTripOver "GP1711" "This browser is on no such way to an identity provider, or no longer." "Start again from the application.";
     NotProvisioned "GP1712" "No user is linked to that account at the identity provider." "Register the provider with provision true, or link the account there to a user.";

@@ -162,6 +162,7 @@ impl<'a> Issue<'a> {
             .grant()
             .filter(|grant| refresh_token::is_issued(&grant.scope, client))
             .map(|grant| refresh_token(self.app, grant));
+        self.app.note_use(&client.client_id);
         Ok(TokenResponse {
             access_token,
             expires_in: token.expires_in(self.now),
@@ -211,6 +212,7 @@ impl<'a> Issue<'a> {
             }
             Some(_) | None => None,
         };
+        self.app.note_use(&self.client.client_id);
         Ok(Issued {
             code,
             id_token,

@@ -1,0 +1,341 @@
+//! Explains a request for authorization: what it is judged by, and which rule it breaks. It asks the
+//! same judges as the endpoint does, reads only, and shows neither secrets nor values of claims.
+
+use serde_json::{Map, Value, json};
+
+use super::{App, id_tokens};
+use crate::config::Config;
+use crate::protocol::authorize::authorize_request::{
+    AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
+};
+use crate::protocol::discovery::AUTHORIZE_PATH;
+use crate::protocol::registration::client_checkup::ways_to_sign_in;
+use crate::protocol::registration::names::hint;
+use crate::protocol::registration::problem::{Finding, Verdict};
+use crate::protocol::token::audience::resources_behind;
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::{Client, CodeBinding};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::store::{StoreError, clients};
+
+/// What was found, and what it is about.
+pub type Explained = (Vec<Finding>, Map<String, Value>);
+
+/// What stands before a token, a code or the like.
+const SECRET_BEGINNINGS: [&str; 4] = ["gpa_", "gpr_", "gpc_", "eyJ"];
+
+/// Whether others could use it.
+pub fn is_secret(what: &str) -> bool {
+    SECRET_BEGINNINGS
+        .iter()
+        .any(|beginning| what.starts_with(beginning))
+}
+
+/// Explains a code, or the address of an authorization request, to somebody who reaches the clients
+/// of some tenants. It takes no tokens; one that is in an address is not looked at.
+pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, StoreError> {
+    let what = what.trim();
+    let is_named = |reason: &&Reason| reason.code().eq_ignore_ascii_case(what);
+    if let Some(reason) = Reason::ALL.iter().find(is_named) {
+        return Ok(refused(*reason, None));
+    }
+    let rule = "write the address of an authorization request, or a code as GP1105";
+    let query = match is_secret(what) || !what.contains('=') {
+        true => Err(String::from(rule)),
+        false => query_of(&app.config, what),
+    };
+    match query.map(|query| Parameters::parse(query.as_bytes())) {
+        Ok(Ok(sent)) => {
+            let but_tokens = sent.iter().filter(|(name, _)| *name != "id_token_hint");
+            authorization_request(app, Parameters::from_pairs(but_tokens), false, reach)
+        }
+        Ok(Err(reason)) => Ok(refused(reason, None)),
+        Err(rule) => Ok((vec![Finding::broken(rule)], Map::new())),
+    }
+}
+
+/// Which registered name may have been meant.
+pub fn near(app: &App, client_id: &ClientId) -> Result<String, StoreError> {
+    let owned = |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
+    let [client_ids, _] = clients::names_and_origins(&app.store, owned)?.value;
+    Ok(hint(
+        client_id.as_str(),
+        client_ids.iter().map(String::as_str),
+    ))
+}
+
+pub fn refused(reason: Reason, detail: Option<&str>) -> Explained {
+    (vec![Finding::broken(told(reason, detail))], Map::new())
+}
+
+pub fn told(reason: Reason, detail: Option<&str>) -> String {
+    let detail = detail
+        .map(|detail| format!(" ({detail})"))
+        .unwrap_or_default();
+    format!(
+        "{}: {}{detail} {}",
+        reason.code(),
+        reason.description(),
+        reason.remedy()
+    )
+}
+
+/// What stands behind the address of the authorization endpoint, or alone. Other addresses are
+/// judged by other rules.
+pub fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
+    let what = what.split('#').next().unwrap_or_default();
+    let Some((address, query)) = what
+        .split_once('?')
+        .filter(|(address, _)| !address.contains('='))
+    else {
+        return Ok(what);
+    };
+    let base = config.base_url.as_str();
+    let origin = config.base_url.origin();
+    let path = address
+        .split_at_checked(origin.len())
+        .filter(|(start, _)| start.eq_ignore_ascii_case(origin))
+        .map_or(address, |(_, path)| path);
+    // A host that only begins as ours does is another.
+    let below = path
+        .strip_prefix(config.base_url.path())
+        .filter(|below| below.is_empty() || below.starts_with('/'));
+    if address.is_empty() || below == Some(AUTHORIZE_PATH) {
+        return Ok(query);
+    }
+    let rule = if address.contains("://") && below.is_none() {
+        "this is an address of another issuer, which has settings of its own"
+    } else {
+        "this is an address of sign-out or of a page, which is not judged here"
+    };
+    Err(format!(
+        "{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?..."
+    ))
+}
+
+/// What becomes of a request that is good.
+fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
+    let to = match &request.ending {
+        Ending::Client(path) => path.to.uri(),
+        Ending::Device(_) | Ending::Account { .. } => "",
+    };
+    let (who, others) = match &client.allowed_roles {
+        None => (String::from("whoever signs in"), ""),
+        Some(roles) => {
+            let roles = roles.iter().cloned().collect::<Vec<_>>().join(" or ");
+            (
+                format!("whoever signs in and has the role {roles}"),
+                ", nobody else (GP1139)",
+            )
+        }
+    };
+    let silently = if request.prompt.none {
+        "; by prompt=none only who is signed in and need not be asked, and for all others an error \
+         is sent there, mostly login_required"
+    } else {
+        ""
+    };
+    format!("{who} is sent to {to}{others}{silently}")
+}
+
+/// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
+/// is plain. A client that is not within `reach` counts as unknown.
+pub fn authorization_request(
+    app: &App,
+    sent: Parameters,
+    all: bool,
+    reach: &[&str],
+) -> Result<Explained, StoreError> {
+    let mut parameters = sent.clone();
+    let named = match client_id(&parameters) {
+        Ok(client_id) => client_id,
+        Err(
+            AuthorizeError::Page { reason, .. }
+            | AuthorizeError::Redirect(_, AuthorizeRefusal { reason, .. }),
+        ) => {
+            return Ok(refused(reason, None));
+        }
+    };
+    let snapshot = app.registry.snapshot();
+    let registered = app.registry.client(&named)?;
+    let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
+        let near = if reach.contains(&"") {
+            near(app, &named)?
+        } else {
+            String::new()
+        };
+        return Ok(refused(
+            Reason::UnknownClient,
+            Some(&format!("{named}{near}")),
+        ));
+    };
+    let client = &registered.client;
+    let mut findings = Vec::new();
+    loop {
+        let (reason, detail, answer) =
+            match validate(&parameters, client, &snapshot.catalogue, app.now()) {
+                Ok(request) => {
+                    if let Some(refusal) = refused_later(app, &request, client) {
+                        findings.push(refusal);
+                        break;
+                    }
+                    let otherwise = if findings.is_empty() {
+                        "it is good"
+                    } else {
+                        "the rest is good"
+                    };
+                    findings.push(Finding::fine(format!(
+                        "{otherwise}: {}",
+                        outcome(&request, client)
+                    )));
+                    break;
+                }
+                Err(AuthorizeError::Page { reason, detail, .. }) => {
+                    (reason, detail, String::from("an error page"))
+                }
+                Err(AuthorizeError::Redirect(path, refusal)) => {
+                    let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
+                    (refusal.reason, refusal.detail, answer)
+                }
+            };
+        let near = detail
+            .as_deref()
+            .map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
+        findings.push(Finding::broken(format!(
+            "{} The answer is {answer}",
+            told(reason, near.as_deref())
+        )));
+        let Some(repaired) =
+            repaired(reason, detail.as_deref(), &parameters, client).filter(|_| all)
+        else {
+            break;
+        };
+        if repaired == parameters {
+            break;
+        }
+        parameters = repaired;
+    }
+    Ok((findings, compared(&sent, client, &snapshot.catalogue, all)))
+}
+
+/// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
+/// that nobody can sign in for.
+fn refused_later(app: &App, request: &AuthorizeRequest, client: &Client) -> Option<Finding> {
+    let snapshot = app.registry.snapshot();
+    let hint = request.unverified_id_token_hint.as_ref();
+    if hint.is_some_and(|hint| id_tokens::claims(app, &snapshot, hint).is_none()) {
+        return Some(Finding::broken(told(Reason::InvalidIdTokenHint, None)));
+    }
+    let providers: Vec<_> = snapshot
+        .catalogue
+        .identity_providers
+        .values()
+        .cloned()
+        .collect();
+    let ways = ways_to_sign_in(client, &providers)?;
+    (ways.verdict == Verdict::Broken)
+        .then(|| Finding::broken(told(Reason::NoWayToSignIn, Some(&ways.text))))
+}
+
+/// What was sent beside what is registered; with `all` also where nothing was sent.
+fn compared(
+    sent: &Parameters,
+    client: &Client,
+    catalogue: &Catalogue,
+    all: bool,
+) -> Map<String, Value> {
+    let both = |name: &str, registered: String| {
+        let received: Vec<&str> = sent.all(name).collect();
+        (!received.is_empty() || all).then(|| {
+            (
+                name.to_owned(),
+                json!({"received": received.join(" "), "registered": registered}),
+            )
+        })
+    };
+    let types: Vec<String> = client
+        .response_types
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let binding = match client.code_binding() {
+        CodeBinding::Pkce => "PKCE is required",
+        CodeBinding::PkceOrNonce => "PKCE or a nonce is required",
+        CodeBinding::Neither => "PKCE is not required",
+    };
+    let compared = [
+        both("redirect_uri", client.redirect_uris.join(" ")),
+        both("response_type", types.join(", ")),
+        both("scope", client.scope.to_string()),
+        both("code_challenge", String::from(binding)),
+        both(
+            "resource",
+            resources_behind(&client.scope, catalogue).join(" "),
+        ),
+    ];
+    compared.into_iter().flatten().collect()
+}
+
+/// What is registered most like what was sent, and where they part.
+fn nearest(reason: Reason, detail: &str, parameters: &Parameters, client: &Client) -> String {
+    if reason == Reason::UnknownScope {
+        return hint(detail, client.scope.iter());
+    }
+    let sent = parameters
+        .all("redirect_uri")
+        .next()
+        .filter(|_| reason == Reason::UnregisteredRedirectUri);
+    let Some((uri, sent)) = most_alike(parameters, client).zip(sent) else {
+        return String::new();
+    };
+    format!(
+        "; the nearest is {uri}, and they differ from byte {} on",
+        alike(sent, uri) + 1
+    )
+}
+
+fn alike(sent: &str, registered: &str) -> usize {
+    sent.bytes()
+        .zip(registered.bytes())
+        .take_while(|(left, right)| left == right)
+        .count()
+}
+
+fn most_alike<'a>(parameters: &Parameters, client: &'a Client) -> Option<&'a str> {
+    let sent = parameters.all("redirect_uri").next().unwrap_or_default();
+    client
+        .redirect_uris
+        .iter()
+        .map(String::as_str)
+        .max_by_key(|uri| alike(sent, uri))
+}
+
+/// The request without what was refused; `None` where there are several ways to mend it.
+fn repaired(
+    reason: Reason,
+    detail: Option<&str>,
+    parameters: &Parameters,
+    client: &Client,
+) -> Option<Parameters> {
+    let with = |name: &str, value: Option<&str>| {
+        let others = parameters.iter().filter(|(other, _)| *other != name);
+        Parameters::from_pairs(others.chain(value.map(|value| (name, value))))
+    };
+    if [Reason::UnregisteredRedirectUri, Reason::MissingRedirectUri].contains(&reason) {
+        return Some(with("redirect_uri", Some(most_alike(parameters, client)?)));
+    }
+    if [Reason::UnknownResponseMode, Reason::IllegalResponseMode].contains(&reason) {
+        return Some(with("response_mode", None));
+    }
+    let scope = parameters
+        .all("scope")
+        .next()
+        .filter(|_| reason == Reason::UnknownScope)?;
+    let left: Vec<&str> = scope
+        .split(' ')
+        .filter(|name| Some(*name) != detail)
+        .collect();
+    Some(with("scope", Some(&left.join(" "))))
+}

@@ -1,0 +1,67 @@
+//! What is registered, as administrators see it: nothing here changes anything.
+
+use percent_encoding::percent_decode_str;
+
+use super::{Administrator, not_found};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::http::Response;
+use crate::pages;
+use crate::pages::admin::AdminSection;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters;
+use crate::registry::ExaminedClient;
+use crate::store::applications::{self, UsedClient};
+
+/// Applications of one page.
+const MOST: usize = 100;
+
+pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let app = administrator.turn.app;
+    let query = administrator.query()?;
+    let after = query.bounded("after", parameters::CLIENT_ID)?;
+    let reach = administrator.reach();
+    let limit = i64::try_from(MOST).unwrap_or(i64::MAX - 1) + 1;
+    let mut rows = applications::list(&app.store, &reach, None, after.unwrap_or_default(), limit)?;
+    let has_more = rows.len() > MOST;
+    rows.truncate(MOST);
+    let last = rows.last().map(|last| last.row.client_id.clone());
+    let next = last.as_ref().filter(|_| has_more);
+    let shown: Vec<ExaminedClient> = rows
+        .iter()
+        .filter_map(|used| within(app, used, &reach))
+        .collect();
+    let around = administrator.chrome(AdminSection::Applications);
+    let page = pages::admin::applications::list_page(around, &shown, next, &reach);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// `name` is the client's, as it stands in the path.
+pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Response, Failure> {
+    let app = administrator.turn.app;
+    let name = percent_decode_str(name).decode_utf8();
+    let client_id = ClientId::new(name.map_err(|_| not_found())?.as_ref());
+    // The database is not asked about made-up names.
+    if app.registry.client(&client_id)?.is_none() {
+        return Err(not_found());
+    }
+    let reach = administrator.reach();
+    let used = applications::list(&app.store, &reach, Some(&client_id), "", 1)?.pop();
+    let found = used.and_then(|used| within(app, &used, &reach));
+    let found = found.ok_or_else(not_found)?;
+    let _permit = administrator.survey()?;
+    let counted = applications::count_grants(&app.store, &reach, &client_id);
+    let grants = counted
+        .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
+        .ok();
+    let around = administrator.chrome(AdminSection::Applications);
+    let page = pages::admin::applications::application_page(around, &found, grants, &reach);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// `None` where it is not served, or not within reach.
+fn within(app: &App, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
+    let examined = app.registry.examine(used)?;
+    examined.client.is_within(reach).then_some(examined)
+}

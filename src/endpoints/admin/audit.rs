@@ -1,0 +1,51 @@
+//! Who did what, as administrators see it: one day at a time.
+
+use super::Administrator;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::http::Response;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::audit::{DayOfAudit, audit_page};
+use crate::protocol::registration::timestamp;
+use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::parameters;
+use crate::protocol::words::reason::Reason;
+use crate::store::audit_events::{self, DayFilter};
+
+/// How many events are shown: the newest.
+const MOST: i64 = 200;
+
+pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let app = administrator.turn.app;
+    let query = administrator.query()?;
+    let now = app.now();
+    let today = timestamp::format(now);
+    let today = today.split('T').next().unwrap_or_default();
+    let day = query.bounded("day", 10)?.unwrap_or(today);
+    let since = beginning(day).ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
+    let person = query.bounded("person", parameters::USERNAME)?;
+    let event = query.bounded("event", parameters::OTHER)?;
+    let filter = DayFilter {
+        since,
+        until: Day(since.day().0 + 1).start().min(now),
+        event: event.map(str::trim),
+        person: person.map(str::trim),
+        reach: &administrator.reach(),
+    };
+    let _permit = administrator.survey()?;
+    let found = audit_events::of_day(&app.store, filter, MOST)?;
+    let asked = DayOfAudit {
+        person: person.unwrap_or_default(),
+        event: event.unwrap_or_default(),
+        day,
+        found: &found,
+        most: MOST,
+    };
+    let around = administrator.chrome(AdminSection::Audit);
+    Ok(answers::scripted_page(200, audit_page(around, asked)))
+}
+
+/// `None` unless it is a day, as ISO 8601 writes it.
+fn beginning(day: &str) -> Option<Instant> {
+    timestamp::parse(&format!("{day}T00:00:00Z"))
+}

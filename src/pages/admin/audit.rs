@@ -1,0 +1,90 @@
+//! The audit log of one day. Events and what they say of themselves are in English.
+
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::pages::admin::AdminChrome;
+use crate::pages::moment::at;
+use crate::pages::texts::Template;
+use crate::protocol::audit::audit_chain::{EVENTS, OPENED};
+use crate::store::audit_events::SeenEvent;
+
+/// What was asked for, and what was found.
+#[derive(Clone, Copy, Debug)]
+pub struct DayOfAudit<'a> {
+    pub person: &'a str,
+    pub event: &'a str,
+    /// As ISO 8601 writes it.
+    pub day: &'a str,
+    pub found: &'a [SeenEvent],
+    /// More are not shown.
+    pub most: i64,
+}
+
+pub fn audit_page(around: AdminChrome<'_>, asked: DayOfAudit<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let is_full = i64::try_from(asked.found.len()).is_ok_and(|found| found >= asked.most);
+    let card = html! {
+        form method="get" action={ (around.chrome.base_path) "/admin/audit" } role="search" {
+            @if !around.ui_locales.is_empty() {
+                input type="hidden" name="ui_locales" value=(texts.language.tag());
+            }
+            div .field {
+                label for="person" { (texts.person) }
+                input #person name="person" value=(asked.person) maxlength="256" dir="auto"
+                    autocapitalize="none" spellcheck="false";
+            }
+            div .field {
+                label for="event" { (texts.event) }
+                input #event name="event" value=(asked.event) list="events" maxlength="64"
+                    autocapitalize="none" autocomplete="off" spellcheck="false";
+                datalist #events {
+                    @for event in EVENTS.iter().filter(|event| **event != OPENED) {
+                        option value=(event) {}
+                    }
+                }
+            }
+            div .field {
+                label for="day" { (texts.day_in_utc) }
+                input #day type="date" name="day" value=(asked.day);
+            }
+            div .actions { button .primary type="submit" { (texts.search) } }
+        }
+        @if asked.found.is_empty() {
+            p role="status" { (texts.nothing_found) }
+        } @else {
+            @if is_full { p .hint { (texts.newest_shown.fill(&asked.most.to_string())) } }
+            ul .items { @for event in asked.found { li { (one(around, event)) } } }
+        }
+    };
+    around.document(false, texts.audit_log, &card)
+}
+
+fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {
+    let texts = around.chrome.texts;
+    let row = &event.row;
+    let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
+    let reason = detail.get("reason").and_then(Value::as_str);
+    let others = [&row.client_id, &row.source, &row.request_id];
+    html! {
+        p {
+            strong lang="en" { (row.event) } " "
+            span .hint { (at(texts, Template("{}"), row.at)) }
+        }
+        @if let Some(sub) = &row.sub {
+            @let person = utf8_percent_encode(sub, NON_ALPHANUMERIC);
+            p {
+                a href=(around.address(&format!("people/{person}"))) {
+                    bdi { (event.username.as_deref().unwrap_or(sub)) }
+                }
+            }
+        }
+        p .hint { @for text in others.into_iter().flatten() { bdi { (text) } " " } }
+        @if row.detail != "{}" { p .hint { code { bdi { (row.detail) } } } }
+        @if let Some(reason) = reason {
+            @let code = utf8_percent_encode(reason, NON_ALPHANUMERIC);
+            p { a href=(around.address(&format!("explain?what={code}"))) { (reason) } }
+        }
+    }
+}
