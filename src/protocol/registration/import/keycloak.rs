@@ -1,8 +1,10 @@
 //! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
 
 pub(super) mod attributes;
+mod flows;
 mod mappers;
 pub(super) mod people;
+mod providers;
 mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +15,7 @@ use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client_secret::check_own;
-use crate::protocol::registration::names::STANDARD_SCOPES;
+use crate::protocol::registration::names::{STANDARD_SCOPES, token_name};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 
@@ -59,25 +61,8 @@ pub fn read(realm: &Value) -> Result<Import, String> {
             .collect(),
         ..Import::default()
     };
-    for row in realm.rows("identityProviders")? {
-        let mut ours = ImportedObject::default();
-        let is_google = row.required("providerId")? == "google";
-        ours.set("issuer", is_google.then_some("https://accounts.google.com"));
-        for row in [Some(&row), row.nested("config")?.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            row.copy("identity provider of Keycloak", &mut ours)?;
-        }
-        if row.flag("linkOnly", false)? {
-            ours.set("enabled", false);
-            to.note(
-                &format!("identity provider {}", row.required("alias")?),
-                "set: enabled false, as nobody may sign in by it there",
-            );
-        }
-        to.provider(ours);
-    }
+    providers::read(&realm, &mut to)?;
+    flows::note_factors(&realm, &mut to)?;
     to.clients.extend(realm.texts("clients", "clientId")?);
     client_scopes(&realm, &mut to)?;
     let mut roles = Roles::read(&realm)?;
@@ -93,9 +78,13 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
-            _ if is_among(ITS_CLIENTS, &client_id) => {}
+            _ if is_among(ITS_CLIENTS, &client_id) => to.note(
+                &format!("client {client_id}"),
+                "left out: every realm of Keycloak has it",
+            ),
             (false, true) => {
                 let account = account_of.remove(&client_id);
+                note_account(&client_id, account, &mut to)?;
                 let held = roles.of_client(&row, account)?;
                 client(&realm, &row, held, &mut to)?;
             }
@@ -119,6 +108,21 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     Ok(to)
 }
 
+/// Notes what tokens of the client said of its service account, beside its roles.
+fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> Result<(), String> {
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let has_attributes = match account.nested("attributes")? {
+        Some(attributes) => !attributes.members.is_empty(),
+        None => false,
+    };
+    if has_attributes || !account.texts("groups", "")?.is_empty() {
+        to.note(&format!("client {client_id}"), "its service account has groups or attributes, which its own tokens do not name here. Are there mappers for them, give the client the same as its claims: those are in all its access tokens");
+    }
+    Ok(())
+}
+
 /// Whether there is a line for the whole object, or nothing to say of it.
 fn is_left_out(title: &str, row: &Row<'_>) -> bool {
     let text = |key: &str| row.text(key).ok().flatten().unwrap_or_default();
@@ -131,6 +135,9 @@ fn is_left_out(title: &str, row: &Row<'_>) -> bool {
         }
         "scope of Keycloak keys" => is_saml || is_among(ITS_SCOPES, &text("name")),
         "user of Keycloak keys" => row.value("serviceAccountClientId").is_some(),
+        "provider of Keycloak keys" => providers::signs_in(row) == Ok(false),
+        // Those that every realm has are described by a placeholder.
+        "role of Keycloak keys" => text("description").starts_with("${"),
         _ => false,
     }
 }
@@ -152,22 +159,22 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         }
     }
     for (name, row) in own {
-        to.scopes.insert(name.clone());
         let of = format!("scope {name}");
+        if let Err(rule) = token_name(&name) {
+            to.note(&of, format!("left out: a name of a scope {rule}"));
+            continue;
+        }
+        to.scopes.insert(name.clone());
         let mapped = mappers::read(&row, &of, to)?;
         let mut ours = ImportedObject::from([("name", json!(name))]);
         ours.set("description", row.text("description")?);
         if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
-            if !mapped.access.0.is_empty() {
-                to.note(&of, NOT_IN_ACCESS_TOKENS);
-            }
+            note_places(&of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
             ours.set("claims", mapped.identity.0);
             to.push("identity_scopes", ours);
             continue;
         }
-        if !mapped.identity.0.is_empty() {
-            to.note(&of, NOT_IN_USERINFO);
-        }
+        note_places(&of, &mapped.identity, &mapped.access, &OF_API, to);
         ours.set("claims", mapped.access.0);
         api_scope(ours, mapped.audiences, to);
     }
@@ -175,8 +182,44 @@ fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
 }
 
 const NOT_IN_ACCESS_TOKENS: &str = "its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads them needs a resource scope with these claims";
-const NOT_IN_USERINFO: &str =
-    "its claims are in access tokens alone here, as it is a scope of an API";
+
+/// What is said where a scope here gives its claims in one kind of token alone.
+struct PlaceNotes {
+    /// Of claims that were in both kinds.
+    in_one: &'static str,
+    /// Of claims that were in the other kind alone.
+    in_none: &'static str,
+}
+
+const OF_PEOPLE: PlaceNotes = PlaceNotes {
+    in_one: NOT_IN_ACCESS_TOKENS,
+    in_none: "in no token here, as access tokens alone had them there, and it is a scope about people. Register a resource scope with them",
+};
+const OF_API: PlaceNotes = PlaceNotes {
+    in_one: "its claims are in access tokens alone here, as it is a scope of an API",
+    in_none: "in no token here, as access tokens had none of them there, and it is a scope of an API. Register an identity scope with them",
+};
+
+/// Notes the claims that the scope gave where it does not give them here.
+fn note_places(
+    of: &str,
+    lost: &ImportedObject,
+    given: &ImportedObject,
+    notes: &PlaceNotes,
+    to: &mut Import,
+) {
+    let mut in_none = Vec::new();
+    for claim in lost.0.values() {
+        if given.0.values().any(|other| other == claim) {
+            to.note(of, notes.in_one);
+        } else {
+            in_none.extend(claim.as_str());
+        }
+    }
+    if !in_none.is_empty() {
+        to.note(of, format!("{}: {}", in_none.join(", "), notes.in_none));
+    }
+}
 
 /// Adds a resource scope, and its resources.
 fn api_scope(mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
@@ -225,14 +268,14 @@ fn scopes_of_client(
         ])
     };
     if !mapped.identity.0.is_empty() {
-        let own = free_name(format!("{client_id}-claims"), to);
+        let own = free_name(&format!("{client_id}-claims"), to);
         let mut ours = hidden(&own);
         ours.set("claims", mapped.identity.0);
         to.push("identity_scopes", ours);
         without_asking.insert(own);
     }
     if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
-        let own = free_name(format!("{client_id}-api"), to);
+        let own = free_name(&format!("{client_id}-api"), to);
         let mut ours = hidden(&own);
         ours.set("claims", mapped.access.0);
         api_scope(ours, mapped.audiences, to);
@@ -250,7 +293,8 @@ fn scopes_of_client(
 }
 
 /// A name that no other scope has.
-fn free_name(mut name: String, to: &mut Import) -> String {
+fn free_name(name: &str, to: &mut Import) -> String {
+    let mut name: String = name.split_whitespace().collect::<Vec<_>>().join("-");
     while !to.scopes.insert(name.clone()) {
         name.push_str("-own");
     }
@@ -307,6 +351,7 @@ fn client(
     addresses(&row, &of, &mut ours, to)?;
     let grants = grant_types(&row)?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
+    note_unasked(&row, &of, &grants, to)?;
     ours.set("grant_types", grants);
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
@@ -345,6 +390,30 @@ fn client(
     Ok(())
 }
 
+/// What a request gets that does not come by the authorization endpoint.
+fn note_unasked(row: &Row<'_>, of: &str, grants: &[&str], to: &mut Import) -> Result<(), String> {
+    let has = |grant: &str| grants.contains(&grant);
+    let has_default = !row.texts("defaultClientScopes", "")?.is_empty();
+    let has_optional = !row.texts("optionalClientScopes", "")?.is_empty();
+    let by_itself = has("password") || has("client_credentials") || has(DEVICE);
+    let notes = [
+        (
+            has("password") && has_default,
+            "the grant password gives the scopes that the request names, without default_scope: let it name all that it needs",
+        ),
+        (
+            has("password"),
+            "the grant password refuses people who have a second factor",
+        ),
+        (
+            by_itself && has_optional,
+            "a request to the token or device endpoint that names no scope gets all of the client's scopes here, the optional ones, too: let it name those that it needs",
+        ),
+    ];
+    to.note_each(of, &notes);
+    Ok(())
+}
+
 /// What tokens say there of roles, and here.
 fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
     let has_roles = scope.contains(ROLES);
@@ -372,6 +441,8 @@ fn own_claims(
     if is_for_people {
         let roles = own_roles.join(", ");
         to.note(of, format!("its service account had these roles, which are left out, as the tokens of its users would have them, too: {roles}. Register a client of its own for the service, with the claim role"));
+    } else if fixed.0.contains_key(ROLE) {
+        to.note(of, "the roles of its service account are left out: a mapper gives its tokens the claim role");
     } else {
         fixed.set(ROLE, own_roles);
         to.note(
@@ -467,6 +538,10 @@ fn addresses(
     };
     ours.set("redirect_uris", uris);
     ours.set("post_logout_redirect_uris", after);
+    let is_told = row.flag("frontchannelLogout", false)?;
+    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
+        to.note(of, "frontchannel.logout.url is left out, as frontchannelLogout is false: register frontchannel_logout_uri");
+    }
     let mut origins = ours.take("allowed_cors_origins");
     if origins.iter().any(|origin| origin == "*") {
         to.note(of, "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. Those of its redirect URIs are allowed without that");

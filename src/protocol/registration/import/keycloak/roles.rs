@@ -11,6 +11,9 @@ const ITS_ROLES: &str = "offline_access uma_authorization";
 const OWN: &str = "so many users had these roles there by a group, by another role or by default. Each role is the user's own now: taking a group away takes no role";
 const AMBIGUOUS: &str = "two roles have this name here, as a role of a client is CLIENT/ROLE: nobody gets either of them, or a role that they bring along. Rename one there";
 
+const OF_KEYCLOAK: &str = "so many users had these roles of clients that every realm of Keycloak has. They are left out: nobody administers Gatepost by a role";
+const SHARED_PATH: &str = "two groups have this path, as a name may have a slash: nobody gets the roles or the name of either by it. Rename one there";
+
 /// A role of the realm by its name, and one of a client as `client/role`, as one client's role is
 /// not another's.
 type RoleName = String;
@@ -19,12 +22,14 @@ type RoleName = String;
 #[derive(Default)]
 pub(super) struct Roles {
     composites: BTreeMap<RoleName, Vec<RoleName>>,
-    /// By path, with those of the groups above.
-    groups: BTreeMap<String, Vec<RoleName>>,
+    /// By path. Two groups may have one path, as a name may have a slash.
+    groups: BTreeMap<String, Vec<Group>>,
     /// The role that holds the default roles.
     default: RoleName,
     /// How many users got which role, and by what.
     given: BTreeMap<String, usize>,
+    /// How many users had which role of a client that every realm has, and not by default.
+    of_keycloak: BTreeMap<RoleName, usize>,
     /// Whose role has which name: a client's, or the realm's, which is `""`.
     owners: BTreeMap<RoleName, BTreeSet<String>>,
     /// Of a client scope (`scope NAME`): who gets it has one of these roles. Of a client (`client
@@ -42,6 +47,12 @@ pub(super) struct ClientRoles {
     pub(super) own: Vec<RoleName>,
     /// The scopes that are for everybody here, and say all, and were for these roles alone there.
     pub(super) for_some: RolesOfScopes,
+}
+
+struct Group {
+    name: String,
+    /// With those of the groups above.
+    roles: Vec<RoleName>,
 }
 
 /// A role of an account.
@@ -137,8 +148,30 @@ impl Roles {
         for below in group.rows("subGroups")? {
             self.add_group(&below, &roles)?;
         }
-        self.groups.insert(group.required("path")?, roles);
+        let path = group.required("path")?;
+        let name = match group.text("name")? {
+            Some(name) => name,
+            None => path.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let groups = self.groups.entry(path).or_default();
+        groups.push(Group { name, roles });
         Ok(())
+    }
+
+    /// The group of that path, if it is one group's.
+    fn group(&self, path: &str) -> Option<&Group> {
+        match self.groups.get(path)?.as_slice() {
+            [group] => Some(group),
+            _ => None,
+        }
+    }
+
+    /// The name of the group of that path; nothing where it could be the one or the other.
+    pub(super) fn group_name<'p>(&'p self, path: &'p str) -> Option<&'p str> {
+        if self.groups.contains_key(path) {
+            return self.group(path).map(|group| group.name.as_str());
+        }
+        path.rsplit('/').next()
     }
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
@@ -146,6 +179,8 @@ impl Roles {
         let mut names = Vec::new();
         for HeldRole { name, source } in self.held_by(row)? {
             if !is_ours(&name) {
+                let is_given = source != "by default" && !is_among(ITS_ROLES, &name);
+                *self.of_keycloak.entry(name).or_default() += usize::from(is_given);
                 continue;
             }
             if !source.is_empty() {
@@ -216,8 +251,8 @@ impl Roles {
         let of_groups = row.texts("groups", "")?;
         let of_groups = of_groups
             .iter()
-            .filter_map(|path| self.groups.get(path))
-            .flatten();
+            .filter_map(|path| self.group(path))
+            .flat_map(|group| &group.roles);
         let is_default = |name: &&RoleName| **name == self.default;
         let sources = [
             ("", assigned.iter().collect::<Vec<_>>()),
@@ -225,7 +260,8 @@ impl Roles {
             ("by a group", of_groups.collect()),
             ("by default", assigned.iter().filter(is_default).collect()),
         ];
-        let mut all: Vec<HeldRole> = Vec::new();
+        let mut all = Vec::new();
+        let mut seen = BTreeSet::new();
         for (source, names) in sources {
             let names: Vec<&RoleName> = names
                 .into_iter()
@@ -236,7 +272,7 @@ impl Roles {
                 _ => self.with_parts(names),
             };
             for name in names {
-                let is_new = !all.iter().any(|held| held.name == name);
+                let is_new = seen.insert(name.clone());
                 if is_new && name != self.default && !self.is_ambiguous(&name) {
                     all.push(HeldRole { name, source });
                 }
@@ -285,6 +321,16 @@ impl Roles {
     pub(super) fn note_given(self, to: &mut Import) {
         for name in self.owners.keys().filter(|name| self.is_ambiguous(name)) {
             to.note(&format!("role {name}"), AMBIGUOUS);
+        }
+        for (path, groups) in &self.groups {
+            if groups.len() > 1 {
+                to.note(&format!("group {path}"), SHARED_PATH);
+            }
+        }
+        for (name, users) in self.of_keycloak {
+            if users > 0 {
+                to.note(&format!("role {name}: {users}"), OF_KEYCLOAK);
+            }
         }
         for (of, users) in self.given {
             to.note(&format!("{of}: {users}"), OWN);
