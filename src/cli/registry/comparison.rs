@@ -76,7 +76,8 @@ pub(super) fn read(
     if problems.is_empty() {
         drop((value, stored));
         let comparison = comparison(operator, writer, pruning, registered, document, given)?;
-        let unfit = unfit_passwords(operator, &comparison);
+        let mut unfit = unfit_passwords(operator, &comparison);
+        comparison.document.name_problems(&mut unfit);
         return if unfit.is_empty() {
             Ok(comparison)
         } else {
