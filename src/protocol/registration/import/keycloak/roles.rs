@@ -26,10 +26,8 @@ pub(super) struct Roles {
     groups: BTreeMap<String, Vec<Group>>,
     /// The role that holds the default roles.
     default: RoleName,
-    /// How many users got which role, and by what.
-    given: BTreeMap<String, usize>,
-    /// How many users had which role of a client that every realm has, and not by default.
-    of_keycloak: BTreeMap<RoleName, usize>,
+    /// What is held by whoever has the same roles of their own and the same groups.
+    held: BTreeMap<Vec<String>, HeldRoles>,
     /// Whose role has which name: a client's, or the realm's, which is `""`.
     owners: BTreeMap<RoleName, BTreeSet<String>>,
     /// Of a client scope (`scope NAME`): who gets it has one of these roles. Of a client (`client
@@ -56,10 +54,20 @@ struct Group {
 }
 
 /// A role of an account.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct HeldRole {
     name: RoleName,
     /// What gives it; nothing where it is assigned to the account itself.
     source: &'static str,
+}
+
+#[derive(Default)]
+struct HeldRoles {
+    roles: Vec<HeldRole>,
+    /// Those of them that move.
+    ours: Vec<RoleName>,
+    /// How many users hold just these.
+    users: usize,
 }
 
 impl Roles {
@@ -176,22 +184,9 @@ impl Roles {
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
     pub(super) fn of_user(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        let mut names = Vec::new();
-        for HeldRole { name, source } in self.held_by(row)? {
-            if !is_ours(&name) {
-                let is_given = source != "by default" && !is_among(ITS_ROLES, &name);
-                *self.of_keycloak.entry(name).or_default() += usize::from(is_given);
-                continue;
-            }
-            if !source.is_empty() {
-                *self
-                    .given
-                    .entry(format!("role {name} ({source})"))
-                    .or_default() += 1;
-            }
-            names.push(name);
-        }
-        Ok(names)
+        let held = self.held_by(row)?;
+        held.users += 1;
+        Ok(held.ours.clone())
     }
 
     /// The same of a client and its service account, which is no user here and not counted.
@@ -202,8 +197,8 @@ impl Roles {
     ) -> Result<ClientRoles, String> {
         let mut own = Vec::new();
         if let Some(account) = account {
-            own.extend(self.held_by(account)?.into_iter().map(|held| held.name));
-            own.retain(|name| is_ours(name));
+            let held = self.held_by(account)?;
+            own.extend(held.ours.iter().cloned());
         }
         let mut for_some = self.for_some.clone();
         let names_all = !row.flag("consentRequired", false)?;
@@ -228,28 +223,34 @@ impl Roles {
     /// Finds the client scopes that some of these people did not get. A role that is a default one,
     /// and everybody's, keeps nobody out.
     pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Result<(), String> {
-        let mut accounts = vec![self.with_parts(vec![&self.default])];
         for person in people {
-            let held = self.held_by(person)?.into_iter();
-            accounts.push(held.map(|held| held.name).collect());
+            self.held_by(person)?;
         }
+        let by_default = self.with_parts(vec![&self.default]);
         for (of, roles) in &self.mapped {
             let Some(scope) = of.strip_prefix("scope ") else {
                 continue;
             };
             let roles = BTreeSet::from_iter(self.with_parts(roles.iter().collect()));
-            let gets = |held: &Vec<RoleName>| held.iter().any(|role| roles.contains(role));
-            if !accounts.iter().all(gets) {
+            let gets = |held: &HeldRoles| held.roles.iter().any(|role| roles.contains(&role.name));
+            // So far people alone were looked at.
+            let is_for_all =
+                by_default.iter().any(|role| roles.contains(role)) && self.held.values().all(gets);
+            if !is_for_all {
                 self.for_some.insert(scope.to_owned(), roles);
             }
         }
         Ok(())
     }
 
-    fn held_by(&mut self, row: &Row<'_>) -> Result<Vec<HeldRole>, String> {
+    fn held_by(&mut self, row: &Row<'_>) -> Result<&mut HeldRoles, String> {
         let assigned = self.named(row, "realmRoles", "clientRoles")?;
-        let of_groups = row.texts("groups", "")?;
-        let of_groups = of_groups
+        let groups = row.texts("groups", "")?;
+        let key = [assigned.as_slice(), &[String::new()], &groups].concat();
+        if self.held.contains_key(&key) {
+            return Ok(self.held.entry(key).or_default());
+        }
+        let of_groups = groups
             .iter()
             .filter_map(|path| self.group(path))
             .flat_map(|group| &group.roles);
@@ -278,7 +279,11 @@ impl Roles {
                 }
             }
         }
-        Ok(all)
+        let held = self.held.entry(key).or_default();
+        let names = all.iter().map(|role| &role.name);
+        held.ours = names.filter(|name| is_ours(name)).cloned().collect();
+        held.roles = all;
+        Ok(held)
     }
 
     /// The roles, and all that they bring along.
@@ -327,13 +332,23 @@ impl Roles {
                 to.note(&format!("group {path}"), SHARED_PATH);
             }
         }
-        for (name, users) in self.of_keycloak {
-            if users > 0 {
-                to.note(&format!("role {name}: {users}"), OF_KEYCLOAK);
+        let mut given = BTreeMap::<&HeldRole, usize>::new();
+        for held in self.held.values().filter(|held| held.users > 0) {
+            for role in &held.roles {
+                *given.entry(role).or_default() += held.users;
             }
         }
-        for (of, users) in self.given {
-            to.note(&format!("{of}: {users}"), OWN);
+        for (HeldRole { name, source }, users) in given {
+            let by_default = *source == "by default" || is_among(ITS_ROLES, name);
+            match (is_ours(name), *source) {
+                (true, "") => {}
+                (true, source) => to.note(&format!("role {name} ({source}): {users}"), OWN),
+                (false, _) if by_default => {}
+                (false, "") => to.note(&format!("role {name}: {users}"), OF_KEYCLOAK),
+                (false, source) => {
+                    to.note(&format!("role {name} ({source}): {users}"), OF_KEYCLOAK)
+                }
+            }
         }
     }
 }

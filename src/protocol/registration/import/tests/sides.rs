@@ -443,3 +443,225 @@ fn an_attribute_of_people_is_not_the_one_of_that_name_in_a_scope_of_the_realm() 
     ];
     told(&lines, &wanted, &[]);
 }
+
+/// What the same roles bring along is found once. It took minutes when each user's were compared with
+/// one another.
+#[test]
+fn very_many_roles_of_very_many_people_are_found_at_once() {
+    let parts: Vec<String> = (0..3_000).map(|part| format!("part-{part}")).collect();
+    let users =
+        (0..300).map(|id| json!({"id": id, "username": format!("u{id}"), "realmRoles": ["all"]}));
+    let (document, lines) = in_realm(json!({
+        "roles": {"realm": [{"name": "all", "composites": {"realm": parts}}]}, "users": users.collect::<Vec<_>>(),
+    }));
+    let roles = document["users"][299]["claims"]["role"].as_array().unwrap();
+    assert_eq!(roles.len(), 3_001);
+    told(
+        &lines,
+        &["role part-0 (by another role): 300"],
+        &["role all"],
+    );
+}
+
+#[test]
+fn what_every_realm_has_is_told_once() {
+    let own = json!({"realm-management": ["realm-admin"], "account": ["manage-account"]});
+    let (document, lines) = in_realm(json!({
+        "clients": [{"clientId": "admin-cli"}, {"clientId": "account"}],
+        "roles": {"realm": [{"name": "default-roles-shop", "composites": {"realm": ["offline_access"], "client": {"account": ["manage-account"]}}}]},
+        "users": [{"id": "u", "username": "ada", "realmRoles": ["default-roles-shop"]}, {"id": "v", "username": "bob", "clientRoles": own}],
+    }));
+    assert_eq!(document.get("clients"), None);
+    let wanted = [
+        "client admin-cli, client account: left out: every realm of Keycloak has it",
+        "role account/manage-account: 1, role realm-management/realm-admin: 1: so many users had these roles of clients",
+    ];
+    told(&lines, &wanted, &["offline_access", "default-roles"]);
+}
+
+#[test]
+fn keys_that_had_no_line_have_one() {
+    let scope = |text: &str| json!({"name": "own", "attributes": {"consent.screen.text": text}});
+    let component = |kind: &str, config: Value| json!({"components": {kind: [{"name": "c", "config": config}]}});
+    let policy = "org.keycloak.services.clientregistration.policy.ClientRegistrationPolicy";
+    let profile = "org.keycloak.userprofile.UserProfileProvider";
+    let client = |members: Value| json!({"clients": [with(json!({"clientId": "web", "redirectUris": ["https://a.example/cb"], "secret": "a-secret-of-thirty-two-characters"}), members)]});
+    let role = |members: Value| json!({"roles": {"client": {"web": [with(json!({"name": "r"}), members)]}}});
+    for (members, line, is_told) in [
+        (
+            json!({"enabled": false}),
+            "realm shop: enabled: the realm is disabled",
+            true,
+        ),
+        (json!({"enabled": true}), "realm shop: enabled", false),
+        (
+            json!({"browserSecurityHeaders": {"xFrameOptions": "canary"}}),
+            "realm shop: browserSecurityHeaders: the pages have",
+            true,
+        ),
+        (
+            json!({"scimApiEnabled": true}),
+            "realm shop: scimApiEnabled: set GATEPOST_SCIM=on",
+            true,
+        ),
+        (
+            json!({"registrationAllowed": true}),
+            "people make an account here only by a link of yours",
+            true,
+        ),
+        (
+            json!({"resetPasswordAllowed": true}),
+            "by mail here, once GATEPOST_SMTP_URL is set",
+            true,
+        ),
+        (
+            json!({"revokeRefreshToken": false}),
+            "realm shop: revokeRefreshToken: there a refresh token works again",
+            true,
+        ),
+        (
+            json!({"revokeRefreshToken": true}),
+            "revokeRefreshToken",
+            false,
+        ),
+        (
+            component(policy, json!({"trusted-hosts": ["canary"]})),
+            "registration policy c: trusted-hosts: clients are registered by",
+            true,
+        ),
+        (
+            component(
+                policy,
+                json!({"max-clients": ["200"], "allow-default-scopes": ["true"]}),
+            ),
+            "registration policy",
+            false,
+        ),
+        (
+            component(profile, json!({"kc.user.profile.config": ["canary"]})),
+            "user profile c: config: people change no attribute",
+            true,
+        ),
+        (component(profile, json!({})), "user profile", false),
+        (
+            json!({"clientScopes": [scope("canary")]}),
+            "scope own: consent.screen.text: the page that asks",
+            true,
+        ),
+        (
+            json!({"clientScopes": [scope("${profileScopeConsentText}")]}),
+            "consent.screen.text",
+            false,
+        ),
+        (
+            client(json!({"description": "canary"})),
+            "client web: description: is left out",
+            true,
+        ),
+        (
+            client(json!({"adminUrl": "https://canary.example"})),
+            "client web: adminUrl: Gatepost tells",
+            true,
+        ),
+        (
+            client(json!({"registeredNodes": {"canary": 1}})),
+            "client web: registeredNodes: Gatepost tells",
+            true,
+        ),
+        (
+            role(json!({"attributes": {"canary": ["x"]}})),
+            "role r: attributes: attributes of roles stay behind",
+            true,
+        ),
+        (
+            role(json!({"description": "canary"})),
+            "role r: description: descriptions of roles stay behind",
+            true,
+        ),
+        (
+            role(json!({"description": "${role_view-profile}"})),
+            "role r",
+            false,
+        ),
+        (
+            json!({"groups": [{"path": "/g", "description": "canary"}]}),
+            "group /g: description: descriptions of groups",
+            true,
+        ),
+        (
+            json!({"users": [{"id": "u", "username": "ada", "requiredActions": ["canary"]}]}),
+            "is not asked to here: an action of your own",
+            true,
+        ),
+    ] {
+        let (_, lines) = in_realm(members.clone());
+        assert_eq!(lines.contains(line), is_told, "{members} {line}: {lines}");
+        told(&lines, &[], &["canary"]);
+    }
+}
+
+#[test]
+fn a_front_channel_that_was_off_stays_off() {
+    for (flag, here) in [
+        (json!(true), json!("https://a.example/out")),
+        (json!(false), Value::Null),
+    ] {
+        let (document, lines) = in_realm(json!({"clients": [{
+            "clientId": "web", "redirectUris": ["https://a.example/cb"], "frontchannelLogout": flag, "attributes": {"frontchannel.logout.url": "https://a.example/out"},
+        }]}));
+        assert_eq!(document["clients"][0]["frontchannel_logout_uri"], here);
+        let line = "client web: frontchannel.logout.url is left out";
+        assert_eq!(lines.contains(line), here.is_null(), "{lines}");
+    }
+}
+
+#[test]
+fn two_mappers_of_one_fixed_claim_do_not_overwrite_one_another() {
+    let fixed = |name: &str, claim: &str| {
+        let config =
+            json!({"claim.name": claim, "claim.value": name, "access.token.claim": "true"});
+        mapper(name, "oidc-hardcoded-claim-mapper", config)
+    };
+    let (document, lines) = in_realm(json!({
+        "clients": [{"clientId": "job", "standardFlowEnabled": false, "serviceAccountsEnabled": true, "fullScopeAllowed": true,
+                     "protocolMappers": [fixed("one", "tier"), fixed("two", "tier"), fixed("three", "role")]}],
+        "users": [{"id": "j", "username": "service-account-job", "serviceAccountClientId": "job", "realmRoles": ["boss"]}],
+    }));
+    let claims = json!({"tier": "one", "role": "three"});
+    assert_eq!(document["clients"][0]["claims"], claims);
+    let wanted = [
+        "client job: mapper two is left out: another gives tier",
+        "client job: the roles of its service account are left out: a mapper gives",
+    ];
+    told(&lines, &wanted, &["set: the roles"]);
+}
+
+#[test]
+fn a_name_that_cannot_be_a_scope_or_a_resource_is_told_and_takes_no_other_along() {
+    let audience = mapper(
+        "api",
+        "oidc-audience-mapper",
+        json!({"included.custom.audience": "my api", "access.token.claim": "true"}),
+    );
+    let (document, lines) = in_realm(json!({
+        "clientScopes": [{"name": "my scope"}, {"name": "fine"}],
+        "clients": [{"clientId": "my app", "publicClient": true, "redirectUris": ["https://a.example/cb"], "defaultClientScopes": ["my scope", "fine"],
+                     "protocolMappers": [audience, attribute("unit", &["id"])]}],
+    }));
+    assert_eq!(document["clients"][0]["scope"], "fine my-app-claims openid");
+    let wanted = [
+        "scope my scope: left out: a name of a scope must be",
+        "client my app: the audience of mapper api is left out: a name of a resource must be",
+    ];
+    told(&lines, &wanted, &[]);
+    let (document, lines) = read(json!({
+        "ApiScopes": [{"Name": "my scope"}, {"Name": "fine"}],
+        "Clients": [{"ClientId": "c", "AllowedScopes": ["my scope", "fine"], "AllowedGrantTypes": ["client_credentials"], "ClientSecrets": [{"Value": SECRET}]}],
+    }));
+    assert_eq!(document["clients"][0]["scope"], "fine");
+    let wanted = [
+        "my scope: left out: its name must be",
+        "client c: left out of scope: my scope: no enabled scope",
+    ];
+    told(&lines.join("\n"), &wanted, &[]);
+}
