@@ -120,6 +120,11 @@ impl Mapper<'_> {
         let Mapper {
             name, kind, claim, ..
         } = self;
+        // Others are named by whoever wrote them.
+        let kind = match kind.starts_with("oidc-") {
+            true => kind.as_str(),
+            false => "of a kind of your own",
+        };
         let what = match claim.as_str() {
             "" => String::new(),
             claim => format!(", which gave {claim}"),

@@ -634,6 +634,13 @@ fn two_mappers_of_one_fixed_claim_do_not_overwrite_one_another() {
         "client job: the roles of its service account are left out: a mapper gives",
     ];
     told(&lines, &wanted, &["set: the roles"]);
+    let own = mapper("m", "script-canary.js", json!({"claim.name": "x"}));
+    let (_, lines) = in_realm(json!({"clientScopes": [{"name": "own", "protocolMappers": [own]}]}));
+    told(
+        &lines,
+        &["scope own: mapper m is left out: of a kind of your own, which gave x"],
+        &["canary"],
+    );
 }
 
 #[test]
