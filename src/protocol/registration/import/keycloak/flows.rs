@@ -9,6 +9,9 @@ use super::is_among;
 /// What asks for a second factor, or for a passkey.
 const FACTORS: &str = "auth-otp-form auth-conditional-otp-form auth-recovery-authn-code-form direct-grant-validate-otp webauthn-authenticator webauthn-authenticator-passwordless";
 
+/// What signs in people who proved themselves before, or somewhere else.
+const FROM_ELSEWHERE: &str = "auth-cookie auth-spnego identity-provider-redirector";
+
 /// The condition that lets in people who have no factor.
 const IF_CONFIGURED: &str = "conditional-user-configured";
 
@@ -82,26 +85,41 @@ fn executions(flow: &Row<'_>) -> Result<Vec<Execution>, String> {
     Ok(all)
 }
 
-/// Whether somebody who has no second factor does not come through. Conditions count in a flow that
-/// is CONDITIONAL alone, and ALTERNATIVE ones only where nothing beside them is REQUIRED.
+/// Whether nobody comes through without a second factor. Conditions count in a flow that is
+/// CONDITIONAL alone, and ALTERNATIVE ones only where nothing beside them is REQUIRED.
 fn asks<'f>(name: &'f str, flows: &'f Flows, seen: &mut BTreeSet<&'f str>) -> bool {
     let Some(all) = flows.get(name).filter(|_| seen.insert(name)) else {
         return false;
     };
-    let mut steps: Vec<&Execution> = all.iter().collect();
-    steps.retain(|step| !step.authenticator.starts_with("conditional-"));
-    let is_factor = |step: &&Execution| is_among(FACTORS, &step.authenticator);
-    if steps.iter().any(|step| step.requirement != "ALTERNATIVE") {
-        steps.retain(|step| step.requirement != "ALTERNATIVE");
-    } else if !steps.iter().all(is_factor) {
-        steps.retain(|step| !is_factor(step));
-    }
-    let is_for_others = |step: &Execution| {
+    let mut steps: Vec<&Execution> = all.iter().filter(|step| !is_condition(step)).collect();
+    let mut asks = |step: &&'f Execution| {
         let inner = flows.get(&step.flow).into_iter().flatten();
         let conditions: Vec<&str> = inner.map(|inner| inner.authenticator.as_str()).collect();
-        step.requirement == "CONDITIONAL" && conditions.contains(&IF_CONFIGURED)
+        let is_for_others =
+            step.requirement == "CONDITIONAL" && conditions.contains(&IF_CONFIGURED);
+        is_among(FACTORS, &step.authenticator) || !is_for_others && asks(&step.flow, flows, seen)
     };
-    steps
+    if steps.iter().any(|step| step.requirement != "ALTERNATIVE") {
+        steps.retain(|step| step.requirement != "ALTERNATIVE");
+        return steps.iter().any(asks);
+    }
+    steps.retain(|step| is_way(step, flows, &mut BTreeSet::new()));
+    !steps.is_empty() && steps.iter().all(&mut asks)
+}
+
+fn is_condition(step: &Execution) -> bool {
+    step.authenticator.starts_with("conditional-")
+}
+
+/// Whether people prove themselves in it, and do not only come from elsewhere.
+fn is_way<'f>(step: &'f Execution, flows: &'f Flows, seen: &mut BTreeSet<&'f str>) -> bool {
+    if !step.authenticator.is_empty() {
+        return !is_condition(step) && !is_among(FROM_ELSEWHERE, &step.authenticator);
+    }
+    let is_new = step.requirement != "CONDITIONAL" && seen.insert(&step.flow);
+    let inner = flows.get(&step.flow).filter(|_| is_new);
+    inner
         .into_iter()
-        .any(|step| is_factor(&step) || !is_for_others(step) && asks(&step.flow, flows, seen))
+        .flatten()
+        .any(|step| is_way(step, flows, seen))
 }

@@ -41,8 +41,13 @@ fn flows(requirement: &str, steps: Value) -> Value {
     let step = |authenticator: &str, requirement: &str| json!({"authenticator": authenticator, "requirement": requirement});
     let flow = |alias: &str, requirement: &str| json!({"flowAlias": alias, "requirement": requirement, "authenticatorFlow": true});
     json!([
-        {"id": "1", "alias": "browser", "builtIn": true, "authenticationExecutions": [step("auth-cookie", "ALTERNATIVE"), flow("forms", "ALTERNATIVE")]},
+        {"id": "1", "alias": "browser", "builtIn": true, "authenticationExecutions": [step("auth-cookie", "ALTERNATIVE"), flow("Organization", "ALTERNATIVE"), flow("forms", "ALTERNATIVE")]},
         {"id": "2", "alias": "forms", "builtIn": true, "authenticationExecutions": [step("auth-username-password-form", "REQUIRED"), flow("2fa", requirement)]},
+        {"id": "5", "alias": "Organization", "builtIn": true, "authenticationExecutions": [flow("of-members", "CONDITIONAL")]},
+        {"id": "6", "alias": "of-members", "builtIn": true, "authenticationExecutions": [step("conditional-user-configured", "REQUIRED"), step("organization", "ALTERNATIVE")]},
+        {"id": "7", "alias": "two-ways", "builtIn": true, "authenticationExecutions": [flow("strict", "ALTERNATIVE"), flow("lax", "ALTERNATIVE")]},
+        {"id": "8", "alias": "lax", "builtIn": true, "authenticationExecutions": [step("auth-username-password-form", "REQUIRED")]},
+        {"id": "9", "alias": "passkey-or", "builtIn": true, "authenticationExecutions": [flow("strict", "ALTERNATIVE"), step("webauthn-authenticator-passwordless", "ALTERNATIVE")]},
         {"id": "3", "alias": "2fa", "builtIn": true, "authenticationExecutions": steps},
         {"id": "4", "alias": "strict", "builtIn": true, "authenticationExecutions": [step("auth-username-password-form", "REQUIRED"), step("auth-otp-form", "REQUIRED")]},
     ])
@@ -118,6 +123,11 @@ fn a_flow_in_use_that_wants_a_second_factor_of_everybody_has_a_line() {
             "flow strict: its second factor is REQUIRED: there everybody",
         ),
         (
+            json!({"browserFlow": "passkey-or"}),
+            "flow passkey-or: its second factor is REQUIRED",
+        ),
+        (json!({"browserFlow": "two-ways"}), ""),
+        (
             json!({"directGrantFlow": "strict"}),
             "flow strict: its second factor is REQUIRED: there everybody whom its conditions choose must send a code",
         ),
@@ -132,7 +142,7 @@ fn a_flow_in_use_that_wants_a_second_factor_of_everybody_has_a_line() {
     ] {
         let flows = json!({"authenticationFlows": flows("DISABLED", json!([]))});
         let (_, lines) = in_realm(with(flows, members));
-        told(&lines, &[line], &["flow browser"]);
+        told(&lines, &[line], &["flow browser", "flow two-ways"]);
     }
 }
 
