@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 
 use crate::app::failure::Failure;
 use crate::app::{App, id_tokens};
-use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form, require_form};
 use crate::endpoints::present_session::{KnownConsent, PresentSession};

@@ -183,7 +183,7 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
         answer.code == 1
             && answer
                 .stderr
-                .contains("users[0].sub: is the sub of a user who was removed"),
+                .contains("users[0] (robert).sub: is the sub of a user who was removed"),
         "{answer:?}"
     );
     // Lists that the document does not have are not its concern.

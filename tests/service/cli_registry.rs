@@ -233,7 +233,7 @@ fn what_only_the_database_can_refuse_leaves_nothing_behind_either() {
     assert!(
         answer
             .stderr
-            .contains("users[1].username: is the user name of another user"),
+            .contains("users[1] (Alice).username: is the user name of another user"),
         "{answer:?}"
     );
     assert_eq!(installation.dump(), before);

@@ -58,18 +58,18 @@ fn a_document_links_leaves_alone_and_unlinks() {
     for (document, problem) in [
         (
             users(Value::Null, theirs(SUBJECT)),
-            "users[1].identities: has an identity that is another user's",
+            "users[1] (bob).identities: has an identity that is another user's",
         ),
         (
             users(theirs("c"), theirs("c")),
-            "users[1].identities: has an identity that another user of the document has, too",
+            "users[1] (bob).identities: has an identity that another user of the document has, too",
         ),
         (
             users(
                 json!([{"issuer": "https://x.example", "subject": "c"}]),
                 Value::Null,
             ),
-            "users[0].identities: has an issuer that no",
+            "users[0] (alice).identities: has an issuer that no",
         ),
         (
             users(json!([{"issuer": "", "subject": "c"}]), Value::Null),

@@ -109,7 +109,7 @@ impl Moved {
     fn compare(&self, record: &Value, kind: &str, ours: &Value, lines: &[Told]) {
         let client = record["client"].as_str().unwrap();
         for (name, theirs) in record[kind].as_object().unwrap() {
-            // These are compared by themselves: here `aud` has no clients, and `scope` what is added.
+            // These are compared by themselves: here `scope` has what is added.
             if ["aud", "scope"].contains(&name.as_str()) || ours.get(name) == Some(theirs) {
                 continue;
             }
@@ -157,11 +157,17 @@ fn roles(access_token: &Value) -> BTreeSet<String> {
     all
 }
 
-/// Their audiences without clients, which are audiences of no API here.
-fn audiences(access_token: &Value) -> BTreeSet<String> {
-    let mut all = texts(&access_token["aud"]);
-    all.retain(|audience| audience.contains("://"));
-    all
+/// Each audience of an access token of theirs is one of ours, which has no other, or a client that
+/// came by a role, of which a line tells.
+fn compare_audiences(moved: &Moved, theirs: &Value, ours: &Value) {
+    let theirs = texts(&theirs["aud"]);
+    let mut here = texts(&ours["aud"]);
+    here.retain(|audience| !audience.ends_with("/resources"));
+    assert!(here.is_subset(&theirs), "{here:?}: {theirs:?}");
+    let mut lost = theirs.difference(&here);
+    let line = "scope roles: aud of access tokens named the clients of whose roles";
+    let is_told = |client: &String| !client.contains("://") && moved.notes.contains(line);
+    assert!(lost.all(is_told), "{here:?}: {theirs:?}: {}", moved.notes);
 }
 
 fn signed_in(gatepost: &Gatepost, username: &str) -> Browser {
@@ -229,9 +235,7 @@ fn of_a_person(moved: &Moved, record: &Value, issued: &Value) {
     let theirs = &record["access_token"];
     assert_eq!(id_token["aud"], record["client"]);
     assert!(words(&issued["scope"]).is_superset(&words(&record["scope"])));
-    let mut audiences_here = texts(&access_token["aud"]);
-    audiences_here.retain(|audience| !audience.ends_with("/resources"));
-    assert_eq!(audiences_here, audiences(theirs), "{record}");
+    compare_audiences(moved, theirs, &access_token);
     // The tokens of `narrow` had some of the roles alone: it has none here, and its line.
     if record["client"] == "narrow" {
         assert_eq!(told.get("role"), None, "{record}");
@@ -345,7 +349,7 @@ fn of_the_client(moved: &Moved, record: &Value, client: &str) {
     moved.compare(record, "access_token", &claims, &lines);
     if client == "jobs" {
         assert_eq!(texts(&claims["role"]), roles(theirs));
-        assert_eq!(texts(&claims["aud"]), audiences(theirs));
+        compare_audiences(moved, theirs, &claims);
         assert_eq!(claims["sub"], json!("jobs"));
     } else {
         assert_eq!(claims.get("role"), None);

@@ -47,7 +47,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(!path.exists());
 
-    let done = gatepost.run_well(&reset, "\u{feff}alice\r\n\nit's erin\nalice\n");
+    let done = gatepost.run_well(&reset, "\u{feff}alice\r\n\nit's erin\nalice\nALICE\n");
     assert!(done.starts_with("2 links are in "), "{done}");
     assert!(!done.contains("gpl_"), "{done}");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
@@ -81,6 +81,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
         &["user", "reset", "--from", "-"][..],
         &["user", "reset", "alice", "--from", "-", "--links", file],
         &["user", "reset", "--links", file],
+        &["user", "reset", "--from", "-", "--links", "-"],
         &["user", "reset"],
     ] {
         let output = gatepost.run(arguments, "alice\n");

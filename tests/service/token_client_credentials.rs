@@ -454,7 +454,7 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
     let user = |sub: &str| json!({"users": [{"username": "dora", "sub": sub}]}).to_string();
     assert!(
         refused(&["apply", "-"], &user("service"))
-            .contains("users[0].sub: is the client_id of a client")
+            .contains("users[0] (dora).sub: is the client_id of a client")
     );
     let added = ["user", "add", "dora", "--no-password", "--sub"];
     assert!(
@@ -462,7 +462,7 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
     );
     gatepost.run_well(&[&added[..], &["dora-subject"]].concat(), "");
     let client = with_clients(document(), &[("dora-subject", json!({}))]).to_string();
-    let taken = "clients[5].client_id: is the sub of a user, or once was";
+    let taken = "clients[5] (dora-subject).client_id: is the sub of a user, or once was";
     assert!(refused(&["apply", "-"], &client).contains(taken));
     gatepost.run_well(&["user", "remove", "dora"], "");
     assert!(refused(&["apply", "-"], &client).contains(taken));

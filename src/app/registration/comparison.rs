@@ -73,7 +73,8 @@ pub(super) fn read(
     if problems.is_empty() {
         drop((value, stored));
         let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
-        let unfit = unfit_passwords(registrar, &comparison);
+        let mut unfit = unfit_passwords(registrar, &comparison);
+        comparison.document.name_problems(&mut unfit);
         return if unfit.is_empty() {
             Ok(comparison)
         } else {

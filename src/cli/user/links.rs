@@ -174,16 +174,23 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
         let rule = "--mail does not go with --from: the links stand in a file";
         return Err(Failure::Usage(String::from(rule)));
     }
+    if file == "-" {
+        let rule = "--links needs the name of a new file: links for many are not printed";
+        return Err(Failure::Usage(String::from(rule)));
+    }
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let (operator, installation) = Operator::open_installed(invocation)?;
     check_options(&operator, invocation)?;
     let maker = LinkMaker::new(&operator, &installation, invocation)?;
     let mut people = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut refusals = String::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
         let found = named(&operator, invocation, name);
         match found.and_then(|user| check(invocation, &user, true).map(|()| user)) {
+            // Upper case and lower case name the same user.
+            Ok(user) if !seen.insert(user.sub.clone()) => {}
             Ok(user) => people.push(user),
             Err(refusal) => refusals.push_str(&format!("{}: {refusal}\n", name.escape_debug())),
         }

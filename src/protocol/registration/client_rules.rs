@@ -22,16 +22,19 @@ const MOST_WORKLOADS: usize = 20;
 /// What a registration must not say: whether it does, the key to mend, and the rule.
 type Contradiction = (bool, &'static str, &'static str);
 
-/// Notes every contradiction. Looks for none where a value could not be read.
+/// Notes every contradiction. Where a value could not be read, it looks at the scopes alone: they
+/// contradict nothing else.
 pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: bool) {
-    if !walker.values_hold {
-        return;
+    let mut all = Vec::new();
+    if walker.values_hold || !client.scope.is_empty() {
+        all.extend(of_default_scope(client));
     }
-    let all = of_flows(client)
-        .into_iter()
-        .chain(of_grants(client))
-        .chain(of_answers(client))
-        .chain(of_credentials(client, has_secrets));
+    if walker.values_hold {
+        all.extend(of_flows(client));
+        all.extend(of_grants(client));
+        all.extend(of_answers(client));
+        all.extend(of_credentials(client, has_secrets));
+    }
     for (is_there, key, rule) in all {
         if is_there {
             walker.problem(key, rule);
@@ -66,13 +69,24 @@ fn of_flows(client: &Client) -> [Contradiction; 6] {
     ]
 }
 
+/// Between the scopes that it may ask for, and those that it gets without asking.
+#[rustfmt::skip]
+fn of_default_scope(client: &Client) -> [Contradiction; 2] {
+    let is_for_requests_alone = |name: &str| [OPENID, OFFLINE_ACCESS].contains(&name);
+    [
+        (!client.default_scope.is_within(&client.scope),
+            "default_scope", "must be a part of scope"),
+        (client.default_scope.iter().any(is_for_requests_alone),
+            "default_scope", "must not have openid or offline_access: a request asks for these itself"),
+    ]
+}
+
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
-fn of_grants(client: &Client) -> [Contradiction; 10] {
+fn of_grants(client: &Client) -> [Contradiction; 8] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let confidential = client.is_confidential();
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
-    let is_for_requests_alone = |name: &str| [OPENID, OFFLINE_ACCESS].contains(&name);
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
@@ -88,10 +102,6 @@ fn of_grants(client: &Client) -> [Contradiction; 10] {
             "scope", "must contain offline_access: grant_types has refresh_token, and no refresh token is issued without it"),
         (allows(GrantType::RefreshToken) && !client.grant_types.iter().any(brings_a_refresh_token),
             "grant_types", "has refresh_token beside grants that never give one: there is nothing to refresh"),
-        (!client.default_scope.is_within(&client.scope),
-            "default_scope", "must be a part of scope"),
-        (client.default_scope.iter().any(is_for_requests_alone),
-            "default_scope", "must not have openid or offline_access: a request asks for these itself"),
         (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
             "refresh_token_usage", "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
     ]

@@ -119,6 +119,25 @@ pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {
     problems
 }
 
+impl Document {
+    /// The same of problems that are found later.
+    pub fn name_problems(&self, problems: &mut [DocumentProblem]) {
+        for problem in problems {
+            let Some((object, _)) = problem.split() else {
+                continue;
+            };
+            let entry = self.entries.iter().find(|entry| entry.place == object);
+            let index = object
+                .strip_prefix("users[")
+                .map(|rest| rest.trim_end_matches(']'));
+            let user = index.and_then(|index| self.users.get(index.parse::<usize>().ok()?));
+            let name = entry.map(|entry| entry.name.as_str());
+            let name = name.or(user.map(UserEntry::designation));
+            problem.name = name.and_then(shown_name);
+        }
+    }
+}
+
 /// Tells in each problem what the object at its place is called.
 pub fn name_problems(problems: &mut [DocumentProblem], value: &Value) {
     for problem in problems {
@@ -136,7 +155,10 @@ fn name_at(object: &str, value: &Value) -> Option<String> {
         .find(|kind| kind.list() == list)?;
     let item = value.get(list)?.get(index.parse::<usize>().ok()?)?;
     let item = parse_own(item.as_str()?);
-    let name = item.get(kind.name_key())?.as_str()?;
+    shown_name(item.get(kind.name_key())?.as_str()?)
+}
+
+fn shown_name(name: &str) -> Option<String> {
     let name: String = name.chars().take(80).collect();
     Some(name.escape_debug().to_string()).filter(|name| !name.is_empty())
 }

@@ -14,7 +14,7 @@ use super::{Import, ImportedObject, Row, table};
 use crate::protocol::keys::key_set::{self, PRIVATE_MEMBERS};
 use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::client_rules::jwks;
-use crate::protocol::registration::names::{STANDARD_SCOPES, own_claim};
+use crate::protocol::registration::names::{STANDARD_SCOPES, own_claim, token_name};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
@@ -49,7 +49,7 @@ pub fn read(
     if let Some(section) = dump.get_mut("IdentityServer").map(Value::take) {
         dump = section;
     }
-    join(&mut dump)?;
+    let orphans = join(&mut dump)?;
     let dump = Row::of(String::from("dump"), &dump)?;
     if CHILDREN
         .iter()
@@ -62,17 +62,21 @@ pub fn read(
     }
     let mut to = Import {
         issuers,
-        scopes: STANDARD_SCOPES.map(str::to_owned).into(),
         ..Import::default()
     };
+    for (table, rows) in orphans {
+        to.note(
+            "dump",
+            format!("{table}: rows that belong to no row of the dump are left out: {rows}"),
+        );
+    }
+    // Without their table nobody knows which of the standard scopes there were.
+    to.scopes = match dump.value("IdentityResources") {
+        Some(_) => [OFFLINE_ACCESS.to_owned()].into(),
+        None => STANDARD_SCOPES.map(str::to_owned).into(),
+    };
     for row in dump.rows("IdentityProviders")? {
-        let properties =
-            serde_json::from_str(&row.text("Properties")?.unwrap_or_default()).unwrap_or(json!({}));
-        let mut ours = ImportedObject::default();
-        row.copy("identity provider of Duende", &mut ours)?;
-        Row::of(format!("{}.Properties", row.place), &properties)?
-            .copy("identity provider of Duende", &mut ours)?;
-        to.provider(ours);
+        provider(&row, &mut to)?;
     }
     to.clients.extend(dump.texts("Clients", "ClientId")?);
     catalogue(&dump, &mut to)?;
@@ -94,15 +98,39 @@ pub fn read(
         &dump,
         "dump of IdentityServer keys",
         "",
-        &|_, _| false,
+        &|title, row| title == "client of IdentityServer keys" && !speaks_openid(row),
         &mut to,
     )?;
     Ok(to)
 }
 
+/// A provider of Duende. Its properties are JSON in a text.
+fn provider(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
+    let of = format!("identity provider {}", row.required("Scheme")?);
+    let properties = row.text("Properties")?.unwrap_or_default();
+    let Ok(properties @ Value::Object(_)) = serde_json::from_str(&properties) else {
+        to.note(
+            &of,
+            "left out: its Properties are no JSON object, so register it by hand",
+        );
+        return Ok(());
+    };
+    let properties = Row::of(format!("{}.Properties", row.place), &properties)?;
+    let mut ours = ImportedObject::default();
+    row.copy("identity provider of Duende", &mut ours)?;
+    properties.copy("identity provider of Duende", &mut ours)?;
+    // What it asks for there where nothing is said. Ours would be more.
+    ours.0.entry("scope").or_insert(json!("openid"));
+    to.provider(ours);
+    let title = "provider properties of Duende keys";
+    note_unread(&properties, title, &of, &|_, _| false, to)
+}
+
 /// Puts rows into the rows that they belong to, under the name of their table. An `Id` that two
-/// rows have is an error, as their children would be mixed.
-fn join(dump: &mut Value) -> Result<(), String> {
+/// rows have is an error, as their children would be mixed. Returns how many rows of each table
+/// belong to none.
+fn join(dump: &mut Value) -> Result<BTreeMap<&'static str, usize>, String> {
+    let mut orphans = BTreeMap::new();
     for (parents, owners, tables) in CHILDREN {
         let mut ids = BTreeMap::new();
         let mut children = Vec::new();
@@ -122,10 +150,10 @@ fn join(dump: &mut Value) -> Result<(), String> {
                     .find_map(|owner| row.text(owner).transpose())
                     .transpose()?
                 {
-                    Some(id) => children.extend(
-                        ids.get(&id)
-                            .map(|index| (*index, table, json!(row.members))),
-                    ),
+                    Some(id) => match ids.get(&id) {
+                        Some(index) => children.push((*index, table, json!(row.members))),
+                        None => *orphans.entry(table).or_default() += 1,
+                    },
                     None if table == "ApiScopes" => {}
                     None => return Err(format!("{}: has no {owners}", row.place)),
                 }
@@ -142,7 +170,7 @@ fn join(dump: &mut Value) -> Result<(), String> {
                 .for_each(|list| list.push(row.clone()));
         }
     }
-    Ok(())
+    Ok(orphans)
 }
 
 /// Scopes and resources.
@@ -183,7 +211,13 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                     (is_built_in && !is_gone, &built_in),
                 ],
             );
+            let is_ours = is_built_in && !is_gone && list == "identity_scopes";
+            to.scopes.extend(is_ours.then(|| name.clone()));
             if is_gone || is_built_in || is_client {
+                continue;
+            }
+            if let Err(rule) = token_name(&name) {
+                to.note(&name, format!("left out: its name {rule}"));
                 continue;
             }
             let members = if list == "resources" {
@@ -316,6 +350,13 @@ fn add_key(mut key: Value, keys: &mut Vec<Value>, of: &str, to: &mut Import) {
 
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     let of = format!("client {}", row.required("ClientId")?);
+    if !speaks_openid(row) {
+        to.note(
+            &of,
+            "left out: it speaks WS-Federation or another protocol (ProtocolType)",
+        );
+        return Ok(());
+    }
     let mut ours = ImportedObject::default();
     row.copy("client of IdentityServer", &mut ours)?;
     secrets(row, "ClientSecrets", &of, &mut ours, to)?;
@@ -386,6 +427,11 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     }
     to.client(&of, ours);
     Ok(())
+}
+
+fn speaks_openid(row: &Row<'_>) -> bool {
+    let protocol = row.text("ProtocolType").ok().flatten();
+    protocol.is_none_or(|protocol| protocol == "oidc")
 }
 
 /// The providers that the client allows. Without any it would allow all. So a client that allows

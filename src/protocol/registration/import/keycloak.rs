@@ -1,9 +1,12 @@
 //! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
 
 pub(super) mod attributes;
+mod flows;
 mod mappers;
 pub(super) mod people;
+mod providers;
 mod roles;
+mod scopes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +18,12 @@ use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client_secret::check_own;
 use crate::protocol::registration::names::STANDARD_SCOPES;
 use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::protocol::words::scope::OFFLINE_ACCESS;
 
 /// In every realm.
 const ITS_CLIENTS: &str =
     "account account-console admin-cli broker realm-management security-admin-console";
 const ITS_SCOPES: &str = "AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization service_account web-origins";
-/// Of these, what a client may ask for, and what they gave.
-const WITHOUT_CLAIMS: [(&str, &str); 6] = [
-    ("acr", "acr, which is in every ID token here"),
-    (
-        "basic",
-        "sub and auth_time, which are in every ID token here",
-    ),
-    ("microprofile-jwt", "upn and groups, the roles"),
-    ("organization", "organization"),
-    ("service_account", "clientHost and clientAddress"),
-    ("web-origins", "allowed-origins in access tokens"),
-];
 const ROLES: &str = "roles";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
@@ -59,27 +50,10 @@ pub fn read(realm: &Value) -> Result<Import, String> {
             .collect(),
         ..Import::default()
     };
-    for row in realm.rows("identityProviders")? {
-        let mut ours = ImportedObject::default();
-        let is_google = row.required("providerId")? == "google";
-        ours.set("issuer", is_google.then_some("https://accounts.google.com"));
-        for row in [Some(&row), row.nested("config")?.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            row.copy("identity provider of Keycloak", &mut ours)?;
-        }
-        if row.flag("linkOnly", false)? {
-            ours.set("enabled", false);
-            to.note(
-                &format!("identity provider {}", row.required("alias")?),
-                "set: enabled false, as nobody may sign in by it there",
-            );
-        }
-        to.provider(ours);
-    }
+    providers::read(&realm, &mut to)?;
+    flows::note_factors(&realm, &mut to)?;
     to.clients.extend(realm.texts("clients", "clientId")?);
-    client_scopes(&realm, &mut to)?;
+    scopes::read(&realm, &mut to)?;
     let mut roles = Roles::read(&realm)?;
     let users = realm.rows("users")?;
     let (accounts, people): (Vec<_>, Vec<_>) = users
@@ -93,9 +67,13 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
-            _ if is_among(ITS_CLIENTS, &client_id) => {}
+            _ if is_among(ITS_CLIENTS, &client_id) => to.note(
+                &format!("client {client_id}"),
+                "left out: every realm of Keycloak has it",
+            ),
             (false, true) => {
                 let account = account_of.remove(&client_id);
+                note_account(&client_id, account, &mut to)?;
                 let held = roles.of_client(&row, account)?;
                 client(&realm, &row, held, &mut to)?;
             }
@@ -119,6 +97,21 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     Ok(to)
 }
 
+/// Notes what tokens of the client said of its service account, beside its roles.
+fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> Result<(), String> {
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let has_attributes = match account.nested("attributes")? {
+        Some(attributes) => !attributes.members.is_empty(),
+        None => false,
+    };
+    if has_attributes || !account.texts("groups", "")?.is_empty() {
+        to.note(&format!("client {client_id}"), "its service account has groups or attributes, which its own tokens do not name here. Are there mappers for them, give the client the same as its claims: those are in all its access tokens");
+    }
+    Ok(())
+}
+
 /// Whether there is a line for the whole object, or nothing to say of it.
 fn is_left_out(title: &str, row: &Row<'_>) -> bool {
     let text = |key: &str| row.text(key).ok().flatten().unwrap_or_default();
@@ -131,152 +124,11 @@ fn is_left_out(title: &str, row: &Row<'_>) -> bool {
         }
         "scope of Keycloak keys" => is_saml || is_among(ITS_SCOPES, &text("name")),
         "user of Keycloak keys" => row.value("serviceAccountClientId").is_some(),
+        "provider of Keycloak keys" => providers::signs_in(row) == Ok(false),
+        // Those that every realm has are described by a placeholder.
+        "role of Keycloak keys" => text("description").starts_with("${"),
         _ => false,
     }
-}
-
-/// Client scopes: those about users become identity scopes; those that name an API as an audience,
-/// or say nothing, become resource scopes. The APIs become resources.
-fn client_scopes(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
-    let mut own = Vec::new();
-    // First those that say which claim an attribute is.
-    for row in realm.rows("clientScopes")? {
-        let name = row.required("name")?;
-        if !is_openid(&row)? {
-            continue;
-        }
-        if is_among(ITS_SCOPES, &name) || to.scopes.contains(&name) {
-            mappers::read_built_in(&row, &name, to)?;
-        } else {
-            own.push((name, row));
-        }
-    }
-    for (name, row) in own {
-        to.scopes.insert(name.clone());
-        let of = format!("scope {name}");
-        let mapped = mappers::read(&row, &of, to)?;
-        let mut ours = ImportedObject::from([("name", json!(name))]);
-        ours.set("description", row.text("description")?);
-        if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
-            if !mapped.access.0.is_empty() {
-                to.note(&of, NOT_IN_ACCESS_TOKENS);
-            }
-            ours.set("claims", mapped.identity.0);
-            to.push("identity_scopes", ours);
-            continue;
-        }
-        if !mapped.identity.0.is_empty() {
-            to.note(&of, NOT_IN_USERINFO);
-        }
-        ours.set("claims", mapped.access.0);
-        api_scope(ours, mapped.audiences, to);
-    }
-    Ok(())
-}
-
-const NOT_IN_ACCESS_TOKENS: &str = "its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads them needs a resource scope with these claims";
-const NOT_IN_USERINFO: &str =
-    "its claims are in access tokens alone here, as it is a scope of an API";
-
-/// Adds a resource scope, and its resources.
-fn api_scope(mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
-    ours.set("resources", json!(audiences));
-    to.push("resource_scopes", ours);
-    for name in audiences {
-        if to.resources.insert(name.clone()) {
-            to.push("resources", [("name", json!(name))].into());
-        }
-    }
-}
-
-/// The scopes of a client, and those among them that it gets without asking. What its own mappers
-/// give becomes scopes that nobody else has.
-fn scopes_of_client(
-    row: &Row<'_>,
-    client_id: &str,
-    mapped: mappers::Mapped,
-    to: &mut Import,
-) -> Result<ClientScopes, String> {
-    let mut without_asking: BTreeSet<String> =
-        row.texts("defaultClientScopes", "")?.into_iter().collect();
-    let mut all = without_asking.clone();
-    all.extend(row.texts("optionalClientScopes", "")?);
-    for (name, gave) in WITHOUT_CLAIMS {
-        if all.contains(name) && to.scopes.insert(name.to_owned()) {
-            to.note(
-                &format!("scope {name}"),
-                format!("has no claims here. There it gave {gave}"),
-            );
-            let ours = [("name", json!(name)), ("show_in_discovery", json!(false))];
-            to.push("identity_scopes", ours.into());
-        }
-    }
-    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
-    for name in all.iter().filter(|name| *name != OFFLINE_ACCESS) {
-        if STANDARD_SCOPES.contains(&name.as_str()) {
-            to.note(&format!("scope {name}"), NOT_IN_ACCESS_TOKENS);
-        }
-    }
-    let hidden = |name: &str| {
-        ImportedObject::from([
-            ("name", json!(name)),
-            ("display_name", json!(format!("Data for {client_id}"))),
-            ("show_in_discovery", json!(false)),
-        ])
-    };
-    if !mapped.identity.0.is_empty() {
-        let own = free_name(format!("{client_id}-claims"), to);
-        let mut ours = hidden(&own);
-        ours.set("claims", mapped.identity.0);
-        to.push("identity_scopes", ours);
-        without_asking.insert(own);
-    }
-    if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
-        let own = free_name(format!("{client_id}-api"), to);
-        let mut ours = hidden(&own);
-        ours.set("claims", mapped.access.0);
-        api_scope(ours, mapped.audiences, to);
-        without_asking.insert(own);
-    }
-    all.extend(without_asking.iter().cloned());
-    all.retain(|name| to.scopes.contains(name));
-    all.insert(OPENID.to_owned());
-    let is_added = |name: &String| all.contains(name) && name != OPENID && name != OFFLINE_ACCESS;
-    without_asking.retain(is_added);
-    Ok(ClientScopes {
-        all,
-        without_asking,
-    })
-}
-
-/// A name that no other scope has.
-fn free_name(mut name: String, to: &mut Import) -> String {
-    while !to.scopes.insert(name.clone()) {
-        name.push_str("-own");
-    }
-    name
-}
-
-struct ClientScopes {
-    all: BTreeSet<String>,
-    without_asking: BTreeSet<String>,
-}
-
-impl ClientScopes {
-    /// Whether it was there.
-    fn remove(&mut self, name: &str) -> bool {
-        self.without_asking.remove(name);
-        self.all.remove(name)
-    }
-}
-
-/// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
-fn note_for_some(of: &str, name: &str, roles: &BTreeSet<String>, to: &mut Import) {
-    let roles = match roles.is_empty() {
-        true => String::from("none"),
-        false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
-    };
-    to.note(of, format!("left out of scope: {name}: there it was for these roles alone: {roles}. Here everybody gets it, with all that it says: add it where that is meant, or where allowed_roles lets in nobody else"));
 }
 
 fn client(
@@ -307,17 +159,18 @@ fn client(
     addresses(&row, &of, &mut ours, to)?;
     let grants = grant_types(&row)?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
+    note_unasked(&row, &of, &grants, to)?;
     ours.set("grant_types", grants);
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
     let mut mapped = mappers::read(&row, &of, to)?;
     own_claims(&of, &held.own, is_for_people, &mut mapped.fixed, to);
     ours.set("claims", std::mem::take(&mut mapped.fixed.0));
-    let mut scopes = scopes_of_client(&row, &client_id, mapped, to)?;
+    let mut scopes = scopes::of_client(&row, &client_id, mapped, to)?;
     for (name, roles) in &held.for_some {
         let is_its = !is_for_people && held.own.iter().any(|role| roles.contains(role));
         if !is_its && scopes.remove(name) {
-            note_for_some(&of, name, roles, to);
+            scopes::note_for_some(&of, name, roles, to);
         }
     }
     if is_for_people {
@@ -342,6 +195,30 @@ fn client(
         .filter(|secret| by_secret && is_clear(secret) && check_own(secret).is_ok());
     ours.set("secrets", secret.map(|secret| json!([{ "value": secret }])));
     to.client(&of, ours);
+    Ok(())
+}
+
+/// What a request gets that does not come by the authorization endpoint.
+fn note_unasked(row: &Row<'_>, of: &str, grants: &[&str], to: &mut Import) -> Result<(), String> {
+    let has = |grant: &str| grants.contains(&grant);
+    let has_default = !row.texts("defaultClientScopes", "")?.is_empty();
+    let has_optional = !row.texts("optionalClientScopes", "")?.is_empty();
+    let by_itself = has("password") || has("client_credentials") || has(DEVICE);
+    let notes = [
+        (
+            has("password") && has_default,
+            "the grant password gives the scopes that the request names, without default_scope: let it name all that it needs",
+        ),
+        (
+            has("password"),
+            "the grant password refuses people who have a second factor",
+        ),
+        (
+            by_itself && has_optional,
+            "a request to the token or device endpoint that names no scope gets all of the client's scopes here, the optional ones, too: let it name those that it needs",
+        ),
+    ];
+    to.note_each(of, &notes);
     Ok(())
 }
 
@@ -372,6 +249,8 @@ fn own_claims(
     if is_for_people {
         let roles = own_roles.join(", ");
         to.note(of, format!("its service account had these roles, which are left out, as the tokens of its users would have them, too: {roles}. Register a client of its own for the service, with the claim role"));
+    } else if fixed.0.contains_key(ROLE) {
+        to.note(of, "the roles of its service account are left out: a mapper gives its tokens the claim role");
     } else {
         fixed.set(ROLE, own_roles);
         to.note(
@@ -467,6 +346,10 @@ fn addresses(
     };
     ours.set("redirect_uris", uris);
     ours.set("post_logout_redirect_uris", after);
+    let is_told = row.flag("frontchannelLogout", false)?;
+    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
+        to.note(of, "frontchannel.logout.url is left out, as frontchannelLogout is false: register frontchannel_logout_uri");
+    }
     let mut origins = ours.take("allowed_cors_origins");
     if origins.iter().any(|origin| origin == "*") {
         to.note(of, "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. Those of its redirect URIs are allowed without that");

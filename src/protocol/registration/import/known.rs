@@ -12,8 +12,8 @@ use super::{Import, Row, plain};
 /// The keys that they have, in tables. The first line of a table: its title, what one of its
 /// objects is called, and the member with the object's name. Every other line: a key, what its
 /// value is, and what follows where it is left out. The value is `*` (it is read, or says nothing),
-/// `each TITLE` and `in TITLE` (objects of another table), or the default, with ` or ` between
-/// several.
+/// `each TITLE`, `in TITLE` and `lists of TITLE` (objects of another table, in a list, alone, and
+/// in lists with names), or the default, with ` or ` between several.
 const KNOWN: &str = include_str!("known.txt");
 
 const NO_COUNTERPART: &str = "is left out, as there is nothing like it here";
@@ -95,8 +95,17 @@ pub(super) fn note_unread(
             continue;
         };
         if let Some(title) = known.value.strip_prefix("each ") {
-            for row in row.rows(key)? {
+            for row in row.objects(key)? {
                 note_unread(&row, title, &of, skips, to)?;
+            }
+        } else if let Some(title) = known.value.strip_prefix("lists of ") {
+            let Some(lists) = row.nested(key)? else {
+                continue;
+            };
+            for name in lists.members.keys() {
+                for row in lists.objects(name)? {
+                    note_unread(&row, title, &of, skips, to)?;
+                }
             }
         } else if let Some(title) = known.value.strip_prefix("in ") {
             if let Some(row) = row.nested(key)? {
@@ -152,10 +161,8 @@ mod tests {
             for line in table.lines().skip(1) {
                 let [key, value, _] = columns(line);
                 assert!(!key.is_empty() && line.matches('|').count() <= 2, "{line}");
-                if let Some((_, other)) = value
-                    .split_once("each ")
-                    .or_else(|| value.split_once("in ").filter(|(kind, _)| kind.is_empty()))
-                {
+                let mut kinds = ["each ", "in ", "lists of "].into_iter();
+                if let Some(other) = kinds.find_map(|kind| value.strip_prefix(kind)) {
                     assert!(TABLES.contains_key(other), "{title}: {line}");
                 } else if !["", "*"].contains(&value) {
                     let mut defaults = value.split(" or ");

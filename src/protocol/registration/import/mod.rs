@@ -230,7 +230,9 @@ impl Import {
         let mut flows = Vec::new();
         for name in ours.take("grant_types") {
             let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
-                None => format!("grant type {name} is left out: register it as an SQL function"),
+                None => String::from(
+                    "a grant type of your own is left out: register it as an SQL function",
+                ),
                 Some(flow) if flow.returns && !has_uris => {
                     format!("{name} is left out: it has no redirect URI")
                 }

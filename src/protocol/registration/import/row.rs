@@ -128,6 +128,15 @@ impl<'v> Row<'v> {
             .collect()
     }
 
+    /// The objects of the list, without what else stands in it.
+    pub(super) fn objects(&self, key: &str) -> Result<Vec<Row<'v>>, String> {
+        let mut all = self.list(key)?;
+        all.retain(|(_, value)| value.is_object());
+        all.into_iter()
+            .map(|(place, value)| Row::of(place, value))
+            .collect()
+    }
+
     pub(super) fn nested(&self, key: &str) -> Result<Option<Row<'v>>, String> {
         self.value(key)
             .map(|value| Row::of(format!("{}.{key}", self.place), value))

@@ -4,6 +4,7 @@ mod access;
 mod closed;
 mod losses;
 mod realm;
+mod sides;
 mod unread;
 
 use serde_json::json;
@@ -213,7 +214,7 @@ fn what_stays_behind_is_said() {
     for (there, note) in [
         (
             json!({"AllowedGrantTypes": ["custom"]}),
-            "client c: grant type custom is left out",
+            "client c: a grant type of your own is left out",
         ),
         (
             json!({"AllowedGrantTypes": ["implicit"]}),
@@ -416,6 +417,7 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
             include_str!("identity_server/people.rs"),
             include_str!("keycloak.rs"),
             include_str!("keycloak/people.rs"),
+            include_str!("keycloak/providers.rs"),
         ]
         .concat();
         assert!(
@@ -439,7 +441,7 @@ fn an_identity_provider_of_duende_or_keycloak_moves_with_its_secret_where_that_i
         )
     };
     let (document, notes) = duende("upstream secret");
-    let ours = json!({"name": "x", "display_name": "X", "issuer": "https://x.example", "client_id": "us", "client_secret": "upstream secret"});
+    let ours = json!({"name": "x", "display_name": "X", "issuer": "https://x.example", "client_id": "us", "client_secret": "upstream secret", "scope": "openid"});
     assert_eq!(document["identity_providers"], json!([ours]));
     assert_eq!(
         document["users"][0]["identities"],

@@ -335,6 +335,7 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<DocumentProblem>> {
             opening: opening(comparison),
         })
     } else {
+        comparison.document.name_problems(&mut problems);
         Err(problems)
     }
 }

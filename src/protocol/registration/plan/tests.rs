@@ -210,11 +210,11 @@ fn names_and_subjects_of_others_are_refused() {
     for (user, problem) in [
         (
             json!({"sub": "s-bob", "username": "alice"}),
-            "users[0].username: is the user name of another user",
+            "users[0] (alice).username: is the user name of another user",
         ),
         (
             json!({"sub": "gone", "username": "dora"}),
-            "users[0].sub: is the sub of a user who was removed",
+            "users[0] (dora).sub: is the sub of a user who was removed",
         ),
     ] {
         let removed = |users: &mut RegisteredUsers| users.removed = [Subject::new("gone")].into();
@@ -227,7 +227,7 @@ fn names_and_subjects_of_others_are_refused() {
     let twice = json!({"users": [{"username": "alice"}, {"sub": "s-alice", "username": "other"}]});
     assert_eq!(
         planned(&twice, false, |_| ()).unwrap_err(),
-        ["users[1]: is the same user as users[0]"]
+        ["users[1] (other): is the same user as users[0]"]
     );
 }
 
@@ -235,30 +235,38 @@ fn names_and_subjects_of_others_are_refused() {
 fn nobody_is_called_what_a_client_is() {
     let dora = json!([{"sub": "web", "username": "dora"}]);
     let public = |client_id: &str| json!([{"client_id": client_id, "redirect_uris": ["https://a.example/cb"]}]);
-    let of_user = "users[0].sub: is the client_id of a client: a resource could not tell the user from the client";
-    let of_client = "clients[0].client_id: is the sub of a user, or once was: a resource could not tell the client from the user";
+    let of_user = "users[0] (dora).sub: is the client_id of a client: a resource could not tell the user from the client";
+    let of_client = |name: &str| {
+        format!(
+            "clients[0] ({name}).client_id: is the sub of a user, or once was: a resource could not tell the client from the user"
+        )
+    };
     let planned = |document: &Value, prune: bool| {
         planned(document, prune, |users| {
             users.of_clients = [Subject::new("s-alice"), Subject::new("gone")].into()
         })
     };
     for (document, prune, problem) in [
-        (json!({"users": dora}), false, of_user),
+        (json!({"users": dora}), false, of_user.to_owned()),
         (
             json!({"users": dora, "clients": public("web")}),
             true,
-            of_user,
+            of_user.to_owned(),
         ),
         (
             json!({"users": [{"sub": "shop", "username": "dora"}], "clients": public("shop")}),
             false,
-            of_user,
+            of_user.to_owned(),
         ),
-        (json!({"clients": public("s-alice")}), false, of_client),
+        (
+            json!({"clients": public("s-alice")}),
+            false,
+            of_client("s-alice"),
+        ),
         (
             json!({"clients": public("gone"), "users": []}),
             true,
-            of_client,
+            of_client("gone"),
         ),
     ] {
         assert_eq!(
@@ -302,11 +310,11 @@ fn a_provider_takes_neither_the_secret_nor_the_accounts_of_another() {
     assert_eq!(refused(json!([corp("https://login.example")])), [""; 0]);
     assert_eq!(
         refused(json!([corp("https://other.example")])),
-        ["identity_providers[0].client_secret"]
+        ["identity_providers[0] (corp).client_secret"]
     );
     assert_eq!(
         refused(json!([corp("https://login.example/")])),
-        ["identity_providers[0].client_secret"]
+        ["identity_providers[0] (corp).client_secret"]
     );
     let hub = |name: &str, subject_claim: &str| {
         let url = |path: &str| format!("https://hub.example/{path}");
@@ -321,11 +329,11 @@ fn a_provider_takes_neither_the_secret_nor_the_accounts_of_another() {
     );
     assert_eq!(
         refused(json!([hub("corp", "id")])),
-        ["identity_providers[0].client_secret"]
+        ["identity_providers[0] (corp).client_secret"]
     );
     let both = [
-        "identity_providers[0].subject_claim",
-        "identity_providers[1].subject_claim",
+        "identity_providers[0] (hub).subject_claim",
+        "identity_providers[1] (hub-2).subject_claim",
     ];
     assert_eq!(
         refused(json!([hub("hub", "id"), hub("hub-2", "node_id")])),

@@ -119,6 +119,21 @@ fn each_mistake_is_named_with_place_and_rule() {
 }
 
 #[test]
+fn a_default_scope_is_judged_beside_other_mistakes() {
+    let told = |scope: &str| {
+        let members = json!({"scope": scope, "default_scope": "profile", "logo_uri": "no address"});
+        let found = problems(&beside("client", members));
+        found
+            .iter()
+            .any(|problem| problem.starts_with("clients[0].default_scope: must be a part"))
+    };
+    assert!(told("openid email"));
+    assert!(!told("openid profile"));
+    // Of a scope that cannot be read it is no part in any case.
+    assert!(!told("openid \""));
+}
+
+#[test]
 fn keys_are_public_strong_and_told_apart() {
     let other_y = changed(p256("k", 1), json!({"y": p256("k", 2)["y"]}));
     for (keys, place, rule) in [

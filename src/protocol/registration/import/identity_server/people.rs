@@ -65,7 +65,7 @@ pub(super) fn user(
     let notes = [
         (
             stored.is_some() && password_hash.is_none(),
-            "the password is left out: it is no hash of ASP.NET Core Identity",
+            "the password is left out: it is no hash of ASP.NET Core Identity. Run `gatepost user invite`",
         ),
         (
             lockout == Lockout::Lasting,

@@ -7,14 +7,27 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row, table};
 use super::attributes::typed;
-use crate::protocol::registration::names::own_claim;
+use crate::protocol::registration::names::{own_claim, token_name};
 use crate::protocol::token::claims::{built_in_scopes, is_personal};
 
 /// The claim with the last part of each group's path.
 pub(super) const GROUP_NAMES: &str = "group_names";
 
 /// These say what every token of ours says, or nothing that an application reads.
-const WITHOUT_LOSS: &str = "oidc-sub-mapper oidc-audience-resolve-mapper oidc-allowed-origins-mapper oidc-acr-mapper oidc-amr-mapper";
+const WITHOUT_LOSS: &str =
+    "oidc-sub-mapper oidc-allowed-origins-mapper oidc-acr-mapper oidc-amr-mapper";
+
+/// Mappers that no scope here can stand for, and what follows.
+const WITHOUT_SCOPE: [(&str, &str); 2] = [
+    (
+        "oidc-audience-resolve-mapper",
+        "aud of access tokens named the clients of whose roles somebody had some (oidc-audience-resolve-mapper). Here it names resources alone: an API that looks for its client there needs a resource, and a resource scope",
+    ),
+    (
+        "oidc-sha256-pairwise-sub-mapper",
+        "people have another sub there in its tokens (oidc-sha256-pairwise-sub-mapper). Here they have their own: the client will not know them",
+    ),
+];
 
 /// What the mappers of a scope or a client become.
 #[derive(Default)]
@@ -69,7 +82,9 @@ impl Mapper<'_> {
     /// The claim of ours that has what the mapper gives.
     fn source(&self, to: &Import) -> Result<Option<String>, String> {
         if let Some(attribute) = &self.attribute {
-            return Ok(Some(to.attributes.claim(attribute)));
+            // That claim has what another attribute says, which people may write themselves.
+            let is_other = to.attributes.is_taken(attribute);
+            return Ok((!is_other).then(|| to.attributes.claim(attribute)));
         }
         Ok(match self.kind.as_str() {
             ATTRIBUTE | "oidc-usermodel-property-mapper" => {
@@ -93,10 +108,23 @@ impl Mapper<'_> {
         Ok(is_for_id_tokens || is_for_userinfo)
     }
 
+    /// Notes what it did, where that has a line of its own.
+    fn is_told(&self, of: &str, to: &mut Import) -> bool {
+        let mut lines = WITHOUT_SCOPE.iter();
+        let line = lines.find(|(kind, _)| self.kind == *kind);
+        line.iter().for_each(|(_, text)| to.note(of, *text));
+        line.is_some()
+    }
+
     fn note_left_out(&self, of: &str, to: &mut Import) {
         let Mapper {
             name, kind, claim, ..
         } = self;
+        // Others are named by whoever wrote them.
+        let kind = match kind.starts_with("oidc-") {
+            true => kind.as_str(),
+            false => "of a kind of your own",
+        };
         let what = match claim.as_str() {
             "" => String::new(),
             claim => format!(", which gave {claim}"),
@@ -125,7 +153,9 @@ impl Mapper<'_> {
 pub(super) fn read(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Mapped, String> {
     let mut mapped = Mapped::default();
     for mapper in Mapper::all_of(row)? {
-        add(&mapper, of, &mut mapped, to)?;
+        if !mapper.is_told(of, to) {
+            add(&mapper, of, &mut mapped, to)?;
+        }
     }
     Ok(mapped)
 }
@@ -141,17 +171,22 @@ fn add_audience(
     let is_client = named.is_some();
     let custom = mapper.config.text("included.custom.audience")?;
     let audience = named.or(custom).unwrap_or_default();
-    if !mapper.config.flag("access.token.claim", false)? {
-        to.note(of, format!("its audience {audience} is left out: it was none of access tokens, and in ID tokens the client alone is one here"));
+    let why_not = if !mapper.config.flag("access.token.claim", false)? {
+        String::from("it was none of access tokens, and in ID tokens the client alone is one here")
     } else if is_client || to.clients.contains(&audience) {
         // Clients and resources share one name space.
-        to.note(
-            of,
-            format!("its audience {audience} is a client: call the API otherwise"),
-        );
-    } else if !audience.is_empty() {
+        String::from("it is a client: call the API otherwise")
+    } else if let Err(rule) = token_name(&audience) {
+        format!("a name of a resource {rule}")
+    } else {
         mapped.audiences.insert(audience);
-    }
+        return Ok(());
+    };
+    let name = &mapper.name;
+    to.note(
+        of,
+        format!("the audience of mapper {name} is left out: {why_not}"),
+    );
     Ok(())
 }
 
@@ -172,6 +207,13 @@ fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> R
     let is_possible = |name: &str| own_claim(name).is_ok();
     let has_claim = is_possible(claim) && !claim.contains('.');
     if kind == HARDCODED && has_claim && is_for_access && of.starts_with("client ") {
+        if mapped.fixed.0.contains_key(claim) {
+            to.note(
+                of,
+                format!("mapper {name} is left out: another gives {claim}"),
+            );
+            return Ok(());
+        }
         let value = config.text("claim.value")?.unwrap_or_default();
         let json_type = config.text("jsonType.label")?.unwrap_or_default();
         mapped.fixed.set(claim, typed(&json_type, &value));
@@ -217,7 +259,7 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
     let mut given = BTreeSet::new();
     for mapper in Mapper::all_of(row)? {
         let claim = &mapper.claim;
-        if ITS_CLAIMS.contains(&(name, claim)) {
+        if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&of, to) {
             continue;
         }
         let is_open = here.contains(claim) && !is_vouched(claim);

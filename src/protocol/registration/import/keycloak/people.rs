@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use super::mappers::{GROUP_NAMES, is_vouched};
 use super::roles::Roles;
-use super::{GROUPS, ROLE};
+use super::{GROUPS, ROLE, is_among};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::registration::user::phc_string;
 use crate::protocol::words::secret::SecretBytes;
+
+const ITS_ACTIONS: &str = "CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL UPDATE_PASSWORD UPDATE_PROFILE VERIFY_EMAIL VERIFY_PROFILE idp_link update_user_locale webauthn-register webauthn-register-passwordless";
 
 /// What of the realm a user needs.
 pub(super) struct Realm<'r> {
@@ -27,7 +29,7 @@ pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Res
     claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
     row.copy("claims of Keycloak", &mut claims)?;
     claims.doubt_addresses();
-    add_groups(row, &mut claims, to)?;
+    add_groups(row, &mut claims, realm.roles, to)?;
     claims.set(ROLE, realm.roles.of_user(row)?);
     let mut user = ImportedObject::default();
     row.copy("user of Keycloak", &mut user)?;
@@ -37,6 +39,10 @@ pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Res
     }
     user.set("identities", identities(row, &of, to)?);
     for action in row.texts("requiredActions", "")? {
+        let action = match is_among(ITS_ACTIONS, &action) {
+            true => action.as_str(),
+            false => "an action of your own",
+        };
         to.note(
             &of,
             format!("was to do this at the next sign-in, and is not asked to here: {action}"),
@@ -83,12 +89,16 @@ fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject
 }
 
 /// Groups, by their paths.
-fn add_groups(row: &Row<'_>, claims: &mut ImportedObject, to: &Import) -> Result<(), String> {
+fn add_groups(
+    row: &Row<'_>,
+    claims: &mut ImportedObject,
+    roles: &Roles,
+    to: &Import,
+) -> Result<(), String> {
     let groups = row.texts("groups", "")?;
     if to.names_groups {
-        let name = |path: &String| path.rsplit('/').next().map(str::to_owned);
-        let names: Vec<String> = groups.iter().filter_map(name).collect();
-        claims.set(GROUP_NAMES, names);
+        let names = groups.iter().filter_map(|path| roles.group_name(path));
+        claims.set(GROUP_NAMES, names.collect::<Vec<_>>());
     }
     claims.set(GROUPS, groups);
     Ok(())
@@ -137,7 +147,7 @@ fn add_credential(
         Some(hash) => user.set("password_hash", hash),
         None => to.note(
             of,
-            "the password is left out: its hash has a form or a cost that is not taken here",
+            "the password is left out: its hash has a form or a cost that is not taken here. Run `gatepost user invite`",
         ),
     }
     Ok(())

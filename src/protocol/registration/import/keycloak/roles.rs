@@ -11,6 +11,9 @@ const ITS_ROLES: &str = "offline_access uma_authorization";
 const OWN: &str = "so many users had these roles there by a group, by another role or by default. Each role is the user's own now: taking a group away takes no role";
 const AMBIGUOUS: &str = "two roles have this name here, as a role of a client is CLIENT/ROLE: nobody gets either of them, or a role that they bring along. Rename one there";
 
+const OF_KEYCLOAK: &str = "so many users had these roles of clients that every realm of Keycloak has. They are left out: nobody administers Gatepost by a role";
+const SHARED_PATH: &str = "two groups have this path, as a name may have a slash: nobody gets the roles or the name of either by it. Rename one there";
+
 /// A role of the realm by its name, and one of a client as `client/role`, as one client's role is
 /// not another's.
 type RoleName = String;
@@ -19,12 +22,12 @@ type RoleName = String;
 #[derive(Default)]
 pub(super) struct Roles {
     composites: BTreeMap<RoleName, Vec<RoleName>>,
-    /// By path, with those of the groups above.
-    groups: BTreeMap<String, Vec<RoleName>>,
+    /// By path. Two groups may have one path, as a name may have a slash.
+    groups: BTreeMap<String, Vec<Group>>,
     /// The role that holds the default roles.
     default: RoleName,
-    /// How many users got which role, and by what.
-    given: BTreeMap<String, usize>,
+    /// What is held by whoever has the same roles of their own and the same groups.
+    held: BTreeMap<Vec<String>, HeldRoles>,
     /// Whose role has which name: a client's, or the realm's, which is `""`.
     owners: BTreeMap<RoleName, BTreeSet<String>>,
     /// Of a client scope (`scope NAME`): who gets it has one of these roles. Of a client (`client
@@ -44,11 +47,27 @@ pub(super) struct ClientRoles {
     pub(super) for_some: RolesOfScopes,
 }
 
+struct Group {
+    name: String,
+    /// With those of the groups above.
+    roles: Vec<RoleName>,
+}
+
 /// A role of an account.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct HeldRole {
     name: RoleName,
     /// What gives it; nothing where it is assigned to the account itself.
     source: &'static str,
+}
+
+#[derive(Default)]
+struct HeldRoles {
+    roles: Vec<HeldRole>,
+    /// Those of them that move.
+    ours: Vec<RoleName>,
+    /// How many users hold just these.
+    users: usize,
 }
 
 impl Roles {
@@ -137,26 +156,37 @@ impl Roles {
         for below in group.rows("subGroups")? {
             self.add_group(&below, &roles)?;
         }
-        self.groups.insert(group.required("path")?, roles);
+        let path = group.required("path")?;
+        let name = match group.text("name")? {
+            Some(name) => name,
+            None => path.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let groups = self.groups.entry(path).or_default();
+        groups.push(Group { name, roles });
         Ok(())
+    }
+
+    /// The group of that path, if it is one group's.
+    fn group(&self, path: &str) -> Option<&Group> {
+        match self.groups.get(path)?.as_slice() {
+            [group] => Some(group),
+            _ => None,
+        }
+    }
+
+    /// The name of the group of that path; nothing where it could be the one or the other.
+    pub(super) fn group_name<'p>(&'p self, path: &'p str) -> Option<&'p str> {
+        if self.groups.contains_key(path) {
+            return self.group(path).map(|group| group.name.as_str());
+        }
+        path.rsplit('/').next()
     }
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
     pub(super) fn of_user(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
-        let mut names = Vec::new();
-        for HeldRole { name, source } in self.held_by(row)? {
-            if !is_ours(&name) {
-                continue;
-            }
-            if !source.is_empty() {
-                *self
-                    .given
-                    .entry(format!("role {name} ({source})"))
-                    .or_default() += 1;
-            }
-            names.push(name);
-        }
-        Ok(names)
+        let held = self.held_by(row)?;
+        held.users += 1;
+        Ok(held.ours.clone())
     }
 
     /// The same of a client and its service account, which is no user here and not counted.
@@ -167,8 +197,8 @@ impl Roles {
     ) -> Result<ClientRoles, String> {
         let mut own = Vec::new();
         if let Some(account) = account {
-            own.extend(self.held_by(account)?.into_iter().map(|held| held.name));
-            own.retain(|name| is_ours(name));
+            let held = self.held_by(account)?;
+            own.extend(held.ours.iter().cloned());
         }
         let mut for_some = self.for_some.clone();
         let names_all = !row.flag("consentRequired", false)?;
@@ -193,31 +223,37 @@ impl Roles {
     /// Finds the client scopes that some of these people did not get. A role that is a default one,
     /// and everybody's, keeps nobody out.
     pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Result<(), String> {
-        let mut accounts = vec![self.with_parts(vec![&self.default])];
         for person in people {
-            let held = self.held_by(person)?.into_iter();
-            accounts.push(held.map(|held| held.name).collect());
+            self.held_by(person)?;
         }
+        let by_default = self.with_parts(vec![&self.default]);
         for (of, roles) in &self.mapped {
             let Some(scope) = of.strip_prefix("scope ") else {
                 continue;
             };
             let roles = BTreeSet::from_iter(self.with_parts(roles.iter().collect()));
-            let gets = |held: &Vec<RoleName>| held.iter().any(|role| roles.contains(role));
-            if !accounts.iter().all(gets) {
+            let gets = |held: &HeldRoles| held.roles.iter().any(|role| roles.contains(&role.name));
+            // So far people alone were looked at.
+            let is_for_all =
+                by_default.iter().any(|role| roles.contains(role)) && self.held.values().all(gets);
+            if !is_for_all {
                 self.for_some.insert(scope.to_owned(), roles);
             }
         }
         Ok(())
     }
 
-    fn held_by(&mut self, row: &Row<'_>) -> Result<Vec<HeldRole>, String> {
+    fn held_by(&mut self, row: &Row<'_>) -> Result<&mut HeldRoles, String> {
         let assigned = self.named(row, "realmRoles", "clientRoles")?;
-        let of_groups = row.texts("groups", "")?;
-        let of_groups = of_groups
+        let groups = row.texts("groups", "")?;
+        let key = [assigned.as_slice(), &[String::new()], &groups].concat();
+        if self.held.contains_key(&key) {
+            return Ok(self.held.entry(key).or_default());
+        }
+        let of_groups = groups
             .iter()
-            .filter_map(|path| self.groups.get(path))
-            .flatten();
+            .filter_map(|path| self.group(path))
+            .flat_map(|group| &group.roles);
         let is_default = |name: &&RoleName| **name == self.default;
         let sources = [
             ("", assigned.iter().collect::<Vec<_>>()),
@@ -225,7 +261,8 @@ impl Roles {
             ("by a group", of_groups.collect()),
             ("by default", assigned.iter().filter(is_default).collect()),
         ];
-        let mut all: Vec<HeldRole> = Vec::new();
+        let mut all = Vec::new();
+        let mut seen = BTreeSet::new();
         for (source, names) in sources {
             let names: Vec<&RoleName> = names
                 .into_iter()
@@ -236,13 +273,17 @@ impl Roles {
                 _ => self.with_parts(names),
             };
             for name in names {
-                let is_new = !all.iter().any(|held| held.name == name);
+                let is_new = seen.insert(name.clone());
                 if is_new && name != self.default && !self.is_ambiguous(&name) {
                     all.push(HeldRole { name, source });
                 }
             }
         }
-        Ok(all)
+        let held = self.held.entry(key).or_default();
+        let names = all.iter().map(|role| &role.name);
+        held.ours = names.filter(|name| is_ours(name)).cloned().collect();
+        held.roles = all;
+        Ok(held)
     }
 
     /// The roles, and all that they bring along.
@@ -286,8 +327,28 @@ impl Roles {
         for name in self.owners.keys().filter(|name| self.is_ambiguous(name)) {
             to.note(&format!("role {name}"), AMBIGUOUS);
         }
-        for (of, users) in self.given {
-            to.note(&format!("{of}: {users}"), OWN);
+        for (path, groups) in &self.groups {
+            if groups.len() > 1 {
+                to.note(&format!("group {path}"), SHARED_PATH);
+            }
+        }
+        let mut given = BTreeMap::<&HeldRole, usize>::new();
+        for held in self.held.values().filter(|held| held.users > 0) {
+            for role in &held.roles {
+                *given.entry(role).or_default() += held.users;
+            }
+        }
+        for (HeldRole { name, source }, users) in given {
+            let by_default = *source == "by default" || is_among(ITS_ROLES, name);
+            match (is_ours(name), *source) {
+                (true, "") => {}
+                (true, source) => to.note(&format!("role {name} ({source}): {users}"), OWN),
+                (false, _) if by_default => {}
+                (false, "") => to.note(&format!("role {name}: {users}"), OF_KEYCLOAK),
+                (false, source) => {
+                    to.note(&format!("role {name} ({source}): {users}"), OF_KEYCLOAK)
+                }
+            }
         }
     }
 }

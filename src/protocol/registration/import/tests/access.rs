@@ -118,7 +118,8 @@ fn an_audience_of_id_tokens_is_no_audience_of_access_tokens() {
             .as_object_mut()
             .unwrap()
             .extend(said.as_object().unwrap().clone());
-        json!({"name": "m", "protocolMapper": "oidc-audience-mapper", "config": config})
+        let name = audience.trim_start_matches("urn:");
+        json!({"name": name, "protocolMapper": "oidc-audience-mapper", "config": config})
     };
     let (document, lines) = imported(
         &json!({"realm": "shop", "clientScopes": [{"name": "api", "protocolMappers": [
@@ -130,12 +131,13 @@ fn an_audience_of_id_tokens_is_no_audience_of_access_tokens() {
     );
     assert_eq!(document["resources"], json!([{"name": "urn:yes"}]));
     for line in [
-        "scope api: its audience urn:no is left out: it was none of access tokens",
-        "scope api: its audience urn:unsaid is left out",
-        "scope api: its audience web is a client",
+        "scope api: the audience of mapper no is left out: it was none of access tokens",
+        "scope api: the audience of mapper unsaid is left out: it was none",
+        "scope api: the audience of mapper second is left out: it is a client",
     ] {
         assert!(lines.contains(line), "{line}: {lines}");
     }
+    assert!(!lines.contains("urn:"), "{lines}");
 }
 
 #[test]

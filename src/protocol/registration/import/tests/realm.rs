@@ -180,7 +180,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     for note in [
         "client old: left out: it speaks SAML",
         "client api: left out: it is an API",
-        "scope stock: its audience web is a client",
+        "scope stock: the audience of mapper  is left out: it is a client",
         "client job: has no secret that can move",
         "client web: number 2 of redirect_uris is left out: ",
         "identity provider hub: left out: it has no issuer",

@@ -1,0 +1,62 @@
+//! Identity providers, and what of their claims counts here.
+
+use super::super::{Import, ImportedObject, Row};
+use super::is_among;
+
+/// Of the providers that do not say what they are for, those by which nobody signs in.
+const WITHOUT_SIGN_IN: &str = "kubernetes spiffe jwt-authorization-grant";
+
+pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+    for row in realm.rows("identityProviders")? {
+        let of = format!("identity provider {}", row.required("alias")?);
+        if !signs_in(&row)? {
+            to.note(&of, "left out: nobody signs in by it there. Where it vouches for clients, register their keys (private_key_jwt); where it vouches for people, an assertion issuer");
+            continue;
+        }
+        let mut ours = ImportedObject::default();
+        let is_google = row.required("providerId")? == "google";
+        ours.set("issuer", is_google.then_some("https://accounts.google.com"));
+        row.copy("identity provider of Keycloak", &mut ours)?;
+        let mut is_each_time = false;
+        if let Some(config) = row.nested("config")? {
+            config.copy("identity provider of Keycloak", &mut ours)?;
+            is_each_time = config.text("syncMode")?.as_deref() == Some("FORCE");
+        }
+        let has_issuer = ours.0.contains_key("issuer");
+        let is_trusted = row.flag("trustEmail", false)?;
+        let is_link = row.flag("linkOnly", false)?;
+        ours.0
+            .extend(is_link.then(|| (String::from("enabled"), false.into())));
+        let notes = [
+            (
+                is_link,
+                "set: enabled false, as nobody may sign in by it there",
+            ),
+            (
+                has_issuer && !is_each_time,
+                "syncMode is not FORCE: there most claims were taken over at the first sign-in alone. Here they are at each sign-in, and replace those of the user: name in its scope and claims only what shall be",
+            ),
+            (
+                has_issuer && is_trusted,
+                "trustEmail: there its addresses were verified, whatever it said. Here email_verified is what it says, and people sign in by such an address only with trust_email: set it where you trust its owner with the accounts",
+            ),
+            (
+                has_issuer && !is_trusted,
+                "trustEmail is off: there an address from it was not verified. Here applications read the email_verified that it says: leave email out of its scope where they must not",
+            ),
+        ];
+        to.note_each(&of, &notes);
+        to.provider(ours);
+    }
+    Ok(())
+}
+
+/// Whether people sign in by it. Some vouch for clients alone.
+pub(super) fn signs_in(row: &Row<'_>) -> Result<bool, String> {
+    let types = row.texts("types", "")?;
+    if types.is_empty() {
+        let kind = row.text("providerId")?.unwrap_or_default();
+        return Ok(!is_among(WITHOUT_SIGN_IN, &kind));
+    }
+    Ok(types.iter().any(|kind| kind == "USER_AUTHENTICATION"))
+}
