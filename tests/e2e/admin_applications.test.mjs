@@ -23,6 +23,9 @@ describe("applications at /admin", { timeout: 300_000 }, () => {
       token_endpoint_auth_method: "none", allowed_roles: ["office", "people-who-write-what-others-read-in-the-evening"],
     };
     await registerAndSettle(directory, { users: [user], clients: [wiki] });
+    const someone = await visitor(browser);
+    await signIn(someone.page, dev.demo, alice);
+    await someone.context.close();
   });
 
   after(async () => {
@@ -48,9 +51,6 @@ describe("applications at /admin", { timeout: 300_000 }, () => {
     ["ja-JP", 1, { viewport: { width: 1280, height: 800 }, colorScheme: "dark" }],
   ]) {
     test(`an office manager finds applications, reasons and events (${locale})`, async () => {
-      const someone = await visitor(browser);
-      await signIn(someone.page, dev.demo, alice);
-      await someone.context.close();
       const { page, context, complaints } = await visitor(browser, { locale, ...options });
       // axe is a script: without scripts the pages are looked at for their width alone.
       const has = options.javaScriptEnabled !== false;
