@@ -414,6 +414,11 @@ fn what_requests_without_a_browser_get_is_told() {
         &[unasked],
         &[password, factor],
     );
+    // What a mapper of its own gives comes without asking, too.
+    let own = json!({"directAccessGrantsEnabled": true, "defaultClientScopes": [], "protocolMappers": [attribute("unit", &["id"])]});
+    told(&client(own, json!([])), &[password], &[]);
+    let bare = json!({"directAccessGrantsEnabled": true, "defaultClientScopes": ["basic"]});
+    told(&client(bare, json!([])), &[factor], &[password]);
     let device = json!({"attributes": {"oauth2.device.authorization.grant.enabled": "true"}});
     told(&client(device, email.clone()), &[unasked], &[password]);
     told(
