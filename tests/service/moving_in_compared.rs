@@ -335,6 +335,49 @@ fn what_tokens_of_keycloak_said_ours_say_or_a_line_tells() {
     assert!(moved.notes.contains(line), "{}", moved.notes);
 }
 
+/// The lines about requests that come by no browser say what happens.
+#[test]
+fn a_request_for_a_password_gets_what_the_lines_say() {
+    let mut gatepost = gatepost(&[]);
+    let mut realm: Value = serde_json::from_str(&fixture("keycloak-realm.json")).unwrap();
+    let clients = realm["clients"].as_array_mut().unwrap();
+    for client in clients {
+        client["directAccessGrantsEnabled"] = json!(client["clientId"] == "orders-web");
+    }
+    let (document, notes) = import(&gatepost, &["keycloak", "-"], &realm.to_string());
+    for line in [
+        "client orders-web: the grant password gives the scopes that the request names",
+        "client orders-web: the grant password refuses people who have a second factor",
+        "orders-web, client tv: a request to the token or device endpoint that names no scope gets all",
+    ] {
+        assert!(notes.contains(line), "{line}: {notes}");
+    }
+    gatepost.run_well(&["apply", "-"], &document.to_string());
+    gatepost.serve();
+    let (client, secret, _) = CLIENTS[0];
+    let authorization = basic(client, secret);
+    let header = [("Authorization", authorization.as_str())];
+    let answer = |username: &str, password: &str, more: &[(&str, &str)]| {
+        let form = [
+            ("grant_type", "password"),
+            ("username", username),
+            ("password", password),
+        ];
+        gatepost.post("/connect/token", &header, &[&form, more].concat())
+    };
+    let bob = |more: &[(&str, &str)]| {
+        let answer = answer("bob", "bob's own long password", more);
+        words(&issued(&answer)["scope"])
+    };
+    let asked = bob(&[("scope", "openid email")]);
+    assert_eq!(asked, words(&json!("openid email")));
+    let ours = document["clients"].as_array().unwrap().iter();
+    let ours = ours.clone().find(|ours| ours["client_id"] == client);
+    assert_eq!(bob(&[]), words(&ours.unwrap()["scope"]));
+    let refused = answer("alice", "correct horse battery staple", &[]);
+    assert_eq!(refused.json()["error"], "invalid_grant");
+}
+
 /// The token of a client for itself.
 fn of_the_client(moved: &Moved, record: &Value, client: &str) {
     let secret = format!("{client}-secret-0123456789abcdefghijklmn");

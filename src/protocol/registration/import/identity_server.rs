@@ -78,7 +78,13 @@ pub fn read(
     for row in dump.rows("IdentityProviders")? {
         provider(&row, &mut to)?;
     }
-    to.clients.extend(dump.texts("Clients", "ClientId")?);
+    for row in dump
+        .rows("Clients")?
+        .iter()
+        .filter(|row| speaks_openid(row))
+    {
+        to.clients.insert(row.required("ClientId")?);
+    }
     catalogue(&dump, &mut to)?;
     let is_old = dump
         .rows("ApiScopes")?

@@ -159,8 +159,7 @@ fn client(
     addresses(&row, &of, &mut ours, to)?;
     let grants = grant_types(&row)?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
-    note_unasked(&row, &of, &grants, to)?;
-    ours.set("grant_types", grants);
+    ours.set("grant_types", grants.as_slice());
     let implicit = row.flag("implicitFlowEnabled", false)?;
     ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
     let mut mapped = mappers::read(&row, &of, to)?;
@@ -173,6 +172,8 @@ fn client(
             scopes::note_for_some(&of, name, roles, to);
         }
     }
+    let has_default = !scopes.without_asking.is_empty();
+    note_unasked(&row, &of, &grants, has_default, to)?;
     if is_for_people {
         let without_asking = Vec::from_iter(scopes.without_asking);
         let without_asking = (!without_asking.is_empty()).then(|| without_asking.join(" "));
@@ -186,22 +187,31 @@ fn client(
     ours.set("token_endpoint_auth_method", public.then_some("none"));
     let has_pkce = row.value("pkce.code.challenge.method").is_some();
     ours.set("require_pkce", has_pkce);
-    // Clients with another authenticator have a secret there, too. It proves nothing.
-    let by_secret = row
-        .text("clientAuthenticatorType")?
-        .is_none_or(|kind| kind == "client-secret");
-    let secret = row
-        .text("secret")?
-        .filter(|secret| by_secret && is_clear(secret) && check_own(secret).is_ok());
-    ours.set("secrets", secret.map(|secret| json!([{ "value": secret }])));
+    ours.set("secrets", secrets(&row)?);
     to.client(&of, ours);
     Ok(())
 }
 
+/// The secret of a client that proves itself by it. Clients with another authenticator have one
+/// there, too, which proves nothing.
+fn secrets(row: &Row<'_>) -> Result<Option<Value>, String> {
+    let by_secret = row
+        .text("clientAuthenticatorType")?
+        .is_none_or(|kind| kind == "client-secret");
+    let secret = row.text("secret")?.filter(|_| by_secret);
+    let secret = secret.filter(|secret| is_clear(secret) && check_own(secret).is_ok());
+    Ok(secret.map(|secret| json!([{ "value": secret }])))
+}
+
 /// What a request gets that does not come by the authorization endpoint.
-fn note_unasked(row: &Row<'_>, of: &str, grants: &[&str], to: &mut Import) -> Result<(), String> {
+fn note_unasked(
+    row: &Row<'_>,
+    of: &str,
+    grants: &[&str],
+    has_default: bool,
+    to: &mut Import,
+) -> Result<(), String> {
     let has = |grant: &str| grants.contains(&grant);
-    let has_default = !row.texts("defaultClientScopes", "")?.is_empty();
     let has_optional = !row.texts("optionalClientScopes", "")?.is_empty();
     let by_itself = has("password") || has("client_credentials") || has(DEVICE);
     let notes = [

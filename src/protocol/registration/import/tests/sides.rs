@@ -335,6 +335,20 @@ fn standard_scopes_that_are_not_there_are_no_scopes_of_clients() {
 }
 
 #[test]
+fn a_client_that_stays_behind_takes_no_name() {
+    let client = json!({"ClientId": "api", "ProtocolType": "wsfed"});
+    let (document, lines) = read(json!({"Clients": [client], "ApiResources": [{"Name": "api"}]}));
+    assert_eq!(document["resources"], json!([{"name": "api"}]));
+    assert_eq!(document.get("clients"), None);
+    let wanted = ["client api: left out: it speaks WS-Federation"];
+    told(
+        &lines.join("\n"),
+        &wanted,
+        &["has the name of this resource"],
+    );
+}
+
+#[test]
 fn rows_and_columns_of_child_tables_that_are_not_read_have_lines() {
     let (_, lines) = read(json!({
         "AspNetUsers": [{"Id": "u", "UserName": "ada"}], "AspNetRoles": [{"Id": "r", "Name": "admin"}],
@@ -400,6 +414,11 @@ fn what_requests_without_a_browser_get_is_told() {
         &[unasked],
         &[password, factor],
     );
+    // What a mapper of its own gives comes without asking, too.
+    let own = json!({"directAccessGrantsEnabled": true, "defaultClientScopes": [], "protocolMappers": [attribute("unit", &["id"])]});
+    told(&client(own, json!([])), &[password], &[]);
+    let bare = json!({"directAccessGrantsEnabled": true, "defaultClientScopes": ["basic"]});
+    told(&client(bare, json!([])), &[factor], &[password]);
     let device = json!({"attributes": {"oauth2.device.authorization.grant.enabled": "true"}});
     told(&client(device, email.clone()), &[unasked], &[password]);
     told(
@@ -492,7 +511,7 @@ fn what_every_realm_has_is_told_once() {
 #[test]
 fn keys_that_had_no_line_have_one() {
     let scope = |text: &str| json!({"name": "own", "attributes": {"consent.screen.text": text}});
-    let component = |kind: &str, config: Value| json!({"components": {kind: [{"name": "c", "config": config}]}});
+    let component = |kind: &str, config: Value| json!({"components": {kind: [{"name": "c", "providerId": "c", "config": config}]}});
     let policy = "org.keycloak.services.clientregistration.policy.ClientRegistrationPolicy";
     let profile = "org.keycloak.userprofile.UserProfileProvider";
     let client = |members: Value| json!({"clients": [with(json!({"clientId": "web", "redirectUris": ["https://a.example/cb"], "secret": "a-secret-of-thirty-two-characters"}), members)]});
