@@ -78,13 +78,6 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         Some("gatepost-database-url"),
     );
     let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
-    let levels = [
-        ("off", log::LevelFilter::Off),
-        ("error", log::LevelFilter::Error),
-        ("warn", log::LevelFilter::Warn),
-        ("info", log::LevelFilter::Info),
-        ("debug", log::LevelFilter::Debug),
-    ];
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
     let statuses = [
         ("standard", InvalidClientStatus::Standard),
@@ -108,7 +101,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         trusted_proxies: reader
             .parsed(&TRUSTED_PROXIES, reader::cidr_list)
             .unwrap_or_default(),
-        log_level: reader.choice(&LOG, &levels, log::LevelFilter::Info),
+        log_level: log_level(reader),
         log_format: reader.choice(&LOG_FORMAT, &formats, LogFormat::Text),
         error_details: reader.choice(&ERROR_DETAILS, &[("off", false), ("on", true)], false),
         outbound_allow: reader
@@ -144,6 +137,17 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }
+}
+
+fn log_level(reader: &mut Reader<'_>) -> log::LevelFilter {
+    let levels = [
+        ("off", log::LevelFilter::Off),
+        ("error", log::LevelFilter::Error),
+        ("warn", log::LevelFilter::Warn),
+        ("info", log::LevelFilter::Info),
+        ("debug", log::LevelFilter::Debug),
+    ];
+    reader.choice(&LOG, &levels, log::LevelFilter::Info)
 }
 
 fn listeners(reader: &mut Reader<'_>) -> Listeners {
