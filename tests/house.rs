@@ -523,7 +523,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_link_of_the_documentation_leads_somewhere() {
-    let mut pages = vec![String::from("README.md"), String::from("CHANGELOG.md")]
+    let mut pages = ["README.md", "CHANGELOG.md", "SECURITY.md"]
+        .map(String::from)
         .into_iter()
         .map(|name| (name.clone(), read(&name)))
         .collect();
