@@ -76,18 +76,23 @@ sbom: ## List what is in the binary, as CycloneDX
 	@mkdir -p $(dist) && packaging/sbom x86_64-unknown-linux-gnu >$(dist)/gatepost_$(VERSION).cdx.json
 
 # What `make packages` and `make release` need.
-packagers := rust compiler postgres dpkg musl-amd64 certificates python curl openssl systemd mmdebstrap
+packagers := rust compiler postgres dpkg musl-amd64 certificates python curl openssl ssh-keygen systemd mmdebstrap
 
 packages: ## Build all packages, quickly and unoptimised, and start each on its own (as root)
 	@tests/need $(packagers)
 	@tests/packages
 
-release: ## All packages as they are given out: licences and advisories, built twice and compared, started, checksums (as root)
+# docs/releasing.md has what comes before and after. The statements are of the files, so they come last, and the checksums after them.
+release: ## All packages as they are given out: licences and advisories, built twice and compared, started, signed (RELEASE_KEY=FILE; as root)
 	@tests/need $(packagers) musl-arm64 qemu cargo-deny
+	@[ -z "$$(git status --porcelain)" ] || { echo "release: the files here are not those of the commit"; exit 1; }
 	@cargo deny --locked check
 	@rm -rf $(dist)
 	@tests/packages --release
-	@cd $(dist) && sha256sum gatepost_* >SHA256SUMS && cat SHA256SUMS
+	@packaging/vex >$(dist)/gatepost_$(VERSION).vex.json
+	@packaging/buildinfo $(dist) >$(dist)/gatepost_$(VERSION).buildinfo
+	@packaging/provenance $(dist) >$(dist)/gatepost_$(VERSION).provenance.json
+	@packaging/sums $(dist) $(RELEASE_KEY)
 
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \

@@ -523,7 +523,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_link_of_the_documentation_leads_somewhere() {
-    let mut pages = vec![String::from("README.md"), String::from("CHANGELOG.md")]
+    let mut pages = ["README.md", "CHANGELOG.md", "SECURITY.md"]
+        .map(String::from)
         .into_iter()
         .map(|name| (name.clone(), read(&name)))
         .collect();
@@ -562,6 +563,19 @@ fn has_test(file: &str, name: &str) -> bool {
         || text.contains(&format!("test(\"{name}\""))
 }
 
+/// The tests that a cell of a table names, a file and a name each as code, and that are not there.
+fn missing_tests(cell: &str) -> Vec<String> {
+    let code: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+    let mut missing = Vec::new();
+    for (file, name) in code.iter().zip(code.iter().skip(1).chain([&""])) {
+        let is_file = file.starts_with("tests/") || file.starts_with("src/");
+        if is_file && !has_test(file, name) {
+            missing.push(format!("no such test: {file} {name}"));
+        }
+    }
+    missing
+}
+
 #[test]
 fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
     let page = read("docs/security/what-broke-others.md");
@@ -591,17 +605,44 @@ fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
             }
         }
         // A test is its file and its name, both as code. Without one there is a reason in words.
-        let code: Vec<&str> = here.split('`').skip(1).step_by(2).collect();
-        if code.is_empty() && here.len() < 12 {
+        if !here.contains('`') && here.len() < 12 {
             wrong.push(format!("neither a test nor a reason: {row}"));
         }
-        for (file, name) in code.iter().zip(code.iter().skip(1).chain([&""])) {
-            let is_file = file.starts_with("tests/") || file.starts_with("src/");
-            if is_file && !has_test(file, name) {
-                wrong.push(format!("no such test: {file} {name}"));
-            }
-        }
+        wrong.extend(missing_tests(here));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_threat_has_a_rule_and_tests_that_are_there_or_the_reason_why_there_is_none() {
+    let page = read("docs/security/threats.md");
+    let lines: Vec<&str> = page.lines().collect();
+    let mut told = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (line, next) in lines.iter().zip(lines.iter().skip(1).chain([&""])) {
+        // The line above the dashes is the table's head.
+        if !line.starts_with("| ") || next.starts_with("|---") {
+            continue;
+        }
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [who, threat, rule, tests] = cells.as_slice() else {
+            wrong.push(format!("not four cells: {line}"));
+            continue;
+        };
+        if threat.len() < 10 || rule.len() < 5 {
+            wrong.push(format!("no threat or no rule: {line}"));
+        }
+        if !told.insert(format!("{who}: {threat}")) {
+            wrong.push(format!("stands twice: {line}"));
+        }
+        let reasons = ["Untested: ", "Not kept: ", "Not here: "];
+        let names_a_test = tests.starts_with("`tests/") || tests.starts_with("`src/");
+        if !names_a_test && !reasons.iter().any(|reason| tests.starts_with(*reason)) {
+            wrong.push(format!("neither a test nor a reason: {line}"));
+        }
+        wrong.extend(missing_tests(tests));
+    }
+    assert!(told.len() > 150, "{}", told.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
