@@ -193,13 +193,14 @@ impl<'a> Administrator<'a> {
 
     /// The event of something that they do to a person.
     pub fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
-        let mut detail = detail;
-        detail["by"] = json!("admin");
-        detail["admin"] = json!(self.sub());
+        let mut told = json!({"by": "admin", "admin": self.sub()});
+        if let (Value::Object(told), Value::Object(detail)) = (&mut told, detail) {
+            told.extend(detail);
+        }
         AuditEvent {
             event,
             sub: Some(sub),
-            detail,
+            detail: told,
             ..self.turn.event()
         }
     }

@@ -5,12 +5,13 @@
 //! One request of their browser within it is a [`Turn`]: pages take it, and answer with what they
 //! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
 
+mod own_page;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::app::failure::Failure;
 use crate::app::{App, id_tokens};
-use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form, require_form};
 use crate::endpoints::present_session::{KnownConsent, PresentSession};
@@ -26,7 +27,7 @@ use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
-use crate::protocol::words::acr_values::{AcrValues, named_tenant};
+use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -102,17 +103,6 @@ impl Visit {
         Visit::of_device(app, user_code, request.received_at, sealed)
     }
 
-    /// Begins on the way to the account page, for a user who is signed in.
-    pub fn to_account(app: &App) -> Result<Visit, Failure> {
-        let purpose = SealedPurpose::Account {
-            tenant: None,
-            ui_locales: None,
-            anew: false,
-            by_password: false,
-        };
-        Visit::resume(app, seal(app, purpose))
-    }
-
     /// Goes on with a request whose seal was opened. The request is validated as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened {
@@ -137,17 +127,20 @@ impl Visit {
                 anew,
                 by_password,
             } => {
-                let identity_provider = by_password.then(|| String::from(LOCAL));
                 let ending = Ending::Account {
                     anew,
                     admin_page: None,
                 };
-                let acr_values = AcrValues {
-                    identity_provider,
-                    ..AcrValues::default()
-                };
-                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
-                Visit::of_our_own(app, request, tenant.as_deref(), ui_locales, sealed)
+                let provider = by_password.then(|| String::from(LOCAL));
+                Visit::of_page(
+                    app,
+                    ending,
+                    provider,
+                    tenant,
+                    ui_locales,
+                    received_at,
+                    sealed,
+                )
             }
             SealedPurpose::Admin {
                 page,
@@ -159,50 +152,9 @@ impl Visit {
                     anew,
                     admin_page: Some(page),
                 };
-                let acr_values = AcrValues::default();
-                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
-                Visit::of_our_own(app, request, tenant.as_deref(), ui_locales, sealed)
+                Visit::of_page(app, ending, None, tenant, ui_locales, received_at, sealed)
             }
             _ => Err(invalid()),
-        }
-    }
-
-    /// A request for a page of ours, within that tenant.
-    fn of_our_own(
-        app: &App,
-        mut request: AuthorizeRequest,
-        tenant: Option<&str>,
-        ui_locales: Option<String>,
-        sealed: String,
-    ) -> Result<Visit, Failure> {
-        let snapshot = app.registry.snapshot();
-        let tenant = named_tenant(tenant.into_iter(), &snapshot.catalogue, |_| true);
-        request.acr_values.tenant = tenant?;
-        request.ui_locales = ui_locales;
-        Ok(Visit {
-            sealed,
-            request,
-            client: None,
-            snapshot,
-        })
-    }
-
-    /// The weakest sign-in that the client accepts, or the page of ours.
-    fn minimum_acr(&self, config: &Config) -> Strength {
-        let own = config.client_defaults.minimum_acr;
-        match (self.registration(), &self.request.ending) {
-            (Some(client), _) => client.minimum_acr,
-            (
-                None,
-                Ending::Account {
-                    admin_page: Some(_),
-                    ..
-                },
-            ) => {
-                let administration = config.administration.as_ref();
-                administration.map_or(own, |set| own.max(set.minimum_acr))
-            }
-            (None, _) => own,
         }
     }
 

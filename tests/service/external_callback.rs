@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, changed, issued, redeem, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
-use crate::support::house::{as_far_as_upstream, start_with_one_server};
+use crate::support::house::{as_far_as_upstream, start_with_one_server_under};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
 use crate::support::signer::now;
@@ -25,6 +25,10 @@ struct House {
 
 impl House {
     fn start() -> House {
+        House::start_under(&[])
+    }
+
+    fn start_under(settings: &[(&str, &str)]) -> House {
         let mut document = document();
         document["tenants"] = json!([{"name": "acme"}]);
         let providers = [
@@ -36,7 +40,7 @@ impl House {
             ("of-acme", json!({"tenant": "acme"})),
             ("leaving", json!({"sign_out": true})),
         ];
-        let (upstream, gatepost) = start_with_one_server(document, &providers);
+        let (upstream, gatepost) = start_with_one_server_under(document, &providers, settings);
         House { upstream, gatepost }
     }
 
@@ -293,6 +297,48 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     assert_eq!(
         house.told(&house.come_in(&mut Traveller::new(), "idp:up", &[]))["sub"],
         sub
+    );
+}
+
+#[test]
+fn a_provider_neither_makes_nor_unmakes_an_administrator() {
+    let house = House::start_under(&[("GATEPOST_ADMIN_ROLE", "office")]);
+    let both = json!({"groups": ["staff", "office", "office:acme"]});
+    let sub = text(&house.known_as("mole", both.clone()), "sub").to_owned();
+    assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]), "new here");
+    house.known_as("mole", both.clone());
+    assert_eq!(
+        house.claims_of(&sub)["role"],
+        json!(["staff"]),
+        "known here"
+    );
+    let log = house.gatepost.log();
+    assert_eq!(
+        log.matches("gives the role of administrators: dropped")
+            .count(),
+        2
+    );
+    house
+        .gatepost
+        .run_well(&["user", "role", &sub, "--add", "office"], "");
+    for (said, roles) in [
+        (both.clone(), json!(["staff", "office"])),
+        (json!({"groups": ["staff"]}), json!(["staff", "office"])),
+        (json!({"groups": ["sales"]}), json!(["sales", "office"])),
+        (json!({"name": "Mole"}), json!(["office"])),
+        (json!({"name": "Mole M."}), json!(["office"])),
+    ] {
+        house.known_as("mole", said.clone());
+        assert_eq!(house.claims_of(&sub)["role"], roles, "{said}");
+    }
+    house
+        .gatepost
+        .run_well(&["user", "role", &sub, "--remove", "office"], "");
+    house.known_as("mole", both);
+    assert_eq!(
+        house.claims_of(&sub)["role"],
+        json!(["staff"]),
+        "taken by an operator"
     );
 }
 

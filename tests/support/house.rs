@@ -212,19 +212,23 @@ impl House {
 
 /// A Gatepost and a server that is all of its providers: each of a name, and with what differs in
 /// its registration.
-pub fn start_with_one_server(
+pub fn start_with_one_server(document: Value, providers: &[(&str, Value)]) -> (Upstream, Gatepost) {
+    start_with_one_server_under(document, providers, &[])
+}
+
+/// The same under further settings.
+pub fn start_with_one_server_under(
     mut document: Value,
     providers: &[(&str, Value)],
+    settings: &[(&str, &str)],
 ) -> (Upstream, Gatepost) {
     let upstream = Upstream::start_with(Signer::es256("first"));
     let registered = providers
         .iter()
         .map(|(name, changes)| upstream.registration(name, changes.clone()));
     document["identity_providers"] = registered.collect();
-    let gatepost = Gatepost::start_with(
-        &document,
-        &[("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128")],
-    );
+    let reach = [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128")];
+    let gatepost = Gatepost::start_with(&document, &[&reach, settings].concat());
     (upstream, gatepost)
 }
 
