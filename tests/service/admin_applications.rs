@@ -191,7 +191,7 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
         };
         assert!(
             one.contains(&format!(
-                "<p><span class=\"{badge}\" lang=\"en\">{grade}</span></p>"
+                "</bdi></strong> <span class=\"{badge}\" lang=\"en\">{grade}</span></p>"
             )),
             "{one}"
         );

@@ -73,14 +73,14 @@ pub fn application_page(
         client, findings, ..
     } = application;
     let card = html! {
-        p { (grade(findings)) }
+        p .lead { strong { bdi { (around.chrome.name_of(client)) } } " " (grade(findings)) }
         (facts(around, application, grants, reach))
         section aria-labelledby="findings" {
             h2 #findings { (texts.check_findings) }
             (told(findings))
         }
     };
-    around.document(false, around.chrome.name_of(client), &card)
+    around.document(false, texts.applications, &card)
 }
 
 /// Findings are in English, whatever the language of the page is.
