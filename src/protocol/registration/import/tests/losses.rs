@@ -305,7 +305,7 @@ fn what_plan_would_refuse_of_a_realm_stays_behind() {
             "scope a: mapper unit is left out",
             "scope a: mapper iss is left out",
             "scope a: the audience of mapper web is left out: it is a client",
-            "user ada: the password is left out: its hash has a form or a cost",
+            "user ada: the password is left out: its hash has a form or a cost that is not taken here. Run `gatepost user invite`",
         ],
     );
 }
