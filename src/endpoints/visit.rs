@@ -5,24 +5,24 @@
 //! One request of their browser within it is a [`Turn`]: pages take it, and answer with what they
 //! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
 
+mod arrival;
 mod own_page;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::app::failure::Failure;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::forms::{self, Form, require_form};
+use crate::endpoints::forms::{self, Form};
 use crate::endpoints::present_session::{KnownConsent, PresentSession};
-use crate::http::{Method, Request, Response};
+use crate::http::{Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
 };
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
-use crate::protocol::authorize::pushed_request::{self, PushedRequest};
+use crate::protocol::authorize::pushed_request::PushedRequest;
 use crate::protocol::device::device_code::{UserCode, is_still_allowed};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
@@ -58,64 +58,6 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
-    pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let parameters = &if request.method == Method::Post {
-            require_form(request, 415)?;
-            Parameters::parse(&request.body)?
-        } else {
-            Parameters::parse(request.query.as_bytes())?
-        };
-        let visit = match pushed_request::sealed(parameters) {
-            Some(sealed) => {
-                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
-                Visit::resume(app, seal(app, pushed))?
-            }
-            None => {
-                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
-                let Opened { request, sealed } = seal(app, known);
-                Visit::of_client(app, parameters, request.received_at, sealed)?
-            }
-        };
-        let must_push = visit
-            .registration()
-            .is_some_and(|client| client.requires_pushed_requests);
-        if must_push && visit.pushed.is_none() {
-            return Err(visit.refuse(AuthorizeRefusal::new(
-                AuthorizeErrorCode::InvalidRequest,
-                Reason::PushedRequestRequired,
-            )));
-        }
-        if visit.sealed.len() > parameters::SEALED_REQUEST {
-            return Err(visit.too_long());
-        }
-        if let (Some(name), Some(client_id)) = (
-            &visit.request.acr_values.dropped_identity_provider,
-            visit.client_id(),
-        ) {
-            let name = name.escape_default();
-            log::info!(
-                "client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored"
-            );
-            app.dropped_identity_providers
-                .fetch_add(1, Ordering::Relaxed);
-        }
-        if let (Some((_, audience)), Some(client_id)) = (
-            parameters.iter().find(|(name, _)| *name == "audience"),
-            visit.client_id(),
-        ) {
-            let audience: String = audience
-                .chars()
-                .take(200)
-                .flat_map(char::escape_default)
-                .collect();
-            log::info!(
-                "client {client_id} sent audience \"{audience}\" at authorize: ignored; resource names an API (RFC 8707)"
-            );
-        }
-        Ok(visit)
-    }
-
     /// Begins with the code of a device. `None` when no device waits with this code, or when the
     /// device may no longer have what it asked for.
     pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
@@ -403,25 +345,6 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
         sealed: app.vault.authorize_requests.seal_text("", &request),
         request,
     }
-}
-
-/// Opens the request that a `request_uri` stands for. What is wrong with it is told on a page:
-/// nobody vouches for an address to go back to.
-fn open_pushed(
-    app: &App,
-    parameters: &Parameters,
-    sealed: &str,
-) -> Result<PushedRequest, AuthorizeError> {
-    let client_id = authorize_request::client_id(parameters)?;
-    let opened = app
-        .vault
-        .pushed_requests
-        .open_text(pushed_request::PREFIX, sealed);
-    pushed_request::judge(opened, &client_id, app.now()).map_err(|reason| AuthorizeError::Page {
-        client_id: Some(client_id).filter(|client_id| app.registry.knows(client_id)),
-        reason,
-        detail: None,
-    })
 }
 
 /// Opens the request in the address of one of our pages. Refuses a request that we did not seal,

@@ -36,7 +36,7 @@ const FLOORS: &[Floors] = &[
             &["conversation"],
             &["admin", "join"],
             &["account", "answer", "device", "letters", "logout"],
-            &["registration", "scim", "upstream"],
+            &["pushed_request", "registration", "scim", "upstream"],
             &["client_token"],
             &["forgotten", "token"],
             &["consent", "login"],
