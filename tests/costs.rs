@@ -29,6 +29,7 @@ use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP
 use support::http::Browser;
 use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
+use support::phone::{Phone, send};
 use support::postgres::{TestDatabase, cluster};
 use support::signer::Signer;
 use support::traveller::Traveller;
@@ -61,6 +62,13 @@ const SIGN_IN_UPSTREAM: i64 = 3;
 const TAKE_OVER: i64 = 1;
 /// Session with user and consent; the decision, and the consent as it stands then.
 const CONSENT: i64 = 3;
+
+/// Session; people.
+const FIND_PEOPLE: i64 = 2;
+/// Session; person; factors; sign-ins; wrong passwords.
+const SHOW_PERSON: i64 = 5;
+/// Session and person; the change; the page.
+const CHANGE_PERSON: i64 = 3 + SHOW_PERSON - 1;
 
 /// How often each is done before it is counted.
 const ROUNDS: i64 = 20;
@@ -890,5 +898,62 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
         (found.writes, found.statements()),
         (ROUNDS * COMMITS, ROUNDS * (LOOK + COUNT)),
         "{found:#?}"
+    );
+}
+
+#[test]
+fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_ADMIN_ROLE", "office"),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    let key = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+    let mut registered = document();
+    registered["users"][0]["totp"] = json!(key);
+    registered["users"][0]["claims"]["role"] = json!("office");
+    registered["users"][1]["sub"] = json!("bobs");
+    registered["users"][1]["claims"] = json!({});
+    gatepost.apply(&registered);
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let mut browser = gatepost.browser();
+    let page = browser.visit("/admin");
+    let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let code = Phone::with_key(key.to_owned(), 0).code(0);
+    assert_eq!(send(&mut browser, &asked, &[("code", &code)]).status, 303);
+    meter.await_quiet();
+    let mut read = |address: &str| {
+        let cost = meter.of(|| assert_eq!(browser.get(address).status, 200));
+        (cost.writes, cost.statements())
+    };
+    assert_eq!(read("/admin/people?q=b"), (0, ROUNDS * FIND_PEOPLE));
+    assert_eq!(read("/admin/people/bobs"), (0, ROUNDS * SHOW_PERSON));
+    let cost = meter.of(|| {
+        let page = browser.get("/admin/people/bobs");
+        let hidden = |name: &str| {
+            page.attribute(&format!("name=\"{name}\""), "value")
+                .unwrap()
+        };
+        let form = [
+            ("form_token", &*hidden("form_token")),
+            ("version", &*hidden("version")),
+            ("decision", "end_all"),
+        ];
+        let done = browser.post("/admin/people/bobs", &form).text();
+        assert!(done.contains("The change is made."), "{done}");
+    });
+    let statements = ROUNDS * (SHOW_PERSON + CHANGE_PERSON);
+    assert_eq!(
+        (cost.writes, cost.statements()),
+        (ROUNDS, statements),
+        "{cost:#?}"
     );
 }

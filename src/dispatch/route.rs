@@ -4,12 +4,13 @@
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
+use crate::endpoints::admin::admission;
 use crate::endpoints::conversation::{self, Page};
 use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, admin, answers, device, discovery, join, metrics, scim, static_files, upstream,
+    account, answers, device, discovery, join, metrics, scim, static_files, upstream,
 };
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
@@ -205,7 +206,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(account::address::handle),
             ),
-            "/admin" => ("admin", FORM, Person, Nobody, Named(admin::handle, "")),
+            "/admin" => ("admin", FORM, Person, Nobody, Named(admission::handle, "")),
             "/device" => (
                 "device",
                 FORM,
@@ -223,7 +224,13 @@ impl<'a> Route<'a> {
                         Nobody,
                         Named(scim::handle, rest.strip_prefix("v2/")?),
                     ),
-                    ("admin", _) => ("admin", FORM, Person, Nobody, Named(admin::handle, rest)),
+                    ("admin", _) => (
+                        "admin",
+                        FORM,
+                        Person,
+                        Nobody,
+                        Named(admission::handle, rest),
+                    ),
                     ("static", _) => (
                         "static",
                         READ,

@@ -79,7 +79,7 @@ pub enum JoinProblem {
 
 impl JoinProblem {
     /// The field that it concerns, and what it says.
-    fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+    pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let sentence = match self {
             JoinProblem::UsernameMissing => texts.username_missing,
             JoinProblem::UsernameUnfit => texts.username_unfit,

@@ -4,10 +4,13 @@
 use serde_json::Value;
 
 use super::Administrator;
+use super::person::draw;
+use crate::app::failure::Failure;
 use crate::app::letters::{Errand, Letter};
 use crate::endpoints::letters::message;
 use crate::endpoints::notices;
 use crate::endpoints::visit::InSession;
+use crate::http::Response;
 use crate::pages::admin::person::PersonOutcome;
 use crate::pages::language::Language;
 use crate::pages::letters::{LetterFrame, ResetAccount};
@@ -28,23 +31,6 @@ pub(super) enum LinkWay {
     None,
 }
 
-/// A link that was passed on.
-pub(super) enum Passed {
-    To(String),
-    Link(String),
-    Nothing,
-}
-
-impl Passed {
-    pub(super) fn told(&self) -> Option<PersonOutcome<'_>> {
-        match self {
-            Passed::To(address) => Some(PersonOutcome::LetterSent(address)),
-            Passed::Link(link) => Some(PersonOutcome::Link(link)),
-            Passed::Nothing => None,
-        }
-    }
-}
-
 /// Whoever was only just invited gets letters at the address that the invitation named. Everybody
 /// else gets them where the address is verified: an administrator could write another one.
 pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay {
@@ -62,8 +48,28 @@ pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay
     }
 }
 
+/// Passes a link on, and shows the page of the person, which says how.
+pub(super) fn pass_on(
+    administrator: &Administrator<'_>,
+    person: &Person,
+    way: &LinkWay,
+) -> Result<Response, Failure> {
+    match way {
+        LinkWay::Letter(to) => {
+            send(administrator, person, to);
+            let outcome = PersonOutcome::LetterSent(to.as_str());
+            draw(administrator, person, Some(outcome))
+        }
+        LinkWay::Shown => {
+            let link = link(administrator, person);
+            draw(administrator, person, Some(PersonOutcome::Link(&link)))
+        }
+        LinkWay::NoConfirmedAddress | LinkWay::None => draw(administrator, person, None),
+    }
+}
+
 /// Leaves the letter to the lane, in the language of the person.
-pub(super) fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) -> Passed {
+fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) {
     let turn = administrator.turn;
     let app = turn.app;
     let user = &person.found.user;
@@ -108,10 +114,10 @@ pub(super) fn send(administrator: &Administrator<'_>, person: &Person, to: &Mail
     };
     let asked = notices::asked_by(&turn.presentation());
     notices::hand_over(app, &asked, Some(&user.sub), Errand::Written(letter));
-    Passed::To(to.as_str().to_owned())
 }
 
-pub(super) fn shown(administrator: &Administrator<'_>, person: &Person) -> Passed {
+/// A link to pass on.
+fn link(administrator: &Administrator<'_>, person: &Person) -> String {
     let InSession { app, .. } = administrator.turn;
     let user = &person.found.user;
     let link = PasswordLink {
@@ -123,5 +129,5 @@ pub(super) fn shown(administrator: &Administrator<'_>, person: &Person) -> Passe
         expires_at: app.now().plus(INVITATION_LIFETIME),
     };
     let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    Passed::Link(format!("{}/account/link?l={sealed}", app.issuer()))
+    format!("{}/account/link?l={sealed}", app.issuer())
 }

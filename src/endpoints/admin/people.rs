@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::links::{self, LinkWay};
-use super::{Administrator, person, tidy};
+use super::{Administrator, links, person, tidy};
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms;
@@ -11,8 +10,10 @@ use crate::endpoints::visit::InSession;
 use crate::http::{Method, Response};
 use crate::keys::random;
 use crate::pages;
+use crate::pages::account::AccountProblem;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::people::{Invitation, InviteProblem, Invited, Search, page_of};
+use crate::pages::admin::people::{Invitation, Invited, Search, page_of};
+use crate::pages::join::JoinProblem;
 use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::set_roles;
 use crate::protocol::registration::user::check_username;
@@ -54,7 +55,7 @@ pub(super) fn invite(administrator: &Administrator<'_>) -> Result<Response, Fail
 fn draw(
     administrator: &Administrator<'_>,
     typed: Invited<'_>,
-    problem: Option<InviteProblem>,
+    problem: Option<JoinProblem>,
 ) -> Response {
     let InSession { app, visit, .. } = administrator.turn;
     let invitation = Invitation {
@@ -91,20 +92,20 @@ fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failur
         return Ok(draw(
             administrator,
             typed,
-            Some(InviteProblem::SessionChanged),
+            Some(JoinProblem::Other(AccountProblem::SessionChanged)),
         ));
     }
     let sent = form.single("username")?.unwrap_or_default().trim();
     let by_letter = app.letters.from().is_some();
     let needs_address = by_letter || !address.is_empty();
     let problem = if sent.is_empty() {
-        Some(InviteProblem::UsernameMissing)
+        Some(JoinProblem::UsernameMissing)
     } else if check_username(sent).is_err() {
-        Some(InviteProblem::UsernameUnfit)
+        Some(JoinProblem::UsernameUnfit)
     } else if needs_address && parsed_address(&form)?.is_none() {
-        Some(InviteProblem::AddressUnfit)
+        Some(JoinProblem::Other(AccountProblem::AddressUnfit))
     } else if !may_be_called(sent, &address) {
-        Some(InviteProblem::UsernameOfOthers)
+        Some(JoinProblem::UsernameOfOthers)
     } else {
         None
     };
@@ -113,11 +114,9 @@ fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failur
     }
     match add(administrator, typed, by_letter) {
         Ok(subject) => welcome(administrator, &subject),
-        Err(Failure::Unavailable(StoreError::Taken(_))) => Ok(draw(
-            administrator,
-            typed,
-            Some(InviteProblem::UsernameTaken),
-        )),
+        Err(Failure::Unavailable(StoreError::Taken(_))) => {
+            Ok(draw(administrator, typed, Some(JoinProblem::UsernameTaken)))
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -165,10 +164,5 @@ fn welcome(administrator: &Administrator<'_>, subject: &Subject) -> Result<Respo
     let person = person::found(administrator, subject)?;
     let page = page_of(&person.found.user);
     let administrator = &administrator.on(&page);
-    let outcome = match links::way(administrator, &person) {
-        LinkWay::Letter(to) => links::send(administrator, &person, &to),
-        LinkWay::Shown => links::shown(administrator, &person),
-        LinkWay::None | LinkWay::NoConfirmedAddress => links::Passed::Nothing,
-    };
-    person::draw(administrator, &person, outcome.told())
+    links::pass_on(administrator, &person, &links::way(administrator, &person))
 }

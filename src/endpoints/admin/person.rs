@@ -256,28 +256,22 @@ impl Deed<'_> {
     /// A link for a new password. The second factors stay.
     fn reset(&self) -> Result<Response, Failure> {
         let administrator = self.administrator;
-        let by_letter = match links::way(administrator, self.person) {
-            LinkWay::Letter(to) => Some(to),
-            LinkWay::Shown => None,
-            LinkWay::NoConfirmedAddress | LinkWay::None => {
-                return self.refuse(
-                    PersonProblem::NoConfirmedAddress,
-                    Reason::NoConfirmedAddress,
-                );
-            }
-        };
+        let way = links::way(administrator, self.person);
+        if matches!(way, LinkWay::NoConfirmedAddress | LinkWay::None) {
+            let reason = Reason::NoConfirmedAddress;
+            return self.refuse(PersonProblem::NoConfirmedAddress, reason);
+        }
         let sub = &self.person.found.user.sub;
-        let detail = json!({"mail": by_letter.is_some()});
+        let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
         let event = administrator.event("link_made", sub, detail);
         let store = &administrator.turn.app.store;
         let noted =
             self.acting(|acting| Ok(admin_people::note_link(store, acting, sub, &event)?))?;
-        let passed = match (noted, by_letter) {
-            (false, _) => return self.after(false),
-            (true, Some(to)) => links::send(administrator, self.person, &to),
-            (true, None) => links::shown(administrator, self.person),
-        };
-        draw(administrator, self.person, passed.told())
+        if noted {
+            links::pass_on(administrator, self.person, &way)
+        } else {
+            self.after(false)
+        }
     }
 
     /// Name, address and roles.

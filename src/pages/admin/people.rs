@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::frame::{PageForm, problem_notice};
+use crate::pages::join::JoinProblem;
 use crate::pages::texts::Texts;
 use crate::protocol::login::letters::stored_address;
 use crate::protocol::words::catalogue::Catalogue;
@@ -106,32 +107,6 @@ pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Mar
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InviteProblem {
-    UsernameMissing,
-    /// The rules of user names refuse it.
-    UsernameUnfit,
-    /// It reads as an address, and is another.
-    UsernameOfOthers,
-    UsernameTaken,
-    AddressUnfit,
-    SessionChanged,
-}
-
-impl InviteProblem {
-    /// The field that it concerns, and what it says.
-    fn told(self, texts: &Texts) -> (&'static str, &'static str) {
-        match self {
-            InviteProblem::UsernameMissing => ("username", texts.username_missing),
-            InviteProblem::UsernameUnfit => ("username", texts.username_unfit),
-            InviteProblem::UsernameOfOthers => ("username", texts.username_of_others),
-            InviteProblem::UsernameTaken => ("username", texts.username_taken),
-            InviteProblem::AddressUnfit => ("address", texts.address_unfit),
-            InviteProblem::SessionChanged => ("username", texts.session_changed),
-        }
-    }
-}
-
 /// Somebody who is to be invited.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Invited<'a> {
@@ -159,17 +134,19 @@ pub fn invite_page(
     form: PageForm<'_>,
     invitation: Invitation<'_>,
     typed: Invited<'_>,
-    problem: Option<InviteProblem>,
+    problem: Option<JoinProblem>,
 ) -> Markup {
     let texts = around.chrome.texts;
     let told = problem.map(|problem| problem.told(texts));
-    let wrong = |field: &str| told.filter(|(of, _)| *of == field).map(|_| "true");
-    let described = |field: &str| wrong(field).map(|_| "problem");
+    let wrong = told.as_ref().and_then(|(field, _)| *field);
+    let is_wrong = |field: &str| (wrong == Some(field)).then_some("true");
+    let described = |field: &str| is_wrong(field).map(|_| "problem");
     let card = html! {
         p .lead {
             @if invitation.by_letter { (texts.invite_by_letter) } @else { (texts.invite_by_link) }
         }
-        @if let Some((field, sentence)) = told {
+        @if let Some((field, sentence)) = &told {
+            @let field = field.unwrap_or("username");
             (problem_notice(texts, &html! { p { a href={ "#" (field) } { (sentence) } } }))
         }
         (form.of(&html! {
@@ -177,7 +154,7 @@ pub fn invite_page(
                 label for="username" { (texts.username) }
                 input #username type="text" name="username" value=(typed.username) required
                     maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false"
-                    dir="auto" aria-invalid=[wrong("username")]
+                    dir="auto" aria-invalid=[is_wrong("username")]
                     aria-describedby=[described("username")];
             }
             div .field {
@@ -186,10 +163,10 @@ pub fn invite_page(
                     autocomplete="off" dir="auto";
             }
             div .field {
-                label for="address" { (texts.email_address) }
-                input #address type="email" name="address" value=(typed.address) maxlength="254"
+                label for="new-address" { (texts.email_address) }
+                input #new-address type="email" name="address" value=(typed.address) maxlength="254"
                     required[invitation.by_letter] autocomplete="off" dir="auto"
-                    aria-invalid=[wrong("address")] aria-describedby=[described("address")];
+                    aria-invalid=[is_wrong("new-address")] aria-describedby=[described("new-address")];
             }
             @if invitation.tenants.len() > 1 {
                 div .field {
