@@ -258,6 +258,21 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["on", "off", "links"],
         ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
+        (
+            "GATEPOST_ADMIN_ROLE",
+            &["office", "Büro 1"],
+            &["a,b", " ", " office", "a\nb"],
+        ),
+        (
+            "GATEPOST_ADMIN_ROLES",
+            &["staff", "staff, sales"],
+            &["staff,,sales", ",", "a\nb"],
+        ),
+        (
+            "GATEPOST_ADMIN_MINIMUM_ACR",
+            &["2", "phr"],
+            &["1", "3", "PHR"],
+        ),
         ("GATEPOST_BRAND_NAME", &["Ärzte & Söhne"], &["a\nb", " "]),
         (
             "GATEPOST_BRAND_LOGO",
