@@ -259,6 +259,26 @@ fn every_other_setting_takes_these_and_refuses_those() {
         ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
         ("GATEPOST_ADMIN_API", &["on", "off"], &["true", "1", "ON"]),
+        (
+            "GATEPOST_PUSHED_REQUESTS",
+            &["on", "off"],
+            &["true", "1", "ON"],
+        ),
+        (
+            "GATEPOST_ADMIN_ROLE",
+            &["office", "Büro 1"],
+            &["a,b", " ", " office", "a\nb"],
+        ),
+        (
+            "GATEPOST_ADMIN_ROLES",
+            &["staff", "staff, sales"],
+            &["staff,,sales", ",", "a\nb"],
+        ),
+        (
+            "GATEPOST_ADMIN_MINIMUM_ACR",
+            &["2", "phr"],
+            &["1", "3", "PHR"],
+        ),
         ("GATEPOST_BRAND_NAME", &["Ärzte & Söhne"], &["a\nb", " "]),
         (
             "GATEPOST_BRAND_LOGO",

@@ -528,7 +528,7 @@ fn application_pages(
         chain: String::new(),
         seq: 1,
         previous: [0; 32],
-        event: name.to_owned(),
+        event: String::from("signed_in"),
         client_id: Some(name.to_owned()),
         sub: Some(String::from("alice")),
         sid: None,

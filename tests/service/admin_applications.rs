@@ -66,7 +66,7 @@ fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
 }
 
-/// A browser in which an administrator has signed in. A code is good once, so each has another.
+/// A browser in which an administrator has signed in. A code is good once, so each signs in once.
 fn admin(gatepost: &Gatepost, name: &str, tenant: &str) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&format!("/admin?tenant={tenant}"));
