@@ -73,6 +73,13 @@ hidden byte also_what_was_acknowledged_is_durable = 0;
 #define SNAPSHOTS 0
 #endif
 
+/* A code takes the client's epoch from the registry that its process holds; a refresh does not. */
+#if (KINDS & ENDS_CLIENT) && !(defined(BEGINS_REDEEMED) && LINES == 1)
+#define REGISTRY 1
+#else
+#define REGISTRY 0
+#endif
+
 /* --- The database. ---------------------------------------------------------------------------- */
 typedef Grant {
     bit is_there;
@@ -122,7 +129,7 @@ Code codes[LINES];
 byte begun = 0;               /* sign-ins */
 byte handed_out[LINES];       /* refresh tokens: generations below this one are known to everybody */
 
-#if KINDS & ENDS_CLIENT
+#if REGISTRY
 /* registry/mod.rs: the version that was polled; the client, with the version it was read at. */
 byte polled_version[2];
 byte held_version[2];
@@ -220,7 +227,7 @@ inline window_closes(l) {
 /* As often as they like: the standby receives what was committed; it becomes the primary, and what
  * it did not have is gone; the retry window of what was moved runs out. A restart of the primary
  * loses nothing but connections, which break anyhow: at `is_severed`. */
-active proctype Postgres() {
+proctype Postgres() {
     do
     :: d_step { lags ->
             copy(standby, primary);
@@ -236,7 +243,7 @@ active proctype Postgres() {
 #endif
             copy(primary, standby);
             lags = 0;
-#if KINDS & ENDS_CLIENT
+#if REGISTRY
             has_heard[0] = 0;
             has_heard[1] = 0;
 #endif
@@ -267,7 +274,7 @@ inline is_asked_about(l) {
     promise(also_what_was_acknowledged_is_durable, !(handed_out[l] > primary.grants[l].generation + 1))
 }
 
-active proctype Introspection() {
+proctype Introspection() {
     do
     :: d_step { true ->
             is_asked_about(0);
@@ -313,10 +320,10 @@ inline request_is_over() {
 inline seal(l) {
     if
     :: standby.epoch[USER] != codes[l].epoch[USER] || standby.epoch[CONSENT] != codes[l].epoch[CONSENT] ||
-          standby.epoch[INSTALLATION] != codes[l].epoch[INSTALLATION] -> may_end[l] = 1
+          standby.epoch[INSTALLATION] != codes[l].epoch[INSTALLATION] || !standby.is_enabled -> may_end[l] = 1
     :: else
     fi;
-#if KINDS & ENDS_CLIENT
+#if REGISTRY
     /* `Registry::client`: what is held counts if it was read at the version that was polled last. */
     if
     :: held_version[me] == polled_version[me]
@@ -370,7 +377,7 @@ idle:
             seal(1)
         }
 #endif
-#if KINDS & ENDS_CLIENT
+#if REGISTRY
     :: d_step { polled_version[me] != primary.registry_version || !has_heard[me] ->
             polled_version[me] = primary.registry_version; /* installation::READ, once a second */
             has_heard[me] = 1
@@ -401,9 +408,7 @@ sign_in:
 #endif
             primary.session_is_there[line] = 1;
             commits(me)
-        :: else -> /* the sign-in begins anew */
-            promise(promise_4_nothing_issued_after_an_ending_is_ended_by_it, may_end[line]);
-            goto over
+        :: else -> goto over /* the sign-in begins anew */
         fi
     }
     atomic {
@@ -736,9 +741,10 @@ inline are_over() {
 #endif
 }
 
-active proctype Endings() {
+proctype Endings() {
     byte before = 0;  /* ghost: how many lines had begun when it committed */
     byte kind = 0;
+    byte before_disabled = 0; /* ghost: how many lines that disabling ended which stands now */
     bit remembers_session = 0;  /* store/endings.rs `Confirmed` */
     bit remembers_grant = 0;
 idle:
@@ -750,14 +756,15 @@ idle:
 #if KINDS & ENDS_CLIENT
     :: atomic { drawn < ENDINGS -> kind = ENDS_CLIENT; marks_all_before(); drawn++;
             primary.epoch[CLIENT] = new_epoch(primary.epoch[CLIENT]);
-#ifdef DRAWN_REGISTRY_VERSION
+#if !REGISTRY
+#elif defined(DRAWN_REGISTRY_VERSION)
             primary.registry_version = drawn;
-#else
-#ifndef WITHOUT_BUMP
+#elif !defined(WITHOUT_BUMP)
             primary.registry_version++;
 #endif
-#endif
+#if REGISTRY
             has_heard[0] = 0; has_heard[1] = 0;
+#endif
             commits(COMMANDS); goto waits }
 #endif
 #if KINDS & ENDS_CONSENT
@@ -769,27 +776,28 @@ idle:
             primary.epoch[INSTALLATION] = new_epoch(primary.epoch[INSTALLATION]); commits(COMMANDS); goto waits }
 #endif
 #if KINDS & ENDS_BY_DISABLING
-    :: atomic { drawn < ENDINGS && primary.is_enabled -> kind = ENDS_BY_DISABLING; marks_all_before(); drawn++;
+    :: atomic { drawn < ENDINGS && primary.is_enabled -> kind = ENDS_BY_DISABLING; marks_all_before(); drawn++; before_disabled = before;
             primary.is_enabled = 0;
 #ifndef DISABLES_WITHOUT_EPOCH
             primary.epoch[USER] = new_epoch(primary.epoch[USER]);
 #endif
             commits(COMMANDS); goto waits }
-    :: atomic { !primary.is_enabled -> kind = ENDS_BY_DISABLING; before = begun; goto ended_before }
+    :: atomic { !primary.is_enabled -> kind = ENDS_BY_DISABLING; before = before_disabled; connection[COMMANDS] = RUNNING; goto ended_before }
     :: atomic { !primary.is_enabled -> kind = 0; primary.is_enabled = 1; commits(COMMANDS); goto waits } /* `user enable` */
 #endif
 #if KINDS & ENDS_SESSION
     :: atomic { codes[0].is_issued && !primary.session_ended[0] -> kind = ENDS_SESSION; marks_all_before();
             primary.session_ended[0] = 1; commits(COMMANDS); goto waits }
-    :: atomic { codes[0].is_issued && primary.session_ended[0] -> kind = ENDS_SESSION; before = begun; goto ended_before }
+    :: atomic { codes[0].is_issued && primary.session_ended[0] -> kind = ENDS_SESSION; before = begun; connection[COMMANDS] = RUNNING; goto ended_before }
 #endif
 #if KINDS & ENDS_GRANT
     :: atomic { gave_tokens[0] && !primary.grants[0].revoked -> kind = ENDS_GRANT; may_end[0] = 1; before = 1;
             primary.grants[0].revoked = 1; commits(COMMANDS); goto waits }
-    :: atomic { gave_tokens[0] && primary.grants[0].revoked -> kind = ENDS_GRANT; before = 1; goto ended_before }
+    :: atomic { gave_tokens[0] && primary.grants[0].revoked -> kind = ENDS_GRANT; before = 1; connection[COMMANDS] = RUNNING; goto ended_before }
 #endif
     od;
-/* `Store::end`, where it had ended before: store/endings.rs CONFIRM, unless it was seen confirmed */
+/* `Store::end`, where it had ended before: store/endings.rs CONFIRM, unless it was seen confirmed;
+ * on the same connection, so by the server that said so */
 ended_before:
     atomic {
 #ifdef WITHOUT_CONFIRM
@@ -797,7 +805,12 @@ ended_before:
 #else
         if
         :: (kind == ENDS_SESSION && remembers_session) || (kind == ENDS_GRANT && remembers_grant) -> goto acknowledged
+#ifdef CONFIRMS_ELSEWHERE
         :: true -> commits(COMMANDS)
+#else
+        :: connection[COMMANDS] == RUNNING -> commits(COMMANDS)
+#endif
+        :: true -> goto is_done
         fi
 #endif
     }
@@ -847,11 +860,16 @@ init {
         handed_out[0] = 1;
 #endif
         copy(standby, primary);
-#if KINDS & ENDS_CLIENT
+#if REGISTRY
         has_heard[0] = 1;
         has_heard[1] = 1;
 #endif
+        run Postgres();
+        run Introspection();
         run Server(0);
-        run Server(1)
+        run Server(1);
+#if KINDS
+        run Endings()
+#endif
     }
 }
