@@ -25,6 +25,7 @@
 #ifndef KINDS
 #define KINDS 0        /* which endings, as a sum of the ENDS_ below */
 #endif
+/* -DONE_SERVER: only one, beside whoever ends something. */
 /* -DBEGINS_REDEEMED: the run begins with the tokens of the first code; no code is sent any more. */
 #ifndef OFFLINE
 #define OFFLINE 1      /* the grants have offline_access; without, they stand on their session, too */
@@ -138,7 +139,9 @@ bit has_heard[2];             /* ghost: polled since the client's epoch or the p
 #endif
 
 /* --- Ghosts: what an observer outside knows. -------------------------------------------------- */
-bit is_over[LINES];        /* an ending of it was acknowledged */
+byte is_over[LINES];       /* it is known to have ended: ACKNOWLEDGED, or a replay was answered: REPLAYED */
+#define ACKNOWLEDGED 1
+#define REPLAYED 2
 bit session_is_over[LINES];
 bit may_end[LINES];        /* something has happened that may end it: an ending, a replay, an error */
 bit gave_tokens[LINES];    /* its code was answered with tokens */
@@ -265,9 +268,10 @@ proctype Postgres() {
 /* --- UserInfo, introspection: one read, judged. It begins and ends in one step, since a read that
  * began before an ending was acknowledged may say what was so then. ---------------------------- */
 inline is_asked_about(l) {
-    promise(promise_3_what_ended_is_never_honoured, !(is_over[l] && lives_in(primary, l)));
+    promise(promise_3_what_ended_is_never_honoured, !(is_over[l] == ACKNOWLEDGED && lives_in(primary, l)));
+    promise(promise_2_a_replay_ends_the_line, !(is_over[l] == REPLAYED && lives_in(primary, l)));
 #ifdef WITHOUT_FENCE
-    promise(promise_3_what_ended_is_never_honoured, !(is_left_behind && is_over[l] && lives_in(left_behind, l)));
+    promise(promise_3_what_ended_is_never_honoured, !(is_left_behind && is_over[l] == ACKNOWLEDGED && lives_in(left_behind, l)));
 #endif
     promise(promise_4_nothing_issued_after_an_ending_is_ended_by_it, !(gave_tokens[l] && !may_end[l] && !lives_in(primary, l)));
     promise(also_what_was_acknowledged_is_durable, !(gave_tokens[l] && !primary.grants[l].is_there));
@@ -315,14 +319,8 @@ inline request_is_over() {
     at = 0
 }
 
-/* A code is sealed: `Granted::respond` of endpoints/answer.rs, `issue::authorization_code`. What
- * was read before the standby had it may be gone after a failover: nobody was told of that ending. */
-inline seal(l) {
-    if
-    :: standby.epoch[USER] != codes[l].epoch[USER] || standby.epoch[CONSENT] != codes[l].epoch[CONSENT] ||
-          standby.epoch[INSTALLATION] != codes[l].epoch[INSTALLATION] || !standby.is_enabled -> may_end[l] = 1
-    :: else
-    fi;
+/* The registration that a request is judged by, with the client's epoch. */
+inline takes_client(l) {
 #if REGISTRY
     /* `Registry::client`: what is held counts if it was read at the version that was polled last. */
     if
@@ -338,6 +336,19 @@ inline seal(l) {
     :: else
     fi;
 #endif
+#if !REGISTRY
+    skip
+#endif
+}
+
+/* A code is sealed: `Granted::respond` of endpoints/answer.rs, `issue::authorization_code`. What
+ * was read before the standby had it may be gone after a failover: nobody was told of that ending. */
+inline seal(l) {
+    if
+    :: standby.epoch[USER] != codes[l].epoch[USER] || standby.epoch[CONSENT] != codes[l].epoch[CONSENT] ||
+          standby.epoch[INSTALLATION] != codes[l].epoch[INSTALLATION] || !standby.is_enabled -> may_end[l] = 1
+    :: else
+    fi;
     codes[l].is_issued = 1
 }
 
@@ -346,7 +357,7 @@ proctype Server(byte me) {
     byte generation = 0;    /* of the refresh token that was sent */
     bit stands = 0;         /* what the statement's snapshot said */
     bit again = 0;          /* `write_once_more`: the same attempt, on a fresh connection */
-    bit after_the_end = 0;  /* ghost: the request began when the ending had been acknowledged */
+    byte after_the_end = 0; /* ghost: `is_over` when the request began */
     bit is_replay = 0;      /* ghost: what it sends had been used up when it began */
     bit own = 0;
     bit issued = 0;
@@ -361,6 +372,7 @@ idle:
             codes[line].epoch[CONSENT] = primary.epoch[CONSENT];
             codes[line].epoch[INSTALLATION] = primary.epoch[INSTALLATION];
             codes[line].session = line;
+            takes_client(line);
             goto sign_in
         }
 #if LINES > 1
@@ -374,6 +386,7 @@ idle:
             codes[1].epoch[INSTALLATION] = codes[0].epoch[INSTALLATION];
             codes[1].epoch[CONSENT] = primary.epoch[CONSENT];
             codes[1].session = 0;
+            takes_client(1);
             seal(1)
         }
 #endif
@@ -381,6 +394,10 @@ idle:
     :: d_step { polled_version[me] != primary.registry_version || !has_heard[me] ->
             polled_version[me] = primary.registry_version; /* installation::READ, once a second */
             has_heard[me] = 1
+        }
+    :: d_step { held_version[me] != polled_version[me] -> /* `Registry::client`, for any request of this client */
+            held_version[me] = primary.registry_version;
+            held_client_epoch[me] = primary.epoch[CLIENT]
         }
 #endif
 #ifndef BEGINS_REDEEMED
@@ -495,7 +512,8 @@ redeem_begins:
         if
         :: issued ->
             promise(promise_1_a_code_gives_tokens_once, !gave_tokens[line]);
-            promise(promise_3_what_ended_is_never_honoured, !after_the_end);
+            promise(promise_3_what_ended_is_never_honoured, after_the_end != ACKNOWLEDGED);
+            promise(promise_2_a_replay_ends_the_line, after_the_end != REPLAYED);
             gave_tokens[line] = 1;
 #if GENERATIONS
             handed_out[line] = 1 /* generation 0 */
@@ -503,7 +521,7 @@ redeem_begins:
         :: else
         fi;
         if
-        :: is_replay -> is_over[line] = 1 /* the replay was answered */
+        :: is_replay && is_over[line] == 0 -> is_over[line] = REPLAYED /* the replay was answered */
         :: else
         fi;
         goto over
@@ -668,7 +686,8 @@ refresh_is_severed:
 /* The answer, with the refresh token of generation `at`. */
 refreshed:
     atomic {
-        promise(promise_3_what_ended_is_never_honoured, !after_the_end);
+        promise(promise_3_what_ended_is_never_honoured, after_the_end != ACKNOWLEDGED);
+        promise(promise_2_a_replay_ends_the_line, after_the_end != REPLAYED);
         promise(promise_2_a_replay_ends_the_line, !is_replay);
         promise(promise_5_a_repeated_refresh_gets_an_answer_that_works, at == generation + 1 || generation < closed_below[line]);
         promise(promise_5_a_repeated_refresh_gets_an_answer_that_works, primary.grants[line].generation >= at);
@@ -696,12 +715,12 @@ refused:
         promise(promise_5_a_repeated_refresh_gets_an_answer_that_works, generation < closed_below[line] || may_end[line]);
 #ifdef EVERY_REFUSAL_ENDS
         if
-        :: is_replay -> is_over[line] = 1
+        :: is_replay && is_over[line] == 0 -> is_over[line] = REPLAYED
         :: else
         fi;
 #else
         if
-        :: is_replay && connection[me] == CONFIRMED -> is_over[line] = 1 /* RefreshTokenReplayed */
+        :: is_replay && is_over[line] == 0 && connection[me] == CONFIRMED -> is_over[line] = REPLAYED /* RefreshTokenReplayed */
         :: else
         fi;
 #endif
@@ -735,9 +754,9 @@ inline marks_all_before() {
 }
 
 inline are_over() {
-    is_over[0] = is_over[0] || before > 0;
+    is_over[0] = (before > 0 -> ACKNOWLEDGED : is_over[0]);
 #if LINES > 1
-    is_over[1] = is_over[1] || before > 1;
+    is_over[1] = (before > 1 -> ACKNOWLEDGED : is_over[1]);
 #endif
 }
 
@@ -828,7 +847,7 @@ acknowledged:
     atomic {
         if
         :: kind == 0
-        :: kind == ENDS_GRANT -> is_over[0] = 1; remembers_grant = 1
+        :: kind == ENDS_GRANT -> is_over[0] = ACKNOWLEDGED; remembers_grant = 1
         :: kind == ENDS_CLIENT || kind == ENDS_CONSENT -> are_over()
         :: kind == ENDS_SESSION -> are_over(); session_is_over[0] = 1; remembers_session = 1
         :: kind == ENDS_USER || kind == ENDS_INSTALLATION || kind == ENDS_BY_DISABLING ->
@@ -867,7 +886,9 @@ init {
         run Postgres();
         run Introspection();
         run Server(0);
+#ifndef ONE_SERVER
         run Server(1);
+#endif
 #if KINDS
         run Endings()
 #endif
