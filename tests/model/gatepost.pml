@@ -26,7 +26,7 @@
 #define KINDS 0        /* which endings, as a sum of the ENDS_ below */
 #endif
 /* -DONE_SERVER: only one, beside whoever ends something. */
-/* -DBEGINS_REDEEMED: the run begins with the tokens of the first code; no code is sent any more. */
+/* -DBEGINS_REDEEMED: the run begins with the tokens of the first code, which is not sent any more. */
 #ifndef OFFLINE
 #define OFFLINE 1      /* the grants have offline_access; without, they stand on their session, too */
 #endif
@@ -402,9 +402,9 @@ idle:
 #endif
 #ifndef BEGINS_REDEEMED
     :: atomic { codes[0].is_issued -> line = 0; goto redeem }
+#endif
 #if LINES > 1
     :: atomic { codes[1].is_issued -> line = 1; goto redeem }
-#endif
 #endif
 #if GENERATIONS
     :: atomic { handed_out[0] > 0 -> line = 0; goto refresh }
@@ -849,7 +849,13 @@ acknowledged:
         :: kind == 0
         :: kind == ENDS_GRANT -> is_over[0] = ACKNOWLEDGED; remembers_grant = 1
         :: kind == ENDS_CLIENT || kind == ENDS_CONSENT -> are_over()
-        :: kind == ENDS_SESSION -> are_over(); session_is_over[0] = 1; remembers_session = 1
+        :: kind == ENDS_SESSION ->
+            is_over[0] = (before > 0 -> ACKNOWLEDGED : is_over[0]);
+#if LINES > 1
+            is_over[1] = (before > 1 && codes[1].session == 0 -> ACKNOWLEDGED : is_over[1]);
+#endif
+            session_is_over[0] = 1;
+            remembers_session = 1
         :: kind == ENDS_USER || kind == ENDS_INSTALLATION || kind == ENDS_BY_DISABLING ->
             are_over();
             session_is_over[0] = session_is_over[0] || before > 0
