@@ -25,6 +25,7 @@
 #ifndef KINDS
 #define KINDS 0        /* which endings, as a sum of the ENDS_ below */
 #endif
+/* -DNOBODY_ASKS: no introspection, so that the first thing that breaks is an answer. */
 /* -DONE_SERVER: only one, beside whoever ends something. */
 /* -DBEGINS_REDEEMED: the run begins with the tokens of the first code, which is not sent any more. */
 #ifndef OFFLINE
@@ -890,7 +891,9 @@ init {
         has_heard[1] = 1;
 #endif
         run Postgres();
+#ifndef NOBODY_ASKS
         run Introspection();
+#endif
         run Server(0);
 #ifndef ONE_SERVER
         run Server(1);
