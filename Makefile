@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e upgrade systemd cluster bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run test e2e upgrade systemd cluster model bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -37,6 +37,10 @@ cluster: ## Break one thing after the other under load, over Patroni, and ask fo
 	@tests/need rust compiler postgres etcd haproxy patroni
 	@cargo build
 	@tests/cluster/run $(CLUSTER)
+
+model: ## Check the model of codes, refresh tokens and endings by spin, and that it fails where a step is taken out
+	@tests/need spin compiler
+	@tests/model/check $(MODEL)
 
 bench: ## Load a release build and print the table of docs/operate/speed.md (options: BENCH="--seconds 10")
 	@tests/need rust compiler postgres openssl
