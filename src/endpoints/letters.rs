@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -23,7 +23,8 @@ use crate::protocol::login::letters::{
     LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, Withheld, verified_address,
 };
 use crate::protocol::login::mail_link::{
-    ADDRESS_LIFETIME, LONGEST_REQUEST, MailLink, PREFIX, RESET_LIFETIME, address_hash,
+    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, PREFIX, RESET_LIFETIME,
+    address_hash,
 };
 use crate::protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
 use crate::protocol::words::identifiers::Subject;
@@ -350,6 +351,38 @@ fn write_reset(
         asked,
         letter(app, asked, address, &text, subs, "reset"),
     );
+}
+
+/// A letter with a link by which a user sets a password: another one, or the first. It is in the
+/// language of the user, where Gatepost speaks it.
+pub fn of_link(app: &App, found: &CurrentUser, to: &MailAddress, otherwise: Language) -> Letter {
+    let user = &found.user;
+    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
+    let until = app.now().plus(INVITATION_LIFETIME);
+    let link = reset_link(app, found, until, None);
+    let frame = LetterFrame {
+        texts: language.texts(),
+        brand: &app.config.brand,
+        source: None,
+    };
+    let name = user.designation();
+    let (kind, text) = match user.password_hash {
+        Some(_) => {
+            let account = ResetAccount {
+                name,
+                link: Some(&link),
+            };
+            ("reset", frame.reset(&[account], None, until))
+        }
+        None => ("invitation", frame.invitation(name, &link, until)),
+    };
+    Letter {
+        to: to.clone(),
+        message: message(&app.config, language.tag(), to, &text, app.now()),
+        subs: vec![user.sub.clone()],
+        kind,
+    }
 }
 
 fn reset_link(

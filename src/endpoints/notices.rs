@@ -1,6 +1,8 @@
 //! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
 //! tell people what changed about their account, whoever changed it.
 
+use serde_json::{Map, Value};
+
 use crate::app::App;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
@@ -28,15 +30,33 @@ pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Erra
 
 /// Tells a user what changed, at the address that they had; not where that is not verified.
 pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
-    let address = verified_address(&user.claims).and_then(|text| MailAddress::parse(text).ok());
+    let before = Noticed {
+        sub: &user.sub,
+        name: user.designation(),
+        claims: &user.claims,
+    };
+    tell(app, &asked_by(presentation), &before, change);
+}
+
+/// A user as they were before the change.
+pub struct Noticed<'a> {
+    pub sub: &'a Subject,
+    /// What they are called in the letter.
+    pub name: &'a str,
+    pub claims: &'a Map<String, Value>,
+}
+
+/// The same for a change by a program.
+pub fn tell(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
+    let address = verified_address(before.claims).and_then(|text| MailAddress::parse(text).ok());
     let (Some(to), Some(_)) = (address, app.letters.from()) else {
         return;
     };
     let errand = Errand::Notice {
-        sub: user.sub.clone(),
-        username: user.designation().to_owned(),
+        sub: before.sub.clone(),
+        username: before.name.to_owned(),
         to,
         change,
     };
-    hand_over(app, &asked_by(presentation), Some(&user.sub), errand);
+    hand_over(app, asked, Some(before.sub), errand);
 }

@@ -19,7 +19,7 @@
 //! | `/logout` | the session of the browser | as the first time |
 //! | `/connect/endsession` | the same; without a browser, the hint's | as the first time |
 //! | `/external/{idp}/logout` | sessions that came from there | 400: that the token was used |
-//! | `/admin/people/..`: each form | a session, factors, everything of the user | that the user changed meanwhile |
+//! | `/admin/people/..` | a session, factors, all of the user | that the user changed meanwhile |
 //! | `session end`, `grant revoke` | a session; a grant | that there is none, or no more |
 //! | `user disable` | everything of the user | that it is so already |
 //! | `user unlink`, `user factors --remove` | a link; a factor, and all else | that there is none |

@@ -34,9 +34,9 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["admin", "join"],
+            &["admin", "join", "scim"],
             &["account", "answer", "device", "letters", "logout"],
-            &["pushed_request", "registration", "scim", "upstream"],
+            &["pushed_request", "registration", "upstream"],
             &["client_token"],
             &["forgotten", "token"],
             &["consent", "login"],

@@ -7,6 +7,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
+use crate::support::mailbox::Mailbox;
 use crate::support::phone::add_app;
 use crate::support::scim::{
     ALL_SCOPES, ON, PATCH, Program, USER, registered, start, token_of, user_names,
@@ -797,4 +798,70 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
         names.contains("active") && !names.contains("password"),
         "{names}"
     );
+}
+
+#[test]
+fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_one() {
+    let mailbox = Mailbox::open();
+    let [(smtp, server), (from, sender)] = mailbox.settings();
+    let settings = [ON[0], (smtp, &server), (from, &sender)];
+    let gatepost = Gatepost::start_with(&registered(), &settings);
+    let hr = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let invited = json!({
+        "userName": "dana", "locale": "de", "emails": [{"value": "dana@example.com"}], OURS: {"invite": "mail"},
+    });
+    let dana = hr.add(invited);
+    assert!(dana[OURS].get("inviteLink").is_none(), "{dana}");
+    let letter = mailbox.letter(1);
+    assert_eq!(letter.to, ["dana@example.com"]);
+    let mut browser = gatepost.browser();
+    let opened = browser.get(letter.link());
+    let page = browser.follow(opened);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let token = page.fields().remove("form_token").unwrap();
+    let form = [
+        ("form_token", token.as_str()),
+        ("new_password", PASSWORD),
+        ("new_password_again", PASSWORD),
+    ];
+    let answer = browser.post(&page.action(), &form);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let id = text(&dana, "id");
+    let shown = hr.get(&format!("Users/{id}")).json();
+    assert_eq!(shown[OURS]["emailVerified"], json!(true), "{shown}");
+
+    let before = mailbox.count();
+    let moved =
+        json!([{"op": "replace", "path": "emails", "value": [{"value": "new@example.com"}]}]);
+    assert_eq!(hr.patch(id, moved).status, 200);
+    let notice = mailbox.letter(before + 1);
+    assert_eq!(notice.to, ["dana@example.com"], "the address of before");
+
+    for (case, resource) in [
+        (
+            "nowhere to send it",
+            json!({"userName": "eve", OURS: {"invite": "mail"}}),
+        ),
+        (
+            "a bent address",
+            json!({"userName": "eve", "emails": [{"value": "no address"}], OURS: {"invite": "mail"}}),
+        ),
+        (
+            "another wish",
+            json!({"userName": "eve", OURS: {"invite": "pigeon"}}),
+        ),
+    ] {
+        let mut resource = resource;
+        resource["schemas"] = json!([USER]);
+        let answer = hr.ask("POST", "Users", &resource);
+        assert_error(&answer, 400, Some("invalidValue"), case);
+    }
+    assert_eq!(hr.found("userName eq \"eve\"").len(), 0);
+    let without = start();
+    let hr = Program::hr(&without);
+    let resource = json!({
+        "schemas": [USER], "userName": "eve", "emails": [{"value": "eve@example.com"}], OURS: {"invite": "mail"},
+    });
+    let answer = hr.ask("POST", "Users", &resource);
+    assert_error(&answer, 400, Some("invalidValue"), "without a mail server");
 }

@@ -1,21 +1,17 @@
 //! Links by which a person chooses a password. They go by letter to an address that is known to be
 //! the person's. Where there is no e-mail, the administrator passes them on.
 
-use serde_json::Value;
-
 use super::Administrator;
 use super::person::draw;
 use crate::app::failure::Failure;
-use crate::app::letters::{Errand, Letter};
-use crate::endpoints::letters::message;
+use crate::app::letters::Errand;
+use crate::endpoints::letters;
 use crate::endpoints::notices;
 use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::pages::admin::person::PersonOutcome;
-use crate::pages::language::Language;
-use crate::pages::letters::{LetterFrame, ResetAccount};
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::{self, INVITATION_LIFETIME, MailLink, address_hash};
+use crate::protocol::login::mail_link::INVITATION_LIFETIME;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::words::mail_address::MailAddress;
 use crate::store::admin_people::Person;
@@ -68,52 +64,13 @@ pub(super) fn pass_on(
     }
 }
 
-/// Leaves the letter to the lane, in the language of the person.
+/// Leaves the letter to the lane.
 fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) {
     let turn = administrator.turn;
-    let app = turn.app;
-    let user = &person.found.user;
-    let link = MailLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: person.found.installation_epoch,
-        factors: user.factors,
-        address_hash: address_hash(&user.claims),
-        expires_at: app.now().plus(INVITATION_LIFETIME),
-        request: None,
-    };
-    let sealed = app.vault.mail_links.seal_text(mail_link::PREFIX, &link);
-    let address = format!("{}/account/link?l={sealed}", app.issuer());
-    let locale = user.claims.get("locale").and_then(Value::as_str);
-    let language = locale.and_then(Language::asked_for);
-    let language = language.unwrap_or(turn.chrome().texts.language);
-    let frame = LetterFrame {
-        texts: language.texts(),
-        brand: &app.config.brand,
-        source: None,
-    };
-    let name = user.designation();
-    let (kind, text) = match user.password_hash {
-        Some(_) => {
-            let account = ResetAccount {
-                name,
-                link: Some(&address),
-            };
-            ("reset", frame.reset(&[account], None, link.expires_at))
-        }
-        None => (
-            "invitation",
-            frame.invitation(name, &address, link.expires_at),
-        ),
-    };
-    let letter = Letter {
-        to: to.clone(),
-        message: message(&app.config, language.tag(), to, &text, app.now()),
-        subs: vec![user.sub.clone()],
-        kind,
-    };
+    let letter = letters::of_link(turn.app, &person.found, to, turn.chrome().texts.language);
     let asked = notices::asked_by(&turn.presentation());
-    notices::hand_over(app, &asked, Some(&user.sub), Errand::Written(letter));
+    let sub = &person.found.user.sub;
+    notices::hand_over(turn.app, &asked, Some(sub), Errand::Written(letter));
 }
 
 /// A link to pass on.

@@ -9,9 +9,14 @@ use super::list::ListRequest;
 use super::{Admission, ScimRefusal, address};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers;
+use crate::endpoints::letters;
+use crate::endpoints::notices::{self, Noticed};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
+use crate::pages::language::Language;
+use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::registration::timestamp;
@@ -21,6 +26,7 @@ use crate::protocol::scim::patch::patched;
 use crate::protocol::scim::projection::Projection;
 use crate::protocol::scim::resource::{self, ScimProfile, ScimUser, text};
 use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
@@ -91,9 +97,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     profile.tenant = tenant_of_new(admission, profile.tenant)?;
     drop_admin_roles(app, request, &mut profile.claims);
     let wish = text(&wanted, UserAttribute::Invite);
-    if wish.is_some_and(|wish| wish != "link") {
-        return Err(ScimError::invalid_value("invite must be link").into());
-    }
+    let to = invited_at(app, &profile, wish)?;
     let hash = new_password(app, request, admission, &wanted)?;
     let subject = Subject::of_random(random::bytes());
     let event = event(
@@ -118,13 +122,47 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     }
     let user = found(app, admission, &subject)?;
     let mut resource = user.show(&location(app, &subject), &projection(request)?);
-    if wish.is_some() {
+    if let Some(to) = &to {
+        let found = users::find_for_client(&app.store, &subject, None)?.ok_or_else(unknown)?;
+        let letter = letters::of_link(app, &found, to, Language::English);
+        let errand = Errand::Written(letter);
+        notices::hand_over(app, &asked_by(request), Some(&subject), errand);
+    } else if wish.is_some() {
         let link = invitation(app, admission, request, &subject)?;
         resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
             ours.insert(String::from("inviteLink"), Value::from(link));
         });
     }
     Ok(with_address(app, answers::scim_json(201, &resource), &user))
+}
+
+/// Where the letter goes that invites somebody new; `None` without a letter.
+fn invited_at(
+    app: &App,
+    profile: &ScimProfile,
+    wish: Option<&str>,
+) -> Result<Option<MailAddress>, ScimError> {
+    match wish {
+        None | Some("link") => Ok(None),
+        Some("mail") => {
+            let address = stored_address(&profile.claims).map(MailAddress::parse);
+            match (address, app.letters.from(), &profile.username) {
+                (Some(Ok(to)), Some(_), Some(_)) => Ok(Some(to)),
+                _ => Err(ScimError::invalid_value(
+                    "invite by mail needs GATEPOST_SMTP_URL, a user name and an address in emails",
+                )),
+            }
+        }
+        Some(_) => Err(ScimError::invalid_value("invite must be link or mail")),
+    }
+}
+
+fn asked_by(request: &Request) -> AskedBy {
+    AskedBy {
+        source: request.source,
+        request_id: request.id.clone(),
+        language: Language::English.tag(),
+    }
 }
 
 /// A link by which somebody new sets a password, for whoever made them to hand out.
@@ -234,6 +272,18 @@ fn change(
         let reach = admission.reach();
         let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &event);
         if let Some(user) = written.map_err(or_taken)? {
+            if after.profile.claims.get("email") != before.profile.claims.get("email") {
+                let noticed = Noticed {
+                    sub: subject,
+                    name: before
+                        .profile
+                        .username
+                        .as_deref()
+                        .unwrap_or(subject.as_str()),
+                    claims: &before.profile.claims,
+                };
+                notices::tell(app, &asked_by(request), &noticed, AccountChange::Address);
+            }
             if after.profile.verifies_more_than(&before.profile) {
                 users::tell_of_sharing(&app.store, subject, "scim", &event)?;
             }

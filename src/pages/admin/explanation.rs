@@ -8,8 +8,8 @@ use crate::pages::admin::AdminChrome;
 use crate::pages::admin::applications::told;
 use crate::pages::frame::{PageForm, session_changed};
 
-/// Says that the session changed since it was drawn, or what came of the form. That is posted: an address may be long, and holds what belongs in no log. It is not shown
-/// again.
+/// Says that the session changed since it was drawn, or what came of the form. The form is posted:
+/// an address may be long, and holds what belongs in no log. It is not shown again.
 pub fn explain_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
