@@ -730,7 +730,7 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
 fn endings<'a>(
     gatepost: &'a Gatepost,
     browser: &Browser,
-    tokens: [&'a str; 3],
+    tokens: [&'a str; 4],
 ) -> Vec<(i64, Box<dyn Fn() + 'a>)> {
     let revoke = |token: &'a str| Box::new(move || CONF1.revoke(gatepost, token)) as Box<dyn Fn()>;
     let sign_out = |mut browser: Browser| {
@@ -750,7 +750,11 @@ fn endings<'a>(
         .cookies
         .values_mut()
         .for_each(|handle| *handle = format!("{}{}", &handle[..8], "A".repeat(handle.len() - 8)));
-    let [access, refresh, foreign] = tokens;
+    let [access, refresh, foreign, revoked] = tokens;
+    let refused = move || {
+        let answer = CONF1.refresh(gatepost, revoked);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    };
     let nothing = [
         revoke(foreign),
         revoke("gpr_forged"),
@@ -758,7 +762,12 @@ fn endings<'a>(
         sign_out(unknown),
         sign_out(gatepost.browser()),
     ];
-    let ended = [revoke(access), revoke(refresh), sign_out(browser.clone())];
+    let ended = [
+        revoke(access),
+        revoke(refresh),
+        sign_out(browser.clone()),
+        Box::new(refused),
+    ];
     ended
         .into_iter()
         .map(|again| (1, again))
@@ -796,15 +805,22 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
     let scope = "openid profile offline_access";
     let tokens = CONF1.tokens(&gatepost, &mut browser, scope);
     let foreign = CONF2.tokens(&gatepost, &mut browser, scope);
+    let revoked = CONF1.tokens(&gatepost, &mut browser, scope);
     let form_token = browser.get("/logout").fields()["form_token"].clone();
     let signed_out = browser.clone().post(
         "/logout",
         &[("form_token", &form_token), ("decision", "sign_out")],
     );
     assert_eq!(signed_out.status, 200, "{}", signed_out.text());
-    let tokens = [access(&tokens), refresh(&tokens), refresh(&foreign)];
-    CONF1.revoke(&gatepost, tokens[0]);
-    CONF1.revoke(&gatepost, tokens[1]);
+    let tokens = [
+        access(&tokens),
+        refresh(&tokens),
+        refresh(&foreign),
+        refresh(&revoked),
+    ];
+    for revoked in [tokens[0], tokens[1], tokens[3]] {
+        CONF1.revoke(&gatepost, revoked);
+    }
     for (names, waits) in [("", 0), ("away", 1)] {
         meter
             .client

@@ -220,7 +220,7 @@ pub fn revoke(
 }
 
 /// Revokes what a code gave that has expired and was sent again. `true` when it had given something
-/// that lived. The client is refused either way, so an earlier revocation is not confirmed.
+/// that lived; an earlier revocation is confirmed.
 pub fn revoke_replayed(
     store: &Store,
     id: GrantId,
@@ -229,8 +229,7 @@ pub fn revoke_replayed(
 ) -> Result<bool, StoreError> {
     let event = audit.about_grant(id).as_event("code_replayed");
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
-    let rows = store.write_audited(bound, &event)?;
-    rows.first().map_or(Ok(false), |row| column(row, "ended"))
+    store.end(Some(id.to_text().as_bytes()), bound, &[event])
 }
 
 const FIND: &str = "

@@ -69,7 +69,18 @@ pub fn handle(
     ) {
         RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
         RefreshVerdict::OldToken(narrowed) => narrowed,
-        RefreshVerdict::Refuse(error) => return Err(error.into()),
+        RefreshVerdict::Refuse(error) => {
+            // A replay revoked it, perhaps, and its answer was lost before a standby heard of it:
+            // whoever is refused now can count on that.
+            if error.reason == Reason::GrantRevoked {
+                let event = AuditEvent {
+                    event: "grant_revoked",
+                    ..AuditEvent::of(&grant).by(context.request.source, &context.request.id)
+                };
+                grants::revoke(&app.store, handle.grant, Some(client_id), &event)?;
+            }
+            return Err(error.into());
+        }
     };
     let refreshed = match refreshed {
         Some(refreshed) => Some(refreshed),
