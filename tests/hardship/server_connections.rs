@@ -136,6 +136,39 @@ fn from_the_port_of_an_ended_connection_a_new_one_is_answered_at_once() {
     }
 }
 
+/// CVE-2026-66752: where the end of a body is in doubt, what follows it is no request.
+#[test]
+fn nothing_behind_a_transfer_encoding_is_taken_for_a_request() {
+    let service = Service::start("encodings");
+    let encodings = [
+        "chunked",
+        "Chunked",
+        "xchunked",
+        "gzip, chunked",
+        "chunked,",
+        "chunked, identity",
+        "identity",
+        "\tchunked",
+        "\"chunked\"",
+    ];
+    for encoding in encodings {
+        for length in ["", "Content-Length: 5\r\n", "Content-Length: 0\r\n"] {
+            let mut wire = Wire::over(TcpStream::connect(service.address).unwrap());
+            wire.send(format!(
+                "POST /x HTTP/1.1\r\nHost: a\r\n{length}Transfer-Encoding: {encoding}\r\n\r\n0\r\n\r\n{GOOD}"
+            ));
+            let case = format!("{encoding:?} {length:?}");
+            let answer = wire.answer();
+            assert!(
+                [400, 411, 501].contains(&answer.status),
+                "{case}: {}",
+                answer.status
+            );
+            assert!(wire.read_answer(true).is_none(), "{case}: a second answer");
+        }
+    }
+}
+
 #[test]
 fn from_the_port_of_one_that_read_nothing_a_new_one_is_answered_at_once() {
     let service = Service::start_with("one-port-unread", &[("GATEPOST_WORKERS", "5")]);
