@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::protocol::authorize::authorize_request::{
     AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
 };
+use crate::protocol::authorize::pushed_request::{self, PREFIX};
 use crate::protocol::discovery::AUTHORIZE_PATH;
 use crate::protocol::registration::client_checkup::ways_to_sign_in;
 use crate::protocol::registration::names::hint;
@@ -148,8 +149,7 @@ pub fn authorization_request(
     all: bool,
     reach: &[&str],
 ) -> Result<Explained, StoreError> {
-    let mut parameters = sent.clone();
-    let named = match client_id(&parameters) {
+    let named = match client_id(&sent) {
         Ok(client_id) => client_id,
         Err(
             AuthorizeError::Page { reason, .. }
@@ -173,6 +173,21 @@ pub fn authorization_request(
     };
     let client = &registered.client;
     let mut findings = Vec::new();
+    let was_pushed = pushed_request::sealed(&sent).is_some();
+    let sent = match pushed_request::sealed(&sent) {
+        Some(sealed) => {
+            let opened = app.vault.pushed_requests.open_text(PREFIX, sealed);
+            match pushed_request::judge(opened, &named, app.now()) {
+                Ok(pushed) => pushed.parameters,
+                Err(reason) => return Ok(refused(reason, None)),
+            }
+        }
+        None => sent,
+    };
+    if client.requires_pushed_requests && !was_pushed {
+        findings.push(Finding::broken(told(Reason::PushedRequestRequired, None)));
+    }
+    let mut parameters = sent.clone();
     loop {
         let (reason, detail, answer) =
             match validate(&parameters, client, &snapshot.catalogue, app.now()) {

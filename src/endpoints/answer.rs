@@ -324,13 +324,14 @@ impl Granted<'_> {
         let path = self.path;
         let client = self.client;
         let request = &visit.request;
-        self.use_up()?;
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
             let row = &present.row;
             session_clients::enter(&app.store, row.day, &row.sid, &client.client_id)?;
         }
         let issued = self.issue()?;
+        // Nothing was handed out yet: what is refused above uses nothing up.
+        self.use_up()?;
         let browser_state = present
             .browser_state
             .clone()

@@ -344,3 +344,27 @@ fn discovery_names_the_endpoint_where_it_is_there() {
     assert!(preflight.status < 300, "{}", preflight.status);
     let _: Browser = without.browser();
 }
+
+#[test]
+fn explain_judges_what_was_pushed_and_says_who_must_push() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let explained = |path: &str| {
+        let output = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let uri = request_uri(&push(&gatepost, "pushing", &[]));
+    let (is_good, told) = explained(&path("pushing", &uri, &[]));
+    assert!(is_good && told.contains("it is good"), "{told}");
+    let (is_good, told) = explained(&path("conf1", &uri, &[]));
+    assert!(!is_good && told.contains("GP1152"), "{told}");
+    let direct = parameters(&[("client_id", "pushing")]);
+    let direct: Vec<(&str, &str)> = direct
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let (is_good, told) = explained(&format!("/connect/authorize?{}", encode(&direct)));
+    assert!(!is_good && told.contains("GP1155"), "{told}");
+}
