@@ -533,6 +533,30 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
     over.assert_error_page(400, "GP1810", "one of the two");
 }
 
+#[test]
+fn no_letter_about_somebody_new_goes_where_an_administrator_sends_it_later() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    let page = boss.get("/admin/invite");
+    let fields = [("username", "newt"), ("address", "newt@example.com")];
+    let invited = post_to(&mut boss, "/admin/invite", &page, &fields);
+    tells(&invited, "on its way to");
+    mailbox.letter(1);
+    let address = invited.action();
+    for to in ["thief@example.com", "", "newt@example.com"] {
+        let page = boss.get(&address);
+        let fields = [("address", to), ("decision", "save")];
+        is_done(&post_to(&mut boss, &address, &page, &fields));
+        let page = boss.get(&address);
+        let reset = post_to(&mut boss, &address, &page, &[("decision", "reset")]);
+        tells(&reset, "the e-mail address is not confirmed");
+        assert!(reset.text().contains("GP1832") || gatepost.log().contains("GP1832"));
+    }
+    let over = gatepost.browser().get(mailbox.letter(1).link());
+    assert_eq!(over.status, 303, "{}", over.text());
+}
+
 /// Each form of a person's page.
 const DEEDS: [&[(&str, &str)]; 7] = [
     &[

@@ -28,7 +28,8 @@ pub(super) enum LinkWay {
 }
 
 /// Whoever was only just invited gets letters at the address that the invitation named. Everybody
-/// else gets them where the address is verified: an administrator could write another one.
+/// else gets them where the address is verified: an administrator could write another one, and what
+/// they write has `email_verified` beside it.
 pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay {
     let user = &person.found.user;
     if !user.enabled || user.username.is_none() {
@@ -37,7 +38,9 @@ pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay
     if administrator.turn.app.letters.from().is_none() {
         return LinkWay::Shown;
     }
-    let address = stored_address(&user.claims).filter(|_| person.address_counts || person.is_new());
+    let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
+    let address = stored_address(&user.claims);
+    let address = address.filter(|_| person.address_counts || is_of_invitation);
     match address.map(MailAddress::parse) {
         Some(Ok(to)) => LinkWay::Letter(to),
         Some(Err(_)) | None => LinkWay::NoConfirmedAddress,
