@@ -330,7 +330,10 @@ fn write_reset(
         .iter()
         .map(|user| {
             let has_password = user.user.password_hash.is_some() && user.user.username.is_some();
-            has_password.then(|| reset_link(app, user, until, request.clone()))
+            has_password.then(|| {
+                let hash = address_hash(&user.user.claims);
+                reset_link(app, user, hash, until, request.clone())
+            })
         })
         .collect();
     let accounts: Vec<ResetAccount<'_>> = users
@@ -355,12 +358,18 @@ fn write_reset(
 
 /// A letter with a link by which a user sets a password: another one, or the first. It is in the
 /// language of the user, where Gatepost speaks it.
-pub fn of_link(app: &App, found: &CurrentUser, to: &MailAddress, otherwise: Language) -> Letter {
+pub fn of_link(
+    app: &App,
+    found: &CurrentUser,
+    to: &MailAddress,
+    otherwise: Language,
+    address_hash: [u8; 32],
+) -> Letter {
     let user = &found.user;
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
-    let link = reset_link(app, found, until, None);
+    let link = reset_link(app, found, address_hash, until, None);
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
@@ -388,6 +397,7 @@ pub fn of_link(app: &App, found: &CurrentUser, to: &MailAddress, otherwise: Lang
 fn reset_link(
     app: &App,
     found: &CurrentUser,
+    address_hash: [u8; 32],
     expires_at: Instant,
     request: Option<String>,
 ) -> String {
@@ -397,7 +407,7 @@ fn reset_link(
         epoch: user.epoch,
         installation_epoch: found.installation_epoch,
         factors: user.factors,
-        address_hash: address_hash(&user.claims),
+        address_hash,
         expires_at,
         request,
     };

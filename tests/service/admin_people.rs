@@ -557,6 +557,45 @@ fn no_letter_about_somebody_new_goes_where_an_administrator_sends_it_later() {
     assert_eq!(over.status, 303, "{}", over.text());
 }
 
+#[test]
+fn a_link_of_an_administrator_ends_when_the_roles_change() {
+    let mailbox = Mailbox::open();
+    for with_mail in [true, false] {
+        let gatepost = match with_mail {
+            true => start_with_mail(&mailbox),
+            false => start(),
+        };
+        let mut boss = boss(&gatepost);
+        let mut link_to = |number: usize| {
+            let reset = act(&mut boss, "amy", &[("decision", "reset")]);
+            match with_mail {
+                true => mailbox.letter(number).link().to_owned(),
+                false => shown_link(&reset),
+            }
+        };
+        let link = link_to(1);
+        let mut open = gatepost.browser();
+        let form = open.visit(&link);
+        gatepost.run_well(
+            &["user", "role", "amy", "--tenant", "acme", "--add", "root"],
+            "",
+        );
+        let over = gatepost.browser().get(&link);
+        over.assert_error_page(400, "GP1810", "a role that they cannot give");
+        let new = "a password of the administrator";
+        let late = [("new_password", new), ("new_password_again", new)];
+        assert_eq!(send(&mut open, &form, &late).status, 400, "opened before");
+        gatepost.run_well(
+            &[
+                "user", "role", "amy", "--tenant", "acme", "--remove", "root",
+            ],
+            "",
+        );
+        let link = link_to(2);
+        assert_eq!(choose_password(&gatepost, &link, new).status, 303);
+    }
+}
+
 /// Each form of a person's page.
 const DEEDS: [&[(&str, &str)]; 7] = [
     &[

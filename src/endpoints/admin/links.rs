@@ -11,8 +11,8 @@ use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::pages::admin::person::PersonOutcome;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::INVITATION_LIFETIME;
-use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::mail_link::{INVITATION_LIFETIME, address_and_roles_hash};
+use crate::protocol::login::password_link::{PREFIX, PasswordLink, factors_and_roles};
 use crate::protocol::words::mail_address::MailAddress;
 use crate::store::admin_people::Person;
 
@@ -70,7 +70,9 @@ pub(super) fn pass_on(
 /// Leaves the letter to the lane.
 fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) {
     let turn = administrator.turn;
-    let letter = letters::of_link(turn.app, &person.found, to, turn.chrome().texts.language);
+    let hash = address_and_roles_hash(&person.found.user.claims);
+    let language = turn.chrome().texts.language;
+    let letter = letters::of_link(turn.app, &person.found, to, language, hash);
     let asked = notices::asked_by(&turn.presentation());
     let sub = &person.found.user.sub;
     notices::hand_over(turn.app, &asked, Some(sub), Errand::Written(letter));
@@ -84,7 +86,7 @@ fn link(administrator: &Administrator<'_>, person: &Person) -> String {
         subject: user.sub.clone(),
         epoch: user.epoch,
         installation_epoch: person.found.installation_epoch,
-        factors: user.factors,
+        factors: factors_and_roles(user.factors, &user.claims),
         enrols: false,
         expires_at: app.now().plus(INVITATION_LIFETIME),
     };
