@@ -18,6 +18,7 @@ use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
 use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::{roles_of, set_roles};
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::mail_address::MailAddress;
@@ -287,6 +288,10 @@ impl Deed<'_> {
         if stored_address(&before.claims).unwrap_or_default() != address {
             if !address.is_empty() && MailAddress::parse(address).is_err() {
                 return self.answer(PersonOutcome::Problem(PersonProblem::AddressUnfit));
+            }
+            let username = before.username.as_deref().unwrap_or_default();
+            if !may_be_called(username, address) {
+                return self.answer(PersonOutcome::Problem(PersonProblem::UsernameOfOthers));
             }
             set_text(claims, "email", address);
             // Whoever writes an address does not show that it is theirs.
