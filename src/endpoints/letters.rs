@@ -37,7 +37,7 @@ use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::sign_up_links::{self, SignUpLink};
 use crate::store::users::{self, CurrentUser};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+pub const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Attends to errands and letters, for as long as the process lives.
 pub fn keep_sending(app: &App) -> ! {
@@ -124,7 +124,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
             let until = app.now().plus(ADDRESS_LIFETIME);
             let text = frame(app, asked).new_address(link.expose(), until);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "new_address");
-            write_about(app, asked, b"addresses", sub, letter)
+            write_about(app, asked, b"addresses", sub, letter)?;
+            Ok(())
         }
         Errand::Notice {
             sub,
@@ -134,7 +135,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
         } => {
             let text = frame(app, asked).notice(username, *change);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "notice");
-            write_about(app, asked, b"notices", sub, letter)
+            write_about(app, asked, b"notices", sub, letter)?;
+            Ok(())
         }
         Errand::Written(letter) => {
             enter(app, asked, letter.clone());
@@ -152,14 +154,14 @@ fn frame<'a>(app: &'a App, asked: &AskedBy) -> LetterFrame<'a> {
     }
 }
 
-/// A letter about one account, of which there may be so many an hour.
-fn write_about(
+/// A letter about one account, of which there may be so many an hour. `false` where it is withheld.
+pub fn write_about(
     app: &App,
     asked: &AskedBy,
     kind: &[u8],
     sub: &Subject,
     letter: Letter,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let parts: [&[u8]; 2] = [kind, sub.as_str().as_bytes()];
     let counted = FailureBucket {
         bucket: app.vault.throttle_buckets.tag(&parts),
@@ -171,22 +173,23 @@ fn write_about(
         .any(|count| count.failures > limit(MOST_OF_ACCOUNT))
     {
         withhold(app, asked, Some(sub), Withheld::Account);
-    } else {
-        enter(app, asked, letter);
+        return Ok(false);
     }
-    Ok(())
+    Ok(enter(app, asked, letter))
 }
 
 fn limit(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Leaves the letter to whichever thread of the lane is free.
-fn enter(app: &App, asked: &AskedBy, letter: Letter) {
+/// Leaves the letter to whichever thread of the lane is free. `false` where too many wait.
+fn enter(app: &App, asked: &AskedBy, letter: Letter) -> bool {
     let sub = letter.subs.first().cloned();
-    if !app.letters.enter(Errand::Written(letter), asked.clone()) {
+    let is_entered = app.letters.enter(Errand::Written(letter), asked.clone());
+    if !is_entered {
         withhold(app, asked, sub.as_ref(), Withheld::Queue);
     }
+    is_entered
 }
 
 fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {

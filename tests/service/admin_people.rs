@@ -596,6 +596,53 @@ fn a_link_of_an_administrator_ends_when_the_roles_change() {
     }
 }
 
+#[test]
+fn nobody_is_called_by_the_address_of_somebody_else() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut anna = anna(&gatepost);
+    let before = state(&gatepost);
+    for address in ["root@example.com", "ROOT@example.com"] {
+        let page = anna.get("/admin/invite");
+        let fields = [("username", address), ("address", address)];
+        let refused = post_to(&mut anna, "/admin/invite", &page, &fields);
+        tells(&refused, "is taken");
+    }
+    assert_eq!(state(&gatepost), before);
+    let page = anna.get("/admin/invite");
+    let own = [
+        ("username", "newt@example.com"),
+        ("address", "newt@example.com"),
+    ];
+    let invited = post_to(&mut anna, "/admin/invite", &page, &own);
+    tells(&invited, "on its way to");
+    let page = anna.get(&invited.action());
+    let fields = [("address", "other@example.com"), ("decision", "save")];
+    let refused = post_to(&mut anna, &invited.action(), &page, &fields);
+    tells(&refused, "must be your own");
+}
+
+#[test]
+fn letters_to_one_person_are_counted() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    for number in 1..=10 {
+        tells(
+            &act(&mut boss, "amy", &[("decision", "reset")]),
+            "on its way to",
+        );
+        mailbox.letter(number);
+    }
+    let refused = act(&mut boss, "amy", &[("decision", "reset")]);
+    refused.assert_error_page(429, "GP1502", "the eleventh of an hour");
+    tells(
+        &act(&mut boss, "tess", &[("decision", "reset")]),
+        "on its way to",
+    );
+    assert_eq!(mailbox.letter(11).to, ["tess@example.com"]);
+}
+
 /// Each form of a person's page.
 const DEEDS: [&[(&str, &str)]; 7] = [
     &[

@@ -4,7 +4,6 @@
 use super::Administrator;
 use super::person::draw;
 use crate::app::failure::Failure;
-use crate::app::letters::Errand;
 use crate::endpoints::letters;
 use crate::endpoints::notices;
 use crate::endpoints::visit::InSession;
@@ -14,6 +13,7 @@ use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::mail_link::{INVITATION_LIFETIME, address_and_roles_hash};
 use crate::protocol::login::password_link::{PREFIX, PasswordLink, factors_and_roles};
 use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::reason::Reason;
 use crate::store::admin_people::Person;
 
 /// How a link gets to a person.
@@ -55,7 +55,7 @@ pub(super) fn pass_on(
 ) -> Result<Response, Failure> {
     match way {
         LinkWay::Letter(to) => {
-            send(administrator, person, to);
+            send(administrator, person, to)?;
             let outcome = PersonOutcome::LetterSent(to.as_str());
             draw(administrator, person, Some(outcome))
         }
@@ -67,15 +67,25 @@ pub(super) fn pass_on(
     }
 }
 
-/// Leaves the letter to the lane.
-fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) {
+/// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
+fn send(
+    administrator: &Administrator<'_>,
+    person: &Person,
+    to: &MailAddress,
+) -> Result<(), Failure> {
     let turn = administrator.turn;
     let hash = address_and_roles_hash(&person.found.user.claims);
     let language = turn.chrome().texts.language;
     let letter = letters::of_link(turn.app, &person.found, to, language, hash);
     let asked = notices::asked_by(&turn.presentation());
     let sub = &person.found.user.sub;
-    notices::hand_over(turn.app, &asked, Some(sub), Errand::Written(letter));
+    if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
+        return Ok(());
+    }
+    Err(Failure::Throttled {
+        reason: Reason::TooManySignInFailures,
+        retry_after: letters::HOUR,
+    })
 }
 
 /// A link to pass on.
