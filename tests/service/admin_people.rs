@@ -277,6 +277,19 @@ fn an_office_managers_week() {
         row(&gatepost, "amy")["claims"],
         json!({"name": "Amy Ames", "email": "amy@example.com", "email_verified": true, "role": ["sales", "staff"]})
     );
+    let told = events(&gatepost, "sub|amy");
+    assert_eq!(told[0].1["old"], json!({"role": ["staff"]}));
+    assert_eq!(told[0].1["new"], json!({"role": ["sales", "staff"]}));
+    let saved = state(&gatepost);
+    let same = [
+        ("name", "Amy Ames"),
+        ("address", "amy@example.com"),
+        ("role", "sales"),
+        ("role", "staff"),
+        ("decision", "save"),
+    ];
+    is_done(&act(&mut boss, "amy", &same));
+    assert_eq!(state(&gatepost), saved, "nothing to save");
     assert!(is_signed_in(&mut amy), "roles end nothing");
     let fields = [
         ("name", "Amy Ames"),
@@ -948,6 +961,7 @@ fn a_passkey_can_be_required() {
         ("office", "staff,office"),
         ("office", "office:acme"),
         ("a,b", "staff"),
+        ("office:acme", "staff"),
     ] {
         let settings = [
             ("GATEPOST_ADMIN_ROLE", role),

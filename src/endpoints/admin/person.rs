@@ -117,6 +117,11 @@ impl Deed<'_> {
         if !may_change(administrator, self.person) {
             return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
         }
+        // What is written is made from the row that was just read: it must be the one that was seen.
+        let seen = self.form.bounded("version", parameters::OTHER)?;
+        if seen != Some(self.person.version.as_str()) {
+            return self.after(false);
+        }
         let user = &self.person.found.user;
         match self.form.single("decision")? {
             Some("save") => self.save(),
@@ -167,12 +172,11 @@ impl Deed<'_> {
         write: impl FnOnce(ActingAdmin<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let administrator = self.administrator;
-        let version = self.form.bounded("version", parameters::OTHER)?;
         write(ActingAdmin {
             admin: administrator.sub(),
             reach: &administrator.reach(),
             given_roles: &administrator.administration.given_roles,
-            version: version.unwrap_or_default(),
+            version: &self.person.version,
         })
     }
 
@@ -309,7 +313,15 @@ impl Deed<'_> {
         let is_another = |name: &&str| user.claims.get(*name) != before.claims.get(*name);
         let changed = Vec::from_iter(names.into_iter().filter(is_another));
         let has_new_address = changed.contains(&"email");
-        let event = administrator.event("user_changed", &before.sub, json!({"changed": changed}));
+        if changed.is_empty() {
+            return self.answer(PersonOutcome::Changed);
+        }
+        let mut detail = json!({"changed": changed});
+        if had != roles {
+            detail["old"] = json!({"role": had});
+            detail["new"] = json!({"role": roles});
+        }
+        let event = administrator.event("user_changed", &before.sub, detail);
         let response = self.change(false, false, &user, &event)?;
         if has_new_address && response.note.reason.is_none() {
             self.notify(AccountChange::Address);
