@@ -48,7 +48,11 @@ pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failur
 pub(super) fn invite(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.turn.request.method {
         Method::Post => take_invitation(administrator),
-        _ => Ok(draw(administrator, Invited::default(), None)),
+        _ => {
+            let undone = JoinProblem::Other(AccountProblem::SessionChanged);
+            let problem = administrator.left_undone()?.then_some(undone);
+            Ok(draw(administrator, Invited::default(), problem))
+        }
     }
 }
 

@@ -47,7 +47,9 @@ pub(super) fn handle(administrator: &Administrator<'_>, id: &str) -> Result<Resp
     let person = &found(administrator, &subject)?;
     let InSession { app, request, .. } = administrator.turn;
     if request.method != Method::Post {
-        return draw(administrator, person, None);
+        let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
+        let outcome = administrator.left_undone()?.then_some(undone);
+        return draw(administrator, person, outcome);
     }
     let form = &forms::read_post(app, request)?;
     if !administrator.may_act() {
