@@ -318,11 +318,10 @@ impl Deed<'_> {
         if changed.is_empty() {
             return self.answer(PersonOutcome::Changed);
         }
-        let mut detail = json!({"changed": changed});
-        if had != roles {
-            detail["old"] = json!({"role": had});
-            detail["new"] = json!({"role": roles});
-        }
+        let detail = match had == roles {
+            true => json!({"changed": changed}),
+            false => json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}}),
+        };
         let event = administrator.event("user_changed", &before.sub, detail);
         let response = self.change(false, false, &user, &event)?;
         if has_new_address && response.note.reason.is_none() {
