@@ -236,6 +236,10 @@ fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
         given_roles: given_roles.unwrap_or_default(),
         minimum_acr,
     };
+    if administration.role.contains(':') {
+        let rule = "must have no colon: a tenant stands behind it";
+        reader.problems.push(Problem::new(ADMIN_ROLE.name, rule));
+    }
     let mut given = administration.given_roles.iter();
     if given.any(|role| administration.is_admin_role(role)) {
         let rule = format!("must not have the role of {}", ADMIN_ROLE.name);

@@ -28,7 +28,7 @@ use crate::permits::Permit;
 use crate::protocol::registration::administration::Administration;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::store::audit_events::AuditEvent;
 
@@ -71,6 +71,14 @@ impl<'a> Administrator<'a> {
         Ok(Parameters::parse(self.turn.request.query.as_bytes())?)
     }
 
+    /// Whether they come back from signing in anew, and what they had sent was not done.
+    pub fn left_undone(&self) -> Result<bool, Failure> {
+        Ok(self
+            .query()?
+            .bounded("signed_in", parameters::OTHER)?
+            .is_some())
+    }
+
     /// What is around a page of this section.
     pub fn chrome(&self, section: AdminSection) -> AdminChrome<'a> {
         AdminChrome {
@@ -104,7 +112,7 @@ impl<'a> Administrator<'a> {
         app.now() < present.row.auth_time.plus(FRESH)
     }
 
-    /// Sends them to sign in once more, and back to this page.
+    /// Sends them to sign in once more, and back to this page, which says that nothing was done.
     pub fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
@@ -113,7 +121,7 @@ impl<'a> Administrator<'a> {
             ..
         } = self.turn;
         let purpose = SealedPurpose::Admin {
-            page: way_back(self.page),
+            page: way_back(&format!("{}?signed_in=anew", self.page)),
             tenant: present.row.tenant.as_ref().map(ToString::to_string),
             ui_locales: visit.request.ui_locales.clone(),
             anew: true,

@@ -25,6 +25,7 @@ use crate::pages::join::{AddressProblem, JoinProblem, Typed};
 use crate::protocol::login::letters::Withheld;
 use crate::protocol::login::password_link::FORM_LIFETIME;
 use crate::protocol::login::sign_up::{self, JOIN_PREFIX, JoinLink, SignUpId, may_be_called};
+use crate::protocol::registration::administration::set_roles;
 use crate::protocol::registration::user::check_username;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::{Subject, encode};
@@ -178,7 +179,7 @@ impl Joining<'_> {
             return Ok(over(self.presentation));
         };
         match (found(app, link)?, is_post) {
-            (Some(_), true) => self.take_account(link, &browser),
+            (Some(found), true) => self.take_account(link, &found.roles, &browser),
             (Some(_), false) => Ok(self.draw(link, &browser, Typed::default(), None)),
             (None, true) => used(app, self.presentation),
             (None, false) => Ok(over(self.presentation)),
@@ -201,7 +202,12 @@ impl Joining<'_> {
         answers::form_page(200, page)
     }
 
-    fn take_account(&self, link: &JoinLink, browser: &SecretBytes) -> Result<Response, Failure> {
+    fn take_account(
+        &self,
+        link: &JoinLink,
+        roles: &[String],
+        browser: &SecretBytes,
+    ) -> Result<Response, Failure> {
         let app = self.app;
         let request = self.presentation.request;
         let form = forms::read_post(app, request)?;
@@ -239,7 +245,7 @@ impl Joining<'_> {
         let hash = app
             .take_hashing_turn(request, None, None)?
             .hash(&password)?;
-        match self.join(link, username, &name, &hash) {
+        match self.join(link, roles, username, &name, &hash) {
             Ok(true) => {
                 app.letters.taken_names.take_back(&address);
                 Ok(answers::see_other(self.sign_in(link, username)?))
@@ -253,6 +259,7 @@ impl Joining<'_> {
     fn join(
         &self,
         link: &JoinLink,
+        roles: &[String],
         username: &str,
         name: &str,
         hash: &SecretText,
@@ -264,6 +271,9 @@ impl Joining<'_> {
         if !name.is_empty() {
             claims.insert(String::from("name"), Value::from(name));
         }
+        let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+        set_roles(&mut claims, &roles);
+        self.drop_admin_roles(&mut claims);
         let sub = Subject::of_random(random::bytes());
         let id = format!("{:032x}", u128::from_be_bytes(link.id));
         let event = AuditEvent {
@@ -285,6 +295,15 @@ impl Joining<'_> {
             claims: &claims,
         };
         sign_up_links::join(&self.app.store, &new, &event)
+    }
+
+    /// A link can be older than the setting that makes one of its roles that of administrators.
+    fn drop_admin_roles(&self, claims: &mut Map<String, Value>) {
+        let administration = self.app.config.administration.as_ref();
+        if administration.is_some_and(|set| set.keep_admin_roles(&Map::new(), claims)) {
+            let id = &self.presentation.request.id;
+            log::warn!("request {id}: a sign-up link gives the role of administrators: dropped");
+        }
     }
 
     /// The sign-in page, in the tenant of the new account.

@@ -37,7 +37,7 @@ use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::sign_up_links::{self, SignUpLink};
 use crate::store::users::{self, CurrentUser};
 
-const HOUR: Duration = Duration::from_secs(3_600);
+pub const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Attends to errands and letters, for as long as the process lives.
 pub fn keep_sending(app: &App) -> ! {
@@ -124,7 +124,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
             let until = app.now().plus(ADDRESS_LIFETIME);
             let text = frame(app, asked).new_address(link.expose(), until);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "new_address");
-            write_about(app, asked, b"addresses", sub, letter)
+            write_about(app, asked, b"addresses", sub, letter)?;
+            Ok(())
         }
         Errand::Notice {
             sub,
@@ -134,7 +135,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
         } => {
             let text = frame(app, asked).notice(username, *change);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "notice");
-            write_about(app, asked, b"notices", sub, letter)
+            write_about(app, asked, b"notices", sub, letter)?;
+            Ok(())
         }
         Errand::Written(letter) => {
             enter(app, asked, letter.clone());
@@ -152,14 +154,14 @@ fn frame<'a>(app: &'a App, asked: &AskedBy) -> LetterFrame<'a> {
     }
 }
 
-/// A letter about one account, of which there may be so many an hour.
-fn write_about(
+/// A letter about one account, of which there may be so many an hour. `false` where it is withheld.
+pub fn write_about(
     app: &App,
     asked: &AskedBy,
     kind: &[u8],
     sub: &Subject,
     letter: Letter,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let parts: [&[u8]; 2] = [kind, sub.as_str().as_bytes()];
     let counted = FailureBucket {
         bucket: app.vault.throttle_buckets.tag(&parts),
@@ -171,22 +173,23 @@ fn write_about(
         .any(|count| count.failures > limit(MOST_OF_ACCOUNT))
     {
         withhold(app, asked, Some(sub), Withheld::Account);
-    } else {
-        enter(app, asked, letter);
+        return Ok(false);
     }
-    Ok(())
+    Ok(enter(app, asked, letter))
 }
 
 fn limit(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Leaves the letter to whichever thread of the lane is free.
-fn enter(app: &App, asked: &AskedBy, letter: Letter) {
+/// Leaves the letter to whichever thread of the lane is free. `false` where too many wait.
+fn enter(app: &App, asked: &AskedBy, letter: Letter) -> bool {
     let sub = letter.subs.first().cloned();
-    if !app.letters.enter(Errand::Written(letter), asked.clone()) {
+    let is_entered = app.letters.enter(Errand::Written(letter), asked.clone());
+    if !is_entered {
         withhold(app, asked, sub.as_ref(), Withheld::Queue);
     }
+    is_entered
 }
 
 fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
@@ -330,7 +333,10 @@ fn write_reset(
         .iter()
         .map(|user| {
             let has_password = user.user.password_hash.is_some() && user.user.username.is_some();
-            has_password.then(|| reset_link(app, user, until, request.clone()))
+            has_password.then(|| {
+                let hash = address_hash(&user.user.claims);
+                reset_link(app, user, hash, until, request.clone())
+            })
         })
         .collect();
     let accounts: Vec<ResetAccount<'_>> = users
@@ -355,12 +361,18 @@ fn write_reset(
 
 /// A letter with a link by which a user sets a password: another one, or the first. It is in the
 /// language of the user, where Gatepost speaks it.
-pub fn of_link(app: &App, found: &CurrentUser, to: &MailAddress, otherwise: Language) -> Letter {
+pub fn of_link(
+    app: &App,
+    found: &CurrentUser,
+    to: &MailAddress,
+    otherwise: Language,
+    address_hash: [u8; 32],
+) -> Letter {
     let user = &found.user;
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
-    let link = reset_link(app, found, until, None);
+    let link = reset_link(app, found, address_hash, until, None);
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
@@ -388,6 +400,7 @@ pub fn of_link(app: &App, found: &CurrentUser, to: &MailAddress, otherwise: Lang
 fn reset_link(
     app: &App,
     found: &CurrentUser,
+    address_hash: [u8; 32],
     expires_at: Instant,
     request: Option<String>,
 ) -> String {
@@ -397,7 +410,7 @@ fn reset_link(
         epoch: user.epoch,
         installation_epoch: found.installation_epoch,
         factors: user.factors,
-        address_hash: address_hash(&user.claims),
+        address_hash,
         expires_at,
         request,
     };

@@ -130,11 +130,10 @@ WITH spent AS (
 ), used AS (
     UPDATE sign_up_links l SET used = used + 1 FROM spent
     WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
-    RETURNING l.tenant, l.roles
+    RETURNING l.tenant
 ), added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, true,
-           :claims::jsonb || CASE WHEN cardinality(used.roles) > 0 THEN jsonb_build_object('role', used.roles) ELSE '{}' END
+    SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, true, :claims::jsonb
     FROM used RETURNING sub
 ), {audited added} FROM added";
 

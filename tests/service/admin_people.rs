@@ -277,6 +277,19 @@ fn an_office_managers_week() {
         row(&gatepost, "amy")["claims"],
         json!({"name": "Amy Ames", "email": "amy@example.com", "email_verified": true, "role": ["sales", "staff"]})
     );
+    let told = events(&gatepost, "sub|amy");
+    assert_eq!(told[0].1["old"], json!({"role": ["staff"]}));
+    assert_eq!(told[0].1["new"], json!({"role": ["sales", "staff"]}));
+    let saved = state(&gatepost);
+    let same = [
+        ("name", "Amy Ames"),
+        ("address", "amy@example.com"),
+        ("role", "sales"),
+        ("role", "staff"),
+        ("decision", "save"),
+    ];
+    is_done(&act(&mut boss, "amy", &same));
+    assert_eq!(state(&gatepost), saved, "nothing to save");
     assert!(is_signed_in(&mut amy), "roles end nothing");
     let fields = [
         ("name", "Amy Ames"),
@@ -531,6 +544,116 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
     signed_in_as(&gatepost, "newt", "acme");
     let over = gatepost.browser().get(first.link());
     over.assert_error_page(400, "GP1810", "one of the two");
+}
+
+#[test]
+fn no_letter_about_somebody_new_goes_where_an_administrator_sends_it_later() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    let page = boss.get("/admin/invite");
+    let fields = [("username", "newt"), ("address", "newt@example.com")];
+    let invited = post_to(&mut boss, "/admin/invite", &page, &fields);
+    tells(&invited, "on its way to");
+    mailbox.letter(1);
+    let address = invited.action();
+    for to in ["thief@example.com", "", "newt@example.com"] {
+        let page = boss.get(&address);
+        let fields = [("address", to), ("decision", "save")];
+        is_done(&post_to(&mut boss, &address, &page, &fields));
+        let page = boss.get(&address);
+        let reset = post_to(&mut boss, &address, &page, &[("decision", "reset")]);
+        tells(&reset, "the e-mail address is not confirmed");
+        assert!(reset.text().contains("GP1832") || gatepost.log().contains("GP1832"));
+    }
+    let over = gatepost.browser().get(mailbox.letter(1).link());
+    assert_eq!(over.status, 303, "{}", over.text());
+}
+
+#[test]
+fn a_link_of_an_administrator_ends_when_the_roles_change() {
+    let mailbox = Mailbox::open();
+    for with_mail in [true, false] {
+        let gatepost = match with_mail {
+            true => start_with_mail(&mailbox),
+            false => start(),
+        };
+        let mut boss = boss(&gatepost);
+        let mut link_to = |number: usize| {
+            let reset = act(&mut boss, "amy", &[("decision", "reset")]);
+            match with_mail {
+                true => mailbox.letter(number).link().to_owned(),
+                false => shown_link(&reset),
+            }
+        };
+        let link = link_to(1);
+        let mut open = gatepost.browser();
+        let form = open.visit(&link);
+        gatepost.run_well(
+            &["user", "role", "amy", "--tenant", "acme", "--add", "root"],
+            "",
+        );
+        let over = gatepost.browser().get(&link);
+        over.assert_error_page(400, "GP1810", "a role that they cannot give");
+        let new = "a password of the administrator";
+        let late = [("new_password", new), ("new_password_again", new)];
+        assert_eq!(send(&mut open, &form, &late).status, 400, "opened before");
+        gatepost.run_well(
+            &[
+                "user", "role", "amy", "--tenant", "acme", "--remove", "root",
+            ],
+            "",
+        );
+        let link = link_to(2);
+        assert_eq!(choose_password(&gatepost, &link, new).status, 303);
+    }
+}
+
+#[test]
+fn nobody_is_called_by_the_address_of_somebody_else() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut anna = anna(&gatepost);
+    let before = state(&gatepost);
+    for address in ["root@example.com", "ROOT@example.com"] {
+        let page = anna.get("/admin/invite");
+        let fields = [("username", address), ("address", address)];
+        let refused = post_to(&mut anna, "/admin/invite", &page, &fields);
+        tells(&refused, "is taken");
+    }
+    assert_eq!(state(&gatepost), before);
+    let page = anna.get("/admin/invite");
+    let own = [
+        ("username", "newt@example.com"),
+        ("address", "newt@example.com"),
+    ];
+    let invited = post_to(&mut anna, "/admin/invite", &page, &own);
+    tells(&invited, "on its way to");
+    let page = anna.get(&invited.action());
+    let fields = [("address", "other@example.com"), ("decision", "save")];
+    let refused = post_to(&mut anna, &invited.action(), &page, &fields);
+    tells(&refused, "must be your own");
+}
+
+#[test]
+fn letters_to_one_person_are_counted() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    for number in 1..=10 {
+        tells(
+            &act(&mut boss, "amy", &[("decision", "reset")]),
+            "on its way to",
+        );
+        mailbox.letter(number);
+    }
+    let refused = act(&mut boss, "amy", &[("decision", "reset")]);
+    refused.assert_error_page(429, "GP1502", "the eleventh of an hour");
+    tells(
+        &act(&mut boss, "tess", &[("decision", "reset")]),
+        "on its way to",
+    );
+    assert_eq!(mailbox.letter(11).to, ["tess@example.com"]);
 }
 
 /// Each form of a person's page.
@@ -814,7 +937,11 @@ fn a_change_needs_a_sign_in_of_the_last_hour() {
     let asked = sign_in(&mut anna, &page, "anna", BOB_PASSWORD);
     let code = Phone::with_key(KEY.to_owned(), 0).code(1);
     let back = send(&mut anna, &asked, &[("code", &code)]);
-    assert_eq!(back.location(), person_page("amy"), "{}", back.text());
+    let undone = format!("{}?signed_in=anew", person_page("amy"));
+    assert_eq!(back.location(), undone, "{}", back.text());
+    tells(&anna.follow(back), "so nothing was done");
+    let page = anna.get("/admin/invite?signed_in=anew");
+    tells(&page, "so nothing was done");
     is_done(&act(&mut anna, "amy", &[("decision", "disable")]));
 }
 
@@ -838,6 +965,7 @@ fn a_passkey_can_be_required() {
         ("office", "staff,office"),
         ("office", "office:acme"),
         ("a,b", "staff"),
+        ("office:acme", "staff"),
     ] {
         let settings = [
             ("GATEPOST_ADMIN_ROLE", role),

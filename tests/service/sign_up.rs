@@ -313,6 +313,33 @@ fn twenty_at_once_on_a_link_of_five_uses_are_five_users() {
 }
 
 #[test]
+fn a_link_from_before_the_setting_makes_no_administrator() {
+    let mailbox = Mailbox::open();
+    let mut gatepost = start(&mailbox);
+    let roles = [
+        "--role",
+        "office",
+        "--role",
+        "guest",
+        "--role",
+        "office:acme",
+    ];
+    let link = make(&gatepost, &roles);
+    gatepost.stop();
+    gatepost.set("GATEPOST_ADMIN_ROLE", "office");
+    gatepost.serve();
+    ask(&gatepost, &link, "new@example.com");
+    let mut browser = gatepost.browser();
+    let page = opened(&mut browser, mailbox.letter(1).link());
+    assert_eq!(send(&mut browser, &page, "newcomer").status, 303);
+    let sql = "SELECT claims->'role' FROM users WHERE username = 'newcomer'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, Value>(0), json!(["guest"]));
+    let log = gatepost.log();
+    assert!(log.contains("the role of administrators: dropped"), "{log}");
+}
+
+#[test]
 fn without_a_mail_server_there_is_no_page_and_no_link() {
     let gatepost = Gatepost::start();
     assert_eq!(gatepost.get("/join").status, 404);

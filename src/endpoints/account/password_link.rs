@@ -25,7 +25,7 @@ use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
 use crate::protocol::login::password_link::{
-    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
+    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, factors_and_roles,
 };
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers;
@@ -337,7 +337,8 @@ pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>
              installation_epoch,
              ..
          }| {
-            user.factors == link.factors
+            let factors = [user.factors, factors_and_roles(user.factors, &user.claims)];
+            factors.contains(&link.factors)
                 && link.stands(&user.clone().into_core(), *installation_epoch, app.now())
         },
     ))

@@ -4,16 +4,16 @@
 use super::Administrator;
 use super::person::draw;
 use crate::app::failure::Failure;
-use crate::app::letters::Errand;
 use crate::endpoints::letters;
 use crate::endpoints::notices;
 use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::pages::admin::person::PersonOutcome;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::INVITATION_LIFETIME;
-use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::mail_link::{INVITATION_LIFETIME, address_and_roles_hash};
+use crate::protocol::login::password_link::{PREFIX, PasswordLink, factors_and_roles};
 use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::reason::Reason;
 use crate::store::admin_people::Person;
 
 /// How a link gets to a person.
@@ -28,7 +28,8 @@ pub(super) enum LinkWay {
 }
 
 /// Whoever was only just invited gets letters at the address that the invitation named. Everybody
-/// else gets them where the address is verified: an administrator could write another one.
+/// else gets them where the address is verified: an administrator could write another one, and what
+/// they write has `email_verified` beside it.
 pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay {
     let user = &person.found.user;
     if !user.enabled || user.username.is_none() {
@@ -37,7 +38,9 @@ pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay
     if administrator.turn.app.letters.from().is_none() {
         return LinkWay::Shown;
     }
-    let address = stored_address(&user.claims).filter(|_| person.address_counts || person.is_new());
+    let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
+    let address = stored_address(&user.claims);
+    let address = address.filter(|_| person.address_counts || is_of_invitation);
     match address.map(MailAddress::parse) {
         Some(Ok(to)) => LinkWay::Letter(to),
         Some(Err(_)) | None => LinkWay::NoConfirmedAddress,
@@ -52,7 +55,7 @@ pub(super) fn pass_on(
 ) -> Result<Response, Failure> {
     match way {
         LinkWay::Letter(to) => {
-            send(administrator, person, to);
+            send(administrator, person, to)?;
             let outcome = PersonOutcome::LetterSent(to.as_str());
             draw(administrator, person, Some(outcome))
         }
@@ -64,13 +67,25 @@ pub(super) fn pass_on(
     }
 }
 
-/// Leaves the letter to the lane.
-fn send(administrator: &Administrator<'_>, person: &Person, to: &MailAddress) {
+/// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
+fn send(
+    administrator: &Administrator<'_>,
+    person: &Person,
+    to: &MailAddress,
+) -> Result<(), Failure> {
     let turn = administrator.turn;
-    let letter = letters::of_link(turn.app, &person.found, to, turn.chrome().texts.language);
+    let hash = address_and_roles_hash(&person.found.user.claims);
+    let language = turn.chrome().texts.language;
+    let letter = letters::of_link(turn.app, &person.found, to, language, hash);
     let asked = notices::asked_by(&turn.presentation());
     let sub = &person.found.user.sub;
-    notices::hand_over(turn.app, &asked, Some(sub), Errand::Written(letter));
+    if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
+        return Ok(());
+    }
+    Err(Failure::Throttled {
+        reason: Reason::TooManySignInFailures,
+        retry_after: letters::HOUR,
+    })
 }
 
 /// A link to pass on.
@@ -81,7 +96,7 @@ fn link(administrator: &Administrator<'_>, person: &Person) -> String {
         subject: user.sub.clone(),
         epoch: user.epoch,
         installation_epoch: person.found.installation_epoch,
-        factors: user.factors,
+        factors: factors_and_roles(user.factors, &user.claims),
         enrols: false,
         expires_at: app.now().plus(INVITATION_LIFETIME),
     };

@@ -22,7 +22,7 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
-use crate::store::{StoreError, admin_people, scim_users};
+use crate::store::{StoreError, admin_people, scim_users, sign_up_links};
 
 /// How many people a search shows.
 const MOST: i64 = 50;
@@ -48,7 +48,11 @@ pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failur
 pub(super) fn invite(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.turn.request.method {
         Method::Post => take_invitation(administrator),
-        _ => Ok(draw(administrator, Invited::default(), None)),
+        _ => {
+            let undone = JoinProblem::Other(AccountProblem::SessionChanged);
+            let problem = administrator.left_undone()?.then_some(undone);
+            Ok(draw(administrator, Invited::default(), problem))
+        }
     }
 }
 
@@ -139,6 +143,12 @@ fn add(
     if !reach.iter().any(|reached| reached == tenant) {
         return Err(Failure::bad_request(Reason::UnknownTenant));
     }
+    let tenant = (!tenant.is_empty()).then(|| TenantName::new(tenant));
+    let store = &administrator.turn.app.store;
+    // People also sign in by address: that of somebody else is as good as taken.
+    if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
+        return Err(StoreError::Taken(String::from("email")).into());
+    }
     let mut claims = Map::new();
     let texts = [("name", invited.name), ("email", invited.address)];
     for (claim, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
@@ -147,14 +157,13 @@ fn add(
     set_roles(&mut claims, invited.roles);
     let profile = ScimProfile {
         username: Some(invited.username.to_owned()),
-        tenant: (!tenant.is_empty()).then(|| TenantName::new(tenant)),
+        tenant,
         enabled: true,
         claims,
     };
     let subject = Subject::of_random(random::bytes());
     let detail = json!({"link": true, "mail": by_letter});
     let event = administrator.event("user_added", &subject, detail);
-    let store = &administrator.turn.app.store;
     scim_users::insert(store, &subject, &profile, None, None, &event)?;
     Ok(subject)
 }

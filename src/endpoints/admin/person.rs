@@ -18,6 +18,7 @@ use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
 use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::{roles_of, set_roles};
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::mail_address::MailAddress;
@@ -46,7 +47,9 @@ pub(super) fn handle(administrator: &Administrator<'_>, id: &str) -> Result<Resp
     let person = &found(administrator, &subject)?;
     let InSession { app, request, .. } = administrator.turn;
     if request.method != Method::Post {
-        return draw(administrator, person, None);
+        let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
+        let outcome = administrator.left_undone()?.then_some(undone);
+        return draw(administrator, person, outcome);
     }
     let form = &forms::read_post(app, request)?;
     if !administrator.may_act() {
@@ -116,6 +119,11 @@ impl Deed<'_> {
         if !may_change(administrator, self.person) {
             return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
         }
+        // What is written is made from the row that was just read: it must be the one that was seen.
+        let seen = self.form.bounded("version", parameters::OTHER)?;
+        if seen != Some(self.person.version.as_str()) {
+            return self.after(false);
+        }
         let user = &self.person.found.user;
         match self.form.single("decision")? {
             Some("save") => self.save(),
@@ -166,12 +174,11 @@ impl Deed<'_> {
         write: impl FnOnce(ActingAdmin<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let administrator = self.administrator;
-        let version = self.form.bounded("version", parameters::OTHER)?;
         write(ActingAdmin {
             admin: administrator.sub(),
             reach: &administrator.reach(),
             given_roles: &administrator.administration.given_roles,
-            version: version.unwrap_or_default(),
+            version: &self.person.version,
         })
     }
 
@@ -288,6 +295,10 @@ impl Deed<'_> {
             if !address.is_empty() && MailAddress::parse(address).is_err() {
                 return self.answer(PersonOutcome::Problem(PersonProblem::AddressUnfit));
             }
+            let username = before.username.as_deref().unwrap_or_default();
+            if !may_be_called(username, address) {
+                return self.answer(PersonOutcome::Problem(PersonProblem::UsernameOfOthers));
+            }
             set_text(claims, "email", address);
             // Whoever writes an address does not show that it is theirs.
             match address {
@@ -304,7 +315,14 @@ impl Deed<'_> {
         let is_another = |name: &&str| user.claims.get(*name) != before.claims.get(*name);
         let changed = Vec::from_iter(names.into_iter().filter(is_another));
         let has_new_address = changed.contains(&"email");
-        let event = administrator.event("user_changed", &before.sub, json!({"changed": changed}));
+        if changed.is_empty() {
+            return self.answer(PersonOutcome::Changed);
+        }
+        let detail = match had == roles {
+            true => json!({"changed": changed}),
+            false => json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}}),
+        };
+        let event = administrator.event("user_changed", &before.sub, detail);
         let response = self.change(false, false, &user, &event)?;
         if has_new_address && response.note.reason.is_none() {
             self.notify(AccountChange::Address);

@@ -17,6 +17,7 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::mail_link::address_hash;
 use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::registration::timestamp;
@@ -124,7 +125,8 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let mut resource = user.show(&location(app, &subject), &projection(request)?);
     if let Some(to) = &to {
         let found = users::find_for_client(&app.store, &subject, None)?.ok_or_else(unknown)?;
-        let letter = letters::of_link(app, &found, to, Language::English);
+        let hash = address_hash(&found.user.claims);
+        let letter = letters::of_link(app, &found, to, Language::English, hash);
         let errand = Errand::Written(letter);
         notices::hand_over(app, &asked_by(request), Some(&subject), errand);
     } else if wish.is_some() {

@@ -54,6 +54,7 @@ pub enum PersonProblem {
     NotYours,
     NoConfirmedAddress,
     AddressUnfit,
+    UsernameOfOthers,
 }
 
 impl PersonProblem {
@@ -64,6 +65,7 @@ impl PersonProblem {
             PersonProblem::NotYours => texts.not_yours,
             PersonProblem::NoConfirmedAddress => texts.no_confirmed_address,
             PersonProblem::AddressUnfit => texts.address_unfit,
+            PersonProblem::UsernameOfOthers => texts.username_of_others,
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct MailLink {
     pub epoch: i64,
     pub installation_epoch: i64,
     pub factors: i64,
-    /// Of the address that it was sent to.
+    /// Of the address that it was sent to; with the roles, where an administrator made it.
     pub address_hash: [u8; 32],
     pub expires_at: Instant,
     /// The sealed request of whoever forgot their password on the way to a client.
@@ -43,10 +43,12 @@ impl MailLink {
     /// Whether the link is good for the user as stored now. The user must have a name to sign in
     /// with.
     pub fn stands(&self, user: &User, factors: i64, installation_epoch: i64, now: Instant) -> bool {
+        let claims = &user.claims;
+        let hashes = [address_hash(claims), address_and_roles_hash(claims)];
         let is_as_it_was = user.epoch == self.epoch
             && installation_epoch == self.installation_epoch
             && factors == self.factors
-            && address_hash(&user.claims) == self.address_hash;
+            && hashes.contains(&self.address_hash);
         let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
         now < self.expires_at && is_theirs && user.username.is_some()
     }
@@ -107,6 +109,16 @@ impl PasswordSetNote {
 /// Of the address that is stored, verified or not.
 pub fn address_hash(claims: &Map<String, Value>) -> [u8; 32] {
     Sha256::digest(stored_address(claims).unwrap_or_default()).into()
+}
+
+/// The same of the roles, too: a link that an administrator made must not lead to a role that they
+/// cannot give.
+pub fn address_and_roles_hash(claims: &Map<String, Value>) -> [u8; 32] {
+    let roles = claims.get("role").map(Value::to_string);
+    let hash = Sha256::new_with_prefix(address_hash(claims));
+    hash.chain_update(roles.unwrap_or_default())
+        .finalize()
+        .into()
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::protocol::login::mail_link::address_and_roles_hash;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::session::User;
@@ -20,6 +22,7 @@ pub struct PasswordLink {
     pub subject: Subject,
     pub epoch: i64,
     pub installation_epoch: i64,
+    /// What `factors_and_roles` says, where an administrator made it.
     pub factors: i64,
     /// Whether the user also sets up an app that shows codes.
     pub enrols: bool,
@@ -35,6 +38,13 @@ impl PasswordLink {
         let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
         now < self.expires_at && is_theirs && user.username.is_some()
     }
+}
+
+/// The user's factors, with a mark of their address and roles: as by the hash of a letter's link, an
+/// administrator's link is over when these are others.
+pub fn factors_and_roles(factors: i64, claims: &Map<String, Value>) -> i64 {
+    let [a, b, c, d, e, f, g, h, ..] = address_and_roles_hash(claims);
+    factors ^ i64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// Links to make a passkey begin with this.
