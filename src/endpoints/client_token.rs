@@ -16,6 +16,7 @@ use crate::registry::RegisteredClient;
 /// Who asks, and for what.
 pub struct ClientToken {
     pub client: Arc<RegisteredClient>,
+    /// What of the token's scope the client is registered with now.
     pub scope: ScopeSet,
 }
 
@@ -27,8 +28,11 @@ pub fn admitted(
     resource: &str,
     scopes: &[&'static str],
 ) -> Result<ClientToken, Failure> {
-    let scope = scopes.first().copied().unwrap_or_default();
-    let refused = |failure| Failure::Unadmitted { failure, scope };
+    let wanted = scopes.first().copied().unwrap_or_default();
+    let refused = |failure| Failure::Unadmitted {
+        failure,
+        scope: wanted,
+    };
     let query = Parameters::parse(request.query.as_bytes());
     let query = query.map_err(|reason| refused(BearerFailure::InvalidRequest(reason)))?;
     let headers: Vec<&str> = request.headers.all("authorization").collect();
@@ -41,12 +45,12 @@ pub fn admitted(
     let (stands, _) = introspection::standing(app, &token)?;
     let client = app.registry.client(&token.client_id)?;
     let client = client.filter(|_| stands).ok_or_else(unknown)?;
-    let has_scope = scopes.iter().any(|scope| seen.scope.contains(scope));
+    // A scope that was taken away from the client is gone from the tokens it has.
+    let registered = &client.client.scope;
+    let scope = seen.scope.retain(|name| registered.contains(name));
+    let has_scope = scopes.iter().any(|wanted| scope.contains(wanted));
     if token.user.is_some() || !has_scope {
         return Err(refused(BearerFailure::InsufficientScope));
     }
-    Ok(ClientToken {
-        client,
-        scope: seen.scope,
-    })
+    Ok(ClientToken { client, scope })
 }

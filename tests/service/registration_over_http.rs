@@ -376,6 +376,23 @@ fn only_a_program_with_the_right_token_is_let_in() {
 }
 
 #[test]
+fn a_scope_that_was_taken_away_is_gone_from_the_tokens_that_have_it() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let mut document = registered();
+    let clients = document["clients"].as_array_mut().unwrap();
+    clients.retain(|client| client["client_id"] == "pipeline");
+    clients[0]["scope"] = json!("registration.read");
+    let less = json!({"clients": clients});
+    gatepost.run_well(&["apply", "-"], &less.to_string());
+    gatepost.settle();
+    pipeline.export();
+    let back = json!({"clients": registered()["clients"]});
+    let refused = pipeline.apply(&back, &json!(1));
+    assert_refused(&refused, 403, "insufficient_scope", "taken away");
+}
+
+#[test]
 fn it_is_not_there_unless_it_is_switched_on() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let token = token_of(&gatepost, "pipeline", ALL_SCOPES);
