@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -14,6 +15,7 @@ use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::endpoints::answers;
 use crate::endpoints::client_token;
 use crate::http::{Request, Response};
+use crate::protocol::registration::plan::Plan;
 use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document as exported};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
@@ -54,29 +56,37 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
     answer(app, request, &[READ, WRITE], |client_id| {
         let sent = SentDocument::read(request)?;
         registrar(app, request, client_id).planned(sent.document, sent.prunes, |writer, plan| {
-            Ok(with_version(told(plan), writer.version()))
+            Ok(answered(plan, writer.version()))
         })
     })
 }
 
-/// Does what was planned at `version`. Where there is nothing to do, it may have been done by the
+/// Does what was planned at `version`, if that is what would be done now. People change without a
+/// new version, so a document with users comes with the digest of the changes that were seen. Where there is nothing to do, it may have been done by the
 /// same request before, so that is confirmed at any version.
 pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
     answer(app, request, &[WRITE], |client_id| {
-        let version = planned_version(request)?;
+        let query = Parameters::parse(request.query.as_bytes())?;
+        let version: Option<i64> = query.single("version")?.and_then(|text| text.parse().ok());
+        let version = version.ok_or(Reason::RegistrationVersion)?;
+        let seen = query.single("changes")?;
         let sent = SentDocument::read(request)?;
+        if seen.is_none() && sent.document.get(ObjectKind::User.list()).is_some() {
+            return Err(Failure::bad_request(Reason::RegistrationUnseen));
+        }
         let registrar = registrar(app, request, client_id);
         let mut unlinked = Vec::new();
         let done = registrar.planned(sent.document, sent.prunes, |writer, plan| {
+            let is_seen = seen.is_none_or(|seen| seen == digest(plan));
             if plan.changes.is_empty() {
                 writer.confirm()?;
-            } else if writer.version() != version {
+            } else if writer.version() != version || !is_seen {
                 return Err(refused(409, Reason::RegistrationMoved));
             } else {
                 let hashing = app.password_hashing();
                 unlinked = registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
             }
-            Ok(with_version(told(plan), writer.version_afterwards()))
+            Ok(answered(plan, writer.version_afterwards()))
         })?;
         registrar.end_unlinked(&unlinked)?;
         Ok(done)
@@ -97,17 +107,21 @@ fn registrar<'a>(app: &'a App, request: &Request, client_id: &ClientId) -> Regis
     }
 }
 
-fn with_version(mut answer: Value, version: i64) -> Value {
+fn answered(plan: &Plan<'_>, version: i64) -> Value {
+    let mut answer = told(plan);
     if let Some(members) = answer.as_object_mut() {
         members.insert(String::from("registry_version"), json!(version));
+        members.insert(String::from("changes_digest"), json!(digest(plan)));
     }
     answer
 }
 
-fn planned_version(request: &Request) -> Result<i64, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).ok();
-    let version = query.and_then(|query| query.single("version").ok()??.parse().ok());
-    version.ok_or_else(|| Failure::bad_request(Reason::RegistrationVersion))
+/// Of the changes as they are told, with what is there before each.
+fn digest(plan: &Plan<'_>) -> String {
+    let told = told(plan);
+    let changes = told.get("changes").map(Value::to_string);
+    let digest = Sha256::digest(changes.unwrap_or_default());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What a body has.

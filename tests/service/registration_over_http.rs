@@ -211,6 +211,54 @@ fn what_somebody_else_changed_meanwhile_is_not_overwritten() {
 }
 
 #[test]
+fn what_changed_of_a_user_since_the_plan_is_not_undone() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    // It says nothing of `enabled`.
+    let document = json!({"users": [{"username": "alice", "claims": {"role": "buyer"}}]});
+    let planned = pipeline.plan(&document);
+    let version = &planned["registry_version"];
+    let apply = |planned: &Value| {
+        let digest = text(planned, "changes_digest");
+        pipeline.post(
+            &format!("/admin/apply?version={version}&changes={digest}"),
+            &document,
+        )
+    };
+    let unseen = pipeline.apply(&document, version);
+    assert_refused(&unseen, 400, "invalid_request", "no digest");
+    let switched_off = "UPDATE users SET enabled = false WHERE username = 'alice'";
+    let is_enabled = || {
+        let one = "SELECT enabled FROM users WHERE username = 'alice'";
+        gatepost
+            .database
+            .client()
+            .query_one(one, &[])
+            .unwrap()
+            .get::<_, bool>(0)
+    };
+    gatepost
+        .database
+        .client()
+        .execute(switched_off, &[])
+        .unwrap();
+    let refused = apply(&planned);
+    assert_refused(&refused, 409, "invalid_request", "a user was disabled");
+    assert!(!is_enabled());
+    let seen = pipeline.plan(&document);
+    assert_eq!(seen["registry_version"], *version);
+    assert!(seen.to_string().contains("\"enabled\""), "{seen}");
+    let done = apply(&seen);
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert!(is_enabled());
+    for planned in [&planned, &seen] {
+        let again = apply(planned);
+        assert_eq!(again.status, 200, "what was done is confirmed");
+        assert_eq!(counts(&again.json()), [0, 0, 0]);
+    }
+}
+
+#[test]
 fn what_is_left_out_goes_only_where_the_document_says_so() {
     let gatepost = start();
     let pipeline = Pipeline::new(&gatepost);
@@ -255,7 +303,7 @@ fn every_mistake_is_told_with_its_place_and_nothing_is_done() {
         ],
     });
     let before = pipeline.export();
-    for path in [PLAN, "/admin/apply?version=1"] {
+    for path in [PLAN, "/admin/apply?version=1&changes=x"] {
         let answer = pipeline.post(path, &document);
         let places = places(&answer);
         for place in [

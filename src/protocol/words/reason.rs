@@ -113,7 +113,8 @@ reasons! {
     RegistrationMistaken "GP1820" "The document has mistakes: nothing was done." "The answer has each mistake with its place.";
     RegistrationOfTenants "GP1821" "The client is restricted to tenants." "What is registered is everybody's: use a client without tenants.";
     RegistrationVersion "GP1822" "The parameter version is missing, or no number." "Send the registry_version that /admin/plan answered.";
-    RegistrationMoved "GP1823" "What is registered has changed since it was planned: nothing was done." "Ask /admin/plan again, and apply with its registry_version.";
+    RegistrationMoved "GP1823" "What is registered has changed since it was planned: nothing was done." "Ask /admin/plan again, and apply with its registry_version and changes_digest.";
+    RegistrationUnseen "GP1825" "The document has users, and the parameter changes is missing." "Send the changes_digest that /admin/plan answered.";
     RegistrationNotJson "GP1824" "The body must be application/json." "Set Content-Type to application/json.";
     FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
