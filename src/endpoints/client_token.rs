@@ -11,6 +11,7 @@ use crate::protocol::token::introspection::{Caller, seen_by};
 use crate::protocol::token::userinfo::{self, BearerFailure};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretText;
 use crate::registry::RegisteredClient;
 
 /// Who asks, and for what.
@@ -18,6 +19,26 @@ pub struct ClientToken {
     pub client: Arc<RegisteredClient>,
     /// What of the token's scope the client is registered with now.
     pub scope: ScopeSet,
+}
+
+/// Whether the request has a token of ours, not over, for this resource. Asks no database.
+pub fn seems_for(app: &App, request: &Request, resource: &str) -> bool {
+    let Ok(token) = sent(request) else {
+        return false;
+    };
+    let token = introspection::access_token(app, &token);
+    let token = token.filter(|token| token.user.is_none() && !token.is_expired(app.now()));
+    let snapshot = app.registry.snapshot();
+    token.is_some_and(|token| {
+        seen_by(Caller::Resource(resource), &token, &snapshot.catalogue).is_some()
+    })
+}
+
+fn sent(request: &Request) -> Result<SecretText, BearerFailure> {
+    let query = Parameters::parse(request.query.as_bytes());
+    let query = query.map_err(BearerFailure::InvalidRequest)?;
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    userinfo::access_token(&headers, &query, None)
 }
 
 /// Judges the access token as introspection does. It must be for this resource, and have one of
@@ -33,10 +54,7 @@ pub fn admitted(
         failure,
         scope: wanted,
     };
-    let query = Parameters::parse(request.query.as_bytes());
-    let query = query.map_err(|reason| refused(BearerFailure::InvalidRequest(reason)))?;
-    let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let token = userinfo::access_token(&headers, &query, None).map_err(refused)?;
+    let token = sent(request).map_err(refused)?;
     let unknown = || refused(BearerFailure::InvalidToken);
     let token = introspection::access_token(app, &token).ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
