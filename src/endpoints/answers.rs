@@ -18,7 +18,7 @@ use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRefusal, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
-use crate::protocol::registration::DocumentProblem;
+use crate::protocol::registration::{DocumentProblem, MOST_MISTAKES};
 use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
@@ -29,9 +29,6 @@ use crate::protocol::words::reason::{Reason, TokenError};
 /// by redirects, at a client, and browsers hold every hop against the list.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// Mistakes that are told one by one.
-const MOST_MISTAKES: usize = 1_000;
 
 /// What decides how a page looks to this person: settings, language, request id.
 #[derive(Clone, Copy)]

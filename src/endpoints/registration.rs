@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
@@ -30,6 +30,8 @@ pub const APPLY: &str = "/admin/apply";
 const RESOURCE: &str = "urn:gatepost:admin";
 const READ: &str = "registration.read";
 const WRITE: &str = "registration.write";
+/// Entries of all lists of a document. Nobody else changes what is registered while it is compared.
+const MOST_ENTRIES: usize = 5_000;
 /// How long a request waits for the one before.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -151,6 +153,12 @@ impl SentDocument {
         let prune = document
             .as_object_mut()
             .and_then(|members| members.remove("prune"));
+        let lists = document.as_object().into_iter().flat_map(Map::values);
+        let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
+        if entries > MOST_ENTRIES {
+            let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
+            return Err(mistaken("", &rule));
+        }
         match prune.unwrap_or(Value::Bool(false)) {
             Value::Bool(prunes) => Ok(SentDocument { document, prunes }),
             _ => Err(mistaken("prune", "must be true or false")),

@@ -140,10 +140,16 @@ impl Document {
 
 /// Tells in each problem what the object at its place is called.
 pub fn name_problems(problems: &mut [DocumentProblem], value: &Value) {
+    // Mistakes of one object follow each other, and it is parsed once.
+    let mut last: Option<(String, Option<String>)> = None;
     for problem in problems {
-        problem.name = problem
-            .split()
-            .and_then(|(object, _)| name_at(object, value));
+        let Some((object, _)) = problem.split() else {
+            continue;
+        };
+        let known = last.take().filter(|(known, _)| known == object);
+        let named = known.unwrap_or_else(|| (object.to_owned(), name_at(object, value)));
+        problem.name = named.1.clone();
+        last = Some(named);
     }
 }
 
