@@ -682,3 +682,32 @@ fn a_pipeline_with_nothing_but_curl_applies_a_document() {
     let shown = gatepost.run_well(&["client", "show", "shop", "--json"], "");
     assert!(shown.contains("https://new.example/cb"), "{shown}");
 }
+
+/// What the page has people type.
+#[test]
+fn the_pipeline_of_the_page_fails_where_it_is_refused() {
+    let gatepost = start();
+    let page = std::fs::read_to_string("docs/operate/registration-over-http.md").unwrap();
+    let blocks = page.split("```sh\n").map(|block| block.split("```").next().unwrap());
+    let block = blocks.filter(|block| block.contains("/admin/apply?")).last().unwrap();
+    let script = block
+        .replace("https://login.example.com", &gatepost.base_url)
+        .replace("only-an-example-make-your-own", CONF1_SECRET);
+    let moved = script.replace("version=", "version=1");
+    let unknown = json!({"clients": [{"client_id": "shop", "scope": "nonsense"}]});
+    for (script, document, is_done) in [
+        (&script, &unknown, false),
+        (&moved, &new_client("shop"), false),
+        (&script, &new_client("shop"), true),
+    ] {
+        let file = gatepost.private_file("registration.json", &document.to_string());
+        let output = Command::new("bash")
+            .args(["-c", script])
+            .current_dir(file.parent().unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.success(), is_done, "{output:?}");
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(told.contains("error_description"), !is_done, "{told}");
+    }
+}
