@@ -13,11 +13,10 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::endpoints::answers;
-use crate::endpoints::client_token;
+use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Request, Response};
 use crate::protocol::registration::plan::Plan;
-use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document as exported};
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::store::audit_events::EventAuthor;
@@ -42,20 +41,26 @@ pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
         let registered = app
             .store
             .change_registry(|writer| comparison::registered(writer, None))?;
-        let mut document = exported::document(&registered, &BTreeMap::new());
-        if let Some(lists) = document.as_object_mut() {
+        let mut exported = document::document(&registered, &BTreeMap::new());
+        if let Some(lists) = exported.as_object_mut() {
             lists.remove(ObjectKind::User.list());
             lists.remove(ObjectKind::ExtensionGrant.list());
         }
-        Ok(document)
+        Ok(exported)
     })
 }
 
 /// What [`apply`] would do.
 pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
-    answer(app, request, &[READ, WRITE], |client_id| {
+    answer(app, request, &[READ, WRITE], |token| {
         let sent = SentDocument::read(request)?;
-        registrar(app, request, client_id).planned(sent.document, sent.prunes, |writer, plan| {
+        if !token.scope.contains(WRITE) {
+            let problems = document::beyond_reading(&sent.document);
+            if !problems.is_empty() {
+                return Err(Failure::MistakenDocument(problems));
+            }
+        }
+        registrar(app, request, token).planned(sent.document, sent.prunes, |writer, plan| {
             Ok(answered(plan, writer.version()))
         })
     })
@@ -65,7 +70,7 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
 /// new version, so a document with users comes with the digest of the changes that were seen. Where there is nothing to do, it may have been done by the
 /// same request before, so that is confirmed at any version.
 pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
-    answer(app, request, &[WRITE], |client_id| {
+    answer(app, request, &[WRITE], |token| {
         let query = Parameters::parse(request.query.as_bytes())?;
         let version: Option<i64> = query.single("version")?.and_then(|text| text.parse().ok());
         let version = version.ok_or(Reason::RegistrationVersion)?;
@@ -74,7 +79,7 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
         if seen.is_none() && sent.document.get(ObjectKind::User.list()).is_some() {
             return Err(Failure::bad_request(Reason::RegistrationUnseen));
         }
-        let registrar = registrar(app, request, client_id);
+        let registrar = registrar(app, request, token);
         let mut unlinked = Vec::new();
         let done = registrar.planned(sent.document, sent.prunes, |writer, plan| {
             let is_seen = seen.is_none_or(|seen| seen == digest(plan));
@@ -101,14 +106,14 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
     app.config.admin_api && is_document && client_token::seems_for(app, request, RESOURCE)
 }
 
-fn registrar<'a>(app: &'a App, request: &Request, client_id: &ClientId) -> Registrar<'a> {
+fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Registrar<'a> {
     Registrar {
         config: &app.config,
         store: &app.store,
         sealers: app.registry.sealers(),
         compiled_in_grants: app.extensions.table,
         origin: DocumentOrigin::Client(EventAuthor {
-            client_id: client_id.clone(),
+            client_id: token.client.client.client_id.clone(),
             source: request.source,
             request_id: request.id.clone(),
         }),
@@ -179,7 +184,7 @@ fn answer(
     app: &App,
     request: &Request,
     scopes: &[&'static str],
-    act: impl FnOnce(&ClientId) -> Result<Value, Failure>,
+    act: impl FnOnce(&ClientToken) -> Result<Value, Failure>,
 ) -> Result<Response, Failure> {
     if !app.config.admin_api {
         return Err(refused(404, Reason::NotFound));
@@ -190,7 +195,7 @@ fn answer(
         let error = TokenErrorCode::AccessDenied;
         Err(Failure::refused(403, error, Reason::RegistrationOfTenants))
     } else {
-        alone(app, || act(client_id))
+        alone(app, || act(&token))
     };
     let answer = answer.map_err(|failure| failure.about(client_id, None))?;
     let mut response = answers::json(200, &answer);

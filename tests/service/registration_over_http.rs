@@ -470,6 +470,44 @@ fn only_a_program_with_the_right_token_is_let_in() {
 }
 
 #[test]
+fn who_only_reads_learns_nothing_of_people_and_secrets() {
+    let gatepost = start();
+    let read = token_of(&gatepost, "pipeline", "registration.read");
+    let document = json!({
+        "clients": [
+            {"client_id": "rp1", "secrets": [{"value": CONF1_SECRET}]},
+            {"client_id": "rp2", "secrets": null},
+        ],
+        "resources": [{"name": "urn:gatepost:admin", "secrets": []}],
+        "identity_providers": [{"name": "corp", "client_secret": {"value": "guessed"}}],
+        "users": [{"username": "alice"}],
+    });
+    let answer = ask(
+        &gatepost,
+        &read,
+        "POST",
+        PLAN,
+        document.to_string().as_bytes(),
+    );
+    let refused = [
+        "resources[0] (urn:gatepost:admin).secrets",
+        "identity_providers[0] (corp).client_secret",
+        "clients[0] (rp1).secrets",
+        "users",
+    ];
+    assert_eq!(places(&answer), refused);
+    let document = json!({"tenants": [{"name": "new"}]});
+    let answer = ask(
+        &gatepost,
+        &read,
+        "POST",
+        PLAN,
+        document.to_string().as_bytes(),
+    );
+    assert_eq!(counts(&answer.json()), [1, 0, 0]);
+}
+
+#[test]
 fn a_scope_that_was_taken_away_is_gone_from_the_tokens_that_have_it() {
     let gatepost = start();
     let pipeline = Pipeline::new(&gatepost);
@@ -688,8 +726,13 @@ fn a_pipeline_with_nothing_but_curl_applies_a_document() {
 fn the_pipeline_of_the_page_fails_where_it_is_refused() {
     let gatepost = start();
     let page = std::fs::read_to_string("docs/operate/registration-over-http.md").unwrap();
-    let blocks = page.split("```sh\n").map(|block| block.split("```").next().unwrap());
-    let block = blocks.filter(|block| block.contains("/admin/apply?")).last().unwrap();
+    let blocks = page
+        .split("```sh\n")
+        .map(|block| block.split("```").next().unwrap());
+    let block = blocks
+        .filter(|block| block.contains("/admin/apply?"))
+        .last()
+        .unwrap();
     let script = block
         .replace("https://login.example.com", &gatepost.base_url)
         .replace("only-an-example-make-your-own", CONF1_SECRET);
