@@ -312,7 +312,12 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
 /// With the challenge of RFC 6750 §3. `scope` is what would have been enough.
 pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
     let response = match failure.error() {
-        Some(error) => json_error(config, failure.status(), error, (failure.reason(), None)),
+        Some(error) => {
+            let told = (failure.reason(), None);
+            let description = explained(config, &failure.description(scope), told);
+            let members = error_members(error, &description);
+            noted(json(failure.status(), &members), failure.reason())
+        }
         None => challenge_only(failure.status(), failure.reason()),
     };
     response.header("WWW-Authenticate", failure.challenge(scope))
@@ -353,12 +358,7 @@ pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
 
 /// With the challenge of RFC 6750 §3.
 pub fn scim_challenge(failure: BearerFailure, scope: &str) -> Response {
-    let detail = if failure == BearerFailure::InsufficientScope {
-        format!("The access token must be one without a user, with the scope {scope}.")
-    } else {
-        failure.reason().description().to_owned()
-    };
-    let error = ScimError::plain(failure.status(), detail);
+    let error = ScimError::plain(failure.status(), failure.description(scope));
     scim_error(&error, failure.reason()).header("WWW-Authenticate", failure.challenge(scope))
 }
 

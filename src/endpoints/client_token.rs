@@ -68,7 +68,7 @@ pub fn admitted(
     let scope = seen.scope.retain(|name| registered.contains(name));
     let has_scope = scopes.iter().any(|wanted| scope.contains(wanted));
     if token.user.is_some() || !has_scope {
-        return Err(refused(BearerFailure::InsufficientScope));
+        return Err(refused(BearerFailure::NotOfProgram));
     }
     Ok(ClientToken { client, scope })
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Refusal};
 use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, ClientToken};
@@ -29,6 +29,9 @@ pub const APPLY: &str = "/admin/apply";
 const RESOURCE: &str = "urn:gatepost:admin";
 const READ: &str = "registration.read";
 const WRITE: &str = "registration.write";
+/// RFC 6750 §3.
+const OF_TENANTS: &str = "Bearer realm=\"gatepost\", error=\"access_denied\", \
+     error_description=\"The client is restricted to tenants.\"";
 /// Entries of all lists of a document. Nobody else changes what is registered while it is compared.
 const MOST_ENTRIES: usize = 5_000;
 /// How long a request waits for the one before.
@@ -192,8 +195,13 @@ fn answer(
     let token = client_token::admitted(app, request, RESOURCE, scopes)?;
     let client_id = &token.client.client.client_id;
     let answer = if token.client.client.tenants.is_some() {
-        let error = TokenErrorCode::AccessDenied;
-        Err(Failure::refused(403, error, Reason::RegistrationOfTenants))
+        Err(Failure::Refused(Refusal {
+            status: 403,
+            error: TokenErrorCode::AccessDenied,
+            reason: Reason::RegistrationOfTenants,
+            detail: None,
+            challenge: Some(OF_TENANTS),
+        }))
     } else {
         alone(app, || act(&token))
     };

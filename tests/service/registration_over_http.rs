@@ -417,6 +417,11 @@ fn only_a_program_with_the_right_token_is_let_in() {
         challenge.contains("scope=\"registration.write\""),
         "{challenge}"
     );
+    let told = refused.json();
+    assert!(
+        text(&told, "error_description").ends_with("the scope registration.write."),
+        "{told}"
+    );
     let write = token_of(&gatepost, "pipeline", "registration.write");
     assert_eq!(
         export(&write).status,
@@ -428,7 +433,13 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let scope = "openid registration.read registration.write";
     let of_user = tokens(&gatepost, &mut browser, "app", scope);
     let of_user = text(&of_user, "access_token");
-    assert_refused(&export(of_user), 403, "insufficient_scope", "of a user");
+    let refused = export(of_user);
+    assert_refused(&refused, 403, "insufficient_scope", "of a user");
+    assert!(
+        refused.text().contains("without a user"),
+        "{}",
+        refused.text()
+    );
     let tenants = token_of(&gatepost, "acmes", ALL_SCOPES);
     assert_refused(
         &export(&tenants),
@@ -436,6 +447,9 @@ fn only_a_program_with_the_right_token_is_let_in() {
         "access_denied",
         "of a tenant's client",
     );
+    let challenge = export(&tenants);
+    let challenge = challenge.header("www-authenticate").unwrap();
+    assert!(challenge.contains("access_denied"), "{challenge}");
     let cookies = browser.cookie_header();
     let by_cookie = gatepost
         .connect()

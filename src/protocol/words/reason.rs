@@ -224,6 +224,7 @@ reasons! {
     InvalidAccessToken "GP1404" "The access token is not valid." "It expired, was revoked, or is not one of this issuer's access tokens.";
     InsufficientScope "GP1405" "The access token does not have the scope openid." "Ask for openid.";
     MalformedBearer "GP1406" "The Authorization header is not well-formed." "Send Authorization: Bearer and one token.";
+    TokenNotOfProgram "GP1407" "The access token must be one without a user, with the scope" "Get it by client_credentials, with the scope that the answer names, and register that at the client.";
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong." "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
