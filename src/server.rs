@@ -58,8 +58,8 @@ pub struct ServerSettings {
     /// TCP peers whose forwarding headers are believed. A peer on the Unix socket always is.
     pub trusted_proxies: Vec<Cidr>,
     pub admin_listen: Option<SocketAddr>,
-    /// Paths that take a long body, one at a time.
-    pub long_bodies: Vec<String>,
+    /// Whose long body is read, one at a time. It is asked before the body is there.
+    pub takes_long_body: Box<dyn Fn(&Request) -> bool + Send + Sync>,
     /// Whether requests get more than refusals.
     pub is_open: Arc<AtomicBool>,
 }

@@ -181,7 +181,10 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         waiting: house.config.upstream_places as usize * 2 + PLACES_IN_LINE,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
-        long_bodies: long_bodies(&house.config),
+        takes_long_body: Box::new(|request| {
+            let app = house.app.get();
+            app.is_some_and(|app| registration::takes_long_body(app, request))
+        }),
         is_open: Arc::clone(&house.is_open),
     };
     server::run(
@@ -204,16 +207,6 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         },
         || house.app.get().into_iter().for_each(close),
     )
-}
-
-fn long_bodies(config: &Config) -> Vec<String> {
-    let paths: &[&str] = if config.admin_api {
-        &registration::LONG_BODIES
-    } else {
-        &[]
-    };
-    let base = config.base_url.path();
-    paths.iter().map(|path| format!("{base}{path}")).collect()
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.

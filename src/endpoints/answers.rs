@@ -18,7 +18,7 @@ use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRefusal, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
-use crate::protocol::registration::DocumentProblem;
+use crate::protocol::registration::{DocumentProblem, MOST_MISTAKES};
 use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
@@ -29,9 +29,6 @@ use crate::protocol::words::reason::{Reason, TokenError};
 /// by redirects, at a client, and browsers hold every hop against the list.
 const PAGE_POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// Mistakes that are told one by one.
-const MOST_MISTAKES: usize = 1_000;
 
 /// What decides how a page looks to this person: settings, language, request id.
 #[derive(Clone, Copy)]
@@ -315,7 +312,12 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
 /// With the challenge of RFC 6750 §3. `scope` is what would have been enough.
 pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
     let response = match failure.error() {
-        Some(error) => json_error(config, failure.status(), error, (failure.reason(), None)),
+        Some(error) => {
+            let told = (failure.reason(), None);
+            let description = explained(config, &failure.description(scope), told);
+            let members = error_members(error, &description);
+            noted(json(failure.status(), &members), failure.reason())
+        }
         None => challenge_only(failure.status(), failure.reason()),
     };
     response.header("WWW-Authenticate", failure.challenge(scope))
@@ -356,12 +358,7 @@ pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
 
 /// With the challenge of RFC 6750 §3.
 pub fn scim_challenge(failure: BearerFailure, scope: &str) -> Response {
-    let detail = if failure == BearerFailure::InsufficientScope {
-        format!("The access token must be one without a user, with the scope {scope}.")
-    } else {
-        failure.reason().description().to_owned()
-    };
-    let error = ScimError::plain(failure.status(), detail);
+    let error = ScimError::plain(failure.status(), failure.description(scope));
     scim_error(&error, failure.reason()).header("WWW-Authenticate", failure.challenge(scope))
 }
 

@@ -11,12 +11,34 @@ use crate::protocol::token::introspection::{Caller, seen_by};
 use crate::protocol::token::userinfo::{self, BearerFailure};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretText;
 use crate::registry::RegisteredClient;
 
 /// Who asks, and for what.
 pub struct ClientToken {
     pub client: Arc<RegisteredClient>,
+    /// What of the token's scope the client is registered with now.
     pub scope: ScopeSet,
+}
+
+/// Whether the request has a token of ours, not over, for this resource. Asks no database.
+pub fn seems_for(app: &App, request: &Request, resource: &str) -> bool {
+    let Ok(token) = sent(request) else {
+        return false;
+    };
+    let token = introspection::access_token(app, &token);
+    let token = token.filter(|token| token.user.is_none() && !token.is_expired(app.now()));
+    let snapshot = app.registry.snapshot();
+    token.is_some_and(|token| {
+        seen_by(Caller::Resource(resource), &token, &snapshot.catalogue).is_some()
+    })
+}
+
+fn sent(request: &Request) -> Result<SecretText, BearerFailure> {
+    let query = Parameters::parse(request.query.as_bytes());
+    let query = query.map_err(BearerFailure::InvalidRequest)?;
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    userinfo::access_token(&headers, &query, None)
 }
 
 /// Judges the access token as introspection does. It must be for this resource, and have one of
@@ -27,12 +49,12 @@ pub fn admitted(
     resource: &str,
     scopes: &[&'static str],
 ) -> Result<ClientToken, Failure> {
-    let scope = scopes.first().copied().unwrap_or_default();
-    let refused = |failure| Failure::Unadmitted { failure, scope };
-    let query = Parameters::parse(request.query.as_bytes());
-    let query = query.map_err(|reason| refused(BearerFailure::InvalidRequest(reason)))?;
-    let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let token = userinfo::access_token(&headers, &query, None).map_err(refused)?;
+    let wanted = scopes.first().copied().unwrap_or_default();
+    let refused = |failure| Failure::Unadmitted {
+        failure,
+        scope: wanted,
+    };
+    let token = sent(request).map_err(refused)?;
     let unknown = || refused(BearerFailure::InvalidToken);
     let token = introspection::access_token(app, &token).ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
@@ -41,12 +63,12 @@ pub fn admitted(
     let (stands, _) = introspection::standing(app, &token)?;
     let client = app.registry.client(&token.client_id)?;
     let client = client.filter(|_| stands).ok_or_else(unknown)?;
-    let has_scope = scopes.iter().any(|scope| seen.scope.contains(scope));
+    // A scope that was taken away from the client is gone from the tokens it has.
+    let registered = &client.client.scope;
+    let scope = seen.scope.retain(|name| registered.contains(name));
+    let has_scope = scopes.iter().any(|wanted| scope.contains(wanted));
     if token.user.is_some() || !has_scope {
-        return Err(refused(BearerFailure::InsufficientScope));
+        return Err(refused(BearerFailure::NotOfProgram));
     }
-    Ok(ClientToken {
-        client,
-        scope: seen.scope,
-    })
+    Ok(ClientToken { client, scope })
 }

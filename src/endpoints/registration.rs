@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Refusal};
 use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::endpoints::answers;
-use crate::endpoints::client_token;
+use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Request, Response};
-use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document as exported};
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::registration::plan::Plan;
+use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::store::audit_events::EventAuthor;
@@ -23,13 +24,16 @@ use crate::store::audit_events::EventAuthor;
 pub const EXPORT: &str = "/admin/export";
 pub const PLAN: &str = "/admin/plan";
 pub const APPLY: &str = "/admin/apply";
-/// Where a document is sent.
-pub const LONG_BODIES: [&str; 2] = [PLAN, APPLY];
 
 /// The resource that an access token must be for.
 const RESOURCE: &str = "urn:gatepost:admin";
 const READ: &str = "registration.read";
 const WRITE: &str = "registration.write";
+/// RFC 6750 §3.
+const OF_TENANTS: &str = "Bearer realm=\"gatepost\", error=\"access_denied\", \
+     error_description=\"The client is restricted to tenants.\"";
+/// Entries of all lists of a document. Nobody else changes what is registered while it is compared.
+const MOST_ENTRIES: usize = 5_000;
 /// How long a request waits for the one before.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -40,74 +44,100 @@ pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
         let registered = app
             .store
             .change_registry(|writer| comparison::registered(writer, None))?;
-        let mut document = exported::document(&registered, &BTreeMap::new());
-        if let Some(lists) = document.as_object_mut() {
+        let mut exported = document::document(&registered, &BTreeMap::new());
+        if let Some(lists) = exported.as_object_mut() {
             lists.remove(ObjectKind::User.list());
             lists.remove(ObjectKind::ExtensionGrant.list());
         }
-        Ok(document)
+        Ok(exported)
     })
 }
 
 /// What [`apply`] would do.
 pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
-    answer(app, request, &[READ, WRITE], |client_id| {
+    answer(app, request, &[READ, WRITE], |token| {
         let sent = SentDocument::read(request)?;
-        registrar(app, request, client_id).planned(sent.document, sent.prunes, |writer, plan| {
-            Ok(with_version(told(plan), writer.version()))
+        if !token.scope.contains(WRITE) {
+            let problems = document::beyond_reading(&sent.document);
+            if !problems.is_empty() {
+                return Err(Failure::MistakenDocument(problems));
+            }
+        }
+        registrar(app, request, token).planned(sent.document, sent.prunes, |writer, plan| {
+            Ok(answered(plan, writer.version()))
         })
     })
 }
 
-/// Does what was planned at `version`. Where there is nothing to do, it may have been done by the
+/// Does what was planned at `version`, if that is what would be done now. People change without a
+/// new version, so a document with users comes with the digest of the changes that were seen. Where there is nothing to do, it may have been done by the
 /// same request before, so that is confirmed at any version.
 pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
-    answer(app, request, &[WRITE], |client_id| {
-        let version = planned_version(request)?;
+    answer(app, request, &[WRITE], |token| {
+        let query = Parameters::parse(request.query.as_bytes())?;
+        let version: Option<i64> = query.single("version")?.and_then(|text| text.parse().ok());
+        let version = version.ok_or(Reason::RegistrationVersion)?;
+        let seen = query.single("changes")?;
         let sent = SentDocument::read(request)?;
-        let registrar = registrar(app, request, client_id);
+        if seen.is_none() && sent.document.get(ObjectKind::User.list()).is_some() {
+            return Err(Failure::bad_request(Reason::RegistrationUnseen));
+        }
+        let registrar = registrar(app, request, token);
         let mut unlinked = Vec::new();
         let done = registrar.planned(sent.document, sent.prunes, |writer, plan| {
+            let is_seen = seen.is_none_or(|seen| seen == digest(plan));
             if plan.changes.is_empty() {
                 writer.confirm()?;
-            } else if writer.version() != version {
+            } else if writer.version() != version || !is_seen {
                 return Err(refused(409, Reason::RegistrationMoved));
             } else {
                 let hashing = app.password_hashing();
                 unlinked = registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
             }
-            Ok(with_version(told(plan), writer.version_afterwards()))
+            Ok(answered(plan, writer.version_afterwards()))
         })?;
         registrar.end_unlinked(&unlinked)?;
         Ok(done)
     })
 }
 
-fn registrar<'a>(app: &'a App, request: &Request, client_id: &ClientId) -> Registrar<'a> {
+/// Whether a long document is read: one that comes with a token of ours for this. What the database
+/// says of the token is asked later.
+pub fn takes_long_body(app: &App, request: &Request) -> bool {
+    let path = request.path.strip_prefix(app.config.base_url.path());
+    let is_document = matches!(path, Some(PLAN | APPLY));
+    app.config.admin_api && is_document && client_token::seems_for(app, request, RESOURCE)
+}
+
+fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Registrar<'a> {
     Registrar {
         config: &app.config,
         store: &app.store,
         sealers: app.registry.sealers(),
         compiled_in_grants: app.extensions.table,
         origin: DocumentOrigin::Client(EventAuthor {
-            client_id: client_id.clone(),
+            client_id: token.client.client.client_id.clone(),
             source: request.source,
             request_id: request.id.clone(),
         }),
     }
 }
 
-fn with_version(mut answer: Value, version: i64) -> Value {
+fn answered(plan: &Plan<'_>, version: i64) -> Value {
+    let mut answer = told(plan);
     if let Some(members) = answer.as_object_mut() {
         members.insert(String::from("registry_version"), json!(version));
+        members.insert(String::from("changes_digest"), json!(digest(plan)));
     }
     answer
 }
 
-fn planned_version(request: &Request) -> Result<i64, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).ok();
-    let version = query.and_then(|query| query.single("version").ok()??.parse().ok());
-    version.ok_or_else(|| Failure::bad_request(Reason::RegistrationVersion))
+/// Of the changes as they are told, with what is there before each.
+fn digest(plan: &Plan<'_>) -> String {
+    let told = told(plan);
+    let changes = told.get("changes").map(Value::to_string);
+    let digest = Sha256::digest(changes.unwrap_or_default());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What a body has.
@@ -131,6 +161,12 @@ impl SentDocument {
         let prune = document
             .as_object_mut()
             .and_then(|members| members.remove("prune"));
+        let lists = document.as_object().into_iter().flat_map(Map::values);
+        let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
+        if entries > MOST_ENTRIES {
+            let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
+            return Err(mistaken("", &rule));
+        }
         match prune.unwrap_or(Value::Bool(false)) {
             Value::Bool(prunes) => Ok(SentDocument { document, prunes }),
             _ => Err(mistaken("prune", "must be true or false")),
@@ -151,7 +187,7 @@ fn answer(
     app: &App,
     request: &Request,
     scopes: &[&'static str],
-    act: impl FnOnce(&ClientId) -> Result<Value, Failure>,
+    act: impl FnOnce(&ClientToken) -> Result<Value, Failure>,
 ) -> Result<Response, Failure> {
     if !app.config.admin_api {
         return Err(refused(404, Reason::NotFound));
@@ -159,10 +195,15 @@ fn answer(
     let token = client_token::admitted(app, request, RESOURCE, scopes)?;
     let client_id = &token.client.client.client_id;
     let answer = if token.client.client.tenants.is_some() {
-        let error = TokenErrorCode::AccessDenied;
-        Err(Failure::refused(403, error, Reason::RegistrationOfTenants))
+        Err(Failure::Refused(Refusal {
+            status: 403,
+            error: TokenErrorCode::AccessDenied,
+            reason: Reason::RegistrationOfTenants,
+            detail: None,
+            challenge: Some(OF_TENANTS),
+        }))
     } else {
-        alone(app, || act(client_id))
+        alone(app, || act(&token))
     };
     let answer = answer.map_err(|failure| failure.about(client_id, None))?;
     let mut response = answers::json(200, &answer);

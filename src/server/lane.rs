@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::workers::InFlight;
 use crate::http::Request;
 
-/// The longest body that a handler gets, in bytes, but for the paths of
-/// [`super::ServerSettings::long_bodies`].
+/// The longest body that a handler gets, in bytes, but for requests that
+/// [`super::ServerSettings::takes_long_body`] lets have more.
 pub const BODY_LIMIT: u64 = 64 * 1_024;
 /// The longest body that these get. A body that is longer than allowed is read to its end up to
 /// this length, so that the client gets to read the refusal.

@@ -234,7 +234,7 @@ impl<H: Handler> Service<H> {
             return self.read_and_serve(waiting);
         }
         // A client that sent `Expect: 100-continue` is told before it sends the body.
-        let limit = self.body_limit(&waiting.read);
+        let limit = self.body_limit(&waiting);
         let is_too_long =
             length > LONG_BODY_LIMIT || (length > limit && expects_continue(&waiting.request));
         let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
@@ -251,9 +251,9 @@ impl<H: Handler> Service<H> {
         false
     }
 
-    fn body_limit(&self, request: &Request) -> u64 {
-        let settings = &self.state.settings;
-        if settings.long_bodies.contains(&request.path) {
+    fn body_limit(&self, waiting: &Waiting) -> u64 {
+        let takes_long_body = &self.state.settings.takes_long_body;
+        if waiting.body_length > BODY_LIMIT && takes_long_body(&waiting.read) {
             LONG_BODY_LIMIT
         } else {
             BODY_LIMIT
@@ -275,12 +275,13 @@ impl<H: Handler> Service<H> {
 
     /// Whether the turn is elsewhere (see `serve`).
     fn read_and_serve(&'static self, waiting: Waiting) -> bool {
-        let limit = self.body_limit(&waiting.read);
-        let is_long = waiting.body_length > BODY_LIMIT && limit > BODY_LIMIT;
+        let mut limit = self.body_limit(&waiting);
+        let is_long = limit > BODY_LIMIT;
         let alone = is_long.then(|| self.long_bodies.take(Duration::ZERO));
-        if matches!(alone, Some(None)) {
-            self.turn_away(waiting, 503);
-            return false;
+        let is_busy = matches!(alone, Some(None));
+        if is_busy {
+            // It is read and not kept: a connection given up would bring a successor nearer.
+            limit = BODY_LIMIT;
         }
         let Waiting {
             mut request,
@@ -295,6 +296,7 @@ impl<H: Handler> Service<H> {
             Arrival::Whole(body) => {
                 return self.serve(request, Request { body, ..read }, arrived, in_flight);
             }
+            Arrival::TooLong if is_busy => 503,
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
                 let response = self.refusal(&request, &read.id, arrived, 408);

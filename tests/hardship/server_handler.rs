@@ -29,7 +29,7 @@ fn server_process() {
         waiting: 0,
         workers: 4,
         trusted_proxies: vec![Cidr::v4([127, 0, 0, 0], 8)],
-        long_bodies: Vec::new(),
+        takes_long_body: Box::new(|_| false),
         admin_listen: None,
         is_open: Arc::new(AtomicBool::new(true)),
     };

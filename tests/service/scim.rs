@@ -41,6 +41,21 @@ fn it_is_not_there_unless_it_is_switched_on() {
 }
 
 #[test]
+fn a_scope_that_was_taken_away_is_gone_from_the_tokens_that_have_it() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    assert_eq!(hr.get("Users").status, 200);
+    let mut document = registered();
+    let clients = document["clients"].as_array_mut().unwrap();
+    clients.retain(|client| client["client_id"] == "hr");
+    clients[0]["scope"] = json!("scim.write");
+    let less = json!({"clients": clients});
+    gatepost.run_well(&["apply", "-"], &less.to_string());
+    gatepost.settle();
+    assert_error(&hr.get("Users"), 403, None, "taken away");
+}
+
+#[test]
 fn only_a_program_with_the_right_token_is_let_in() {
     let gatepost = start();
     let ask = |token: &str, method: &str| {

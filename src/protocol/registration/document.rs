@@ -119,6 +119,31 @@ pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {
     problems
 }
 
+/// What a document of somebody who only reads may not have: comparing it would tell who is here, and
+/// whether a secret is the right one.
+pub fn beyond_reading(value: &Value) -> Vec<DocumentProblem> {
+    let rule = "needs registration.write";
+    let users = ObjectKind::User.list();
+    let mut problems = Vec::new();
+    for kind in ObjectKind::ALL {
+        let items = value.get(kind.list()).and_then(Value::as_array);
+        for (index, item) in items.into_iter().flatten().enumerate() {
+            let item = parse_own(item.as_str().unwrap_or_default());
+            for key in ["secrets", "client_secret"] {
+                if item.get(key).is_some_and(|value| !value.is_null()) {
+                    let place = format!("{}[{index}].{key}", kind.list());
+                    problems.push(DocumentProblem::new(place, rule));
+                }
+            }
+        }
+    }
+    if value.get(users).is_some() {
+        problems.push(DocumentProblem::new(users, rule));
+    }
+    name_problems(&mut problems, value);
+    problems
+}
+
 impl Document {
     /// The same of problems that are found later.
     pub fn name_problems(&self, problems: &mut [DocumentProblem]) {
@@ -140,10 +165,16 @@ impl Document {
 
 /// Tells in each problem what the object at its place is called.
 pub fn name_problems(problems: &mut [DocumentProblem], value: &Value) {
+    // Mistakes of one object follow each other, and it is parsed once.
+    let mut last: Option<(String, Option<String>)> = None;
     for problem in problems {
-        problem.name = problem
-            .split()
-            .and_then(|(object, _)| name_at(object, value));
+        let Some((object, _)) = problem.split() else {
+            continue;
+        };
+        let known = last.take().filter(|(known, _)| known == object);
+        let named = known.unwrap_or_else(|| (object.to_owned(), name_at(object, value)));
+        problem.name = named.1.clone();
+        last = Some(named);
     }
 }
 

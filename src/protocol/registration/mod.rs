@@ -27,7 +27,7 @@ pub mod user;
 pub mod verified_address;
 pub mod walker;
 
-pub use problem::DocumentProblem;
+pub use problem::{DocumentProblem, MOST_MISTAKES};
 use serde_json::Value;
 use walker::Walker;
 

@@ -4,6 +4,10 @@ use std::fmt;
 
 use crate::protocol::words::named::named;
 
+/// Mistakes of a document that are told one by one. Once there are so many, names that nobody has
+/// are looked for no further: to say what each is near to takes time.
+pub const MOST_MISTAKES: usize = 1_000;
+
 /// One mistake: where, and which rule it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentProblem {

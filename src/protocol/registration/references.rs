@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::protocol::registration::client::CONFIDENTIAL;
 use crate::protocol::registration::document::{Document, ObjectKind};
 use crate::protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
-use crate::protocol::registration::problem::DocumentProblem;
+use crate::protocol::registration::problem::{DocumentProblem, MOST_MISTAKES};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::named::named;
@@ -129,7 +129,7 @@ fn note_unknown_names(
         let is_noted = mention
             .index
             .is_some_and(|index| notes.noted.contains(&format!("{member}[{index}]")));
-        if !is_known && !is_noted {
+        if !is_known && !is_noted && notes.problems.len() < MOST_MISTAKES {
             let names = names.into_iter().flatten().copied();
             notes.note(member, not_registered(mention.name, mention.called, names));
         }

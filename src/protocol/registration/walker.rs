@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 
 use crate::protocol::registration::names::hint;
-use crate::protocol::registration::problem::{DocumentProblem, shown};
+use crate::protocol::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::scope::{LocalizedText, is_language_tag};
 
@@ -65,6 +65,7 @@ impl<'v> Walker<'v, '_> {
             asked.iter().any(|asked| Some(asked.as_ref()) == key)
         };
         let unknown = members.keys().filter(|key| !is_asked(key));
+        let unknown = unknown.take(MOST_MISTAKES.saturating_sub(problems.len()));
         let notes = unknown.map(|key| {
             let nearest = hint(key, asked.iter().map(Cow::as_ref));
             DocumentProblem::new(path, format!("unknown key {}{nearest}", shown(key)))

@@ -53,6 +53,8 @@ pub enum BearerFailure {
     InvalidRequest(Reason),
     InvalidToken,
     InsufficientScope,
+    /// It is a user's, or has not the scope that a program needs.
+    NotOfProgram,
 }
 
 /// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's
@@ -86,6 +88,19 @@ impl BearerFailure {
             BearerFailure::InvalidRequest(reason) => reason,
             BearerFailure::InvalidToken => Reason::InvalidAccessToken,
             BearerFailure::InsufficientScope => Reason::InsufficientScope,
+            BearerFailure::NotOfProgram => Reason::TokenNotOfProgram,
+        }
+    }
+
+    /// What is told. `scope` is what would have been enough.
+    pub fn description(self, scope: &str) -> String {
+        let description = self.reason().description();
+        match self {
+            BearerFailure::NotOfProgram => format!("{description} {scope}."),
+            BearerFailure::Missing
+            | BearerFailure::InvalidRequest(_)
+            | BearerFailure::InvalidToken
+            | BearerFailure::InsufficientScope => description.to_owned(),
         }
     }
 
@@ -93,7 +108,7 @@ impl BearerFailure {
         match self {
             BearerFailure::InvalidRequest(_) => 400,
             BearerFailure::Missing | BearerFailure::InvalidToken => 401,
-            BearerFailure::InsufficientScope => 403,
+            BearerFailure::InsufficientScope | BearerFailure::NotOfProgram => 403,
         }
     }
 
@@ -102,7 +117,9 @@ impl BearerFailure {
             BearerFailure::Missing => None,
             BearerFailure::InvalidRequest(_) => Some("invalid_request"),
             BearerFailure::InvalidToken => Some("invalid_token"),
-            BearerFailure::InsufficientScope => Some("insufficient_scope"),
+            BearerFailure::InsufficientScope | BearerFailure::NotOfProgram => {
+                Some("insufficient_scope")
+            }
         }
     }
 
@@ -110,20 +127,12 @@ impl BearerFailure {
     pub fn challenge(self, scope: &str) -> String {
         let mut challenge = String::from("Bearer realm=\"gatepost\"");
         if let Some(error) = self.error() {
-            let description = match self {
-                BearerFailure::InsufficientScope if scope != OPENID => {
-                    "The access token does not have the scope that is needed."
-                }
-                BearerFailure::InsufficientScope
-                | BearerFailure::Missing
-                | BearerFailure::InvalidRequest(_)
-                | BearerFailure::InvalidToken => self.reason().description(),
-            };
+            let description = self.description(scope);
             challenge.push_str(&format!(
                 ", error=\"{error}\", error_description=\"{description}\""
             ));
         }
-        if self == BearerFailure::InsufficientScope {
+        if self.status() == 403 {
             challenge.push_str(&format!(", scope=\"{scope}\""));
         }
         challenge

@@ -113,7 +113,8 @@ reasons! {
     RegistrationMistaken "GP1820" "The document has mistakes: nothing was done." "The answer has each mistake with its place.";
     RegistrationOfTenants "GP1821" "The client is restricted to tenants." "What is registered is everybody's: use a client without tenants.";
     RegistrationVersion "GP1822" "The parameter version is missing, or no number." "Send the registry_version that /admin/plan answered.";
-    RegistrationMoved "GP1823" "What is registered has changed since it was planned: nothing was done." "Ask /admin/plan again, and apply with its registry_version.";
+    RegistrationMoved "GP1823" "What is registered has changed since it was planned: nothing was done." "Ask /admin/plan again, and apply with its registry_version and changes_digest.";
+    RegistrationUnseen "GP1825" "The document has users, and the parameter changes is missing." "Send the changes_digest that /admin/plan answered.";
     RegistrationNotJson "GP1824" "The body must be application/json." "Set Content-Type to application/json.";
     FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
@@ -223,6 +224,7 @@ reasons! {
     InvalidAccessToken "GP1404" "The access token is not valid." "It expired, was revoked, or is not one of this issuer's access tokens.";
     InsufficientScope "GP1405" "The access token does not have the scope openid." "Ask for openid.";
     MalformedBearer "GP1406" "The Authorization header is not well-formed." "Send Authorization: Bearer and one token.";
+    TokenNotOfProgram "GP1407" "The access token must be one without a user, with the scope" "Get it by client_credentials, with the scope that the answer names, and register that at the client.";
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong." "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
