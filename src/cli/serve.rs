@@ -181,10 +181,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         waiting: house.config.upstream_places as usize * 2 + PLACES_IN_LINE,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
-        takes_long_body: Box::new(|request| {
-            let app = house.app.get();
-            app.is_some_and(|app| registration::takes_long_body(app, request))
-        }),
+        takes_long_body: takes_long_body(house),
         is_open: Arc::clone(&house.is_open),
     };
     server::run(
@@ -207,6 +204,13 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         },
         || house.app.get().into_iter().for_each(close),
     )
+}
+
+fn takes_long_body(house: &'static House) -> Box<dyn Fn(&Request) -> bool + Send + Sync> {
+    Box::new(|request| {
+        let app = house.app.get();
+        app.is_some_and(|app| registration::takes_long_body(app, request))
+    })
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.
