@@ -366,9 +366,9 @@ fn credentials(client: &Client, client_id: &str) -> String {
         ClientAuthenticationMethod::ClientSecretPost => {
             format!("-d client_id={client_id} -d client_secret=SECRET")
         }
-        ClientAuthenticationMethod::PrivateKeyJwt => {
-            format!("-d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT")
-        }
+        ClientAuthenticationMethod::PrivateKeyJwt => format!(
+            "-d client_id={client_id} -d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT"
+        ),
     }
 }
 

@@ -412,6 +412,18 @@ fn what_leaves_the_door_open_is_refused_or_told() {
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains("20 entries at most"));
 
+    let twice = json!({"issuer": GITHUB, "subject": PRODUCTION, "jwks": keys});
+    let empty = json!({"issuer": GITHUB, "subject": "", "jwks": keys});
+    for (entries, rule) in [
+        (vec![twice.clone(), twice], "the same workload twice"),
+        (vec![empty], "must not be empty"),
+    ] {
+        let document = json!({"clients": [client(&entries)]});
+        let output = gatepost.run(&["plan", "-"], &document.to_string());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(rule), "{told}");
+    }
+
     let weak = [
         ("repo:acme/shop:environment:production", "taken anew"),
         ("repo:acme@12/shop@34:pull_request", "pull request"),

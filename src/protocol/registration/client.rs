@@ -411,6 +411,7 @@ pub(super) fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity
 fn whole_subject(text: &str) -> Result<(), &'static str> {
     match text.contains('*') {
         true => Err("must not have *: it is compared as a whole; register one entry a subject"),
+        false if text.is_empty() => Err("must not be empty"),
         false => display_text(text),
     }
 }

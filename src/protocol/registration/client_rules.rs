@@ -10,6 +10,7 @@ use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
+    WorkloadIdentity,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
@@ -125,11 +126,16 @@ fn of_answers(client: &Client) -> [Contradiction; 3] {
 
 /// What the client proves itself with.
 #[rustfmt::skip]
-fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 9] {
+fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
     let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
     let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
     let federated = !client.federated.is_empty();
     let names_itself = client.federated.iter().any(|entry| entry.issuer.as_deref() == Some(client.client_id.as_str()));
+    let same = |one: &WorkloadIdentity, other: &WorkloadIdentity| {
+        one.issuer == other.issuer && one.subject == other.subject && one.claims == other.claims
+    };
+    let all = &client.federated;
+    let is_double = all.iter().any(|one| all.iter().filter(|other| same(one, other)).count() > 1);
     let confidential = client.is_confidential();
     let keys = client.jwks.as_ref().and_then(KeySet::parse);
     let none_fits = keys.is_some_and(|keys| !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg)));
@@ -142,6 +148,8 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 9] {
             "federated", "needs the token_endpoint_auth_method private_key_jwt"),
         (client.federated.len() > MOST_WORKLOADS,
             "federated", "must have 20 entries at most"),
+        (is_double,
+            "federated", "must not have the same workload twice"),
         (names_itself,
             "federated", "must not have the client_id as an issuer: its own keys are jwks or jwks_uri"),
         // Keys are registered to authenticate by; a public client does not authenticate.

@@ -210,8 +210,8 @@ reasons! {
     ClientAssertionKey "GP1232" "Client authentication failed." "Register the key under the kid that the header names; each kid once.";
     ClientAssertionSignature "GP1233" "Client authentication failed." "Sign with the private part of the registered key.";
     ClientAssertionParties "GP1234" "Client authentication failed." "Set iss and sub to the client_id.";
-    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer, or to the token endpoint's URL, and to nothing else.";
-    ClientAssertionTimes "GP1236" "Client authentication failed." "Set exp at most 10 minutes ahead; compare the clocks.";
+    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer and to nothing else; in a JWT of the client's own it may be the token endpoint's URL.";
+    ClientAssertionTimes "GP1236" "Client authentication failed." "Send one that has not ended; set exp at most 10 minutes ahead in a JWT of the client's own; compare the clocks.";
     ClientAssertionWithoutJti "GP1237" "Client authentication failed." "Set jti to a value of its own for each assertion.";
     ClientAssertionReplayed "GP1238" "Client authentication failed." "Make a new assertion for each request.";
     ClientKeysUnavailable "GP1239" "Client authentication failed." "Let jwks_uri answer 200 with a JWK set; the log says what it did instead.";
