@@ -1,5 +1,6 @@
 //! Explains a request for authorization: what it is judged by, and which rule it breaks. It asks
-//! the same judges as the endpoint does, reads only, and shows neither secrets nor values of claims.
+//! the same judges as the endpoint does, reads only, and shows neither secrets nor values of
+//! claims.
 
 use serde_json::{Map, Value, json};
 

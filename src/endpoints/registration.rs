@@ -70,8 +70,9 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// Does what was planned at `version`, if that is what would be done now. People change without a
-/// new version, so a document with users comes with the digest of the changes that were seen. Where there is nothing to do, it may have been done by the
-/// same request before, so that is confirmed at any version.
+/// new version, so a document with users comes with the digest of the changes that were seen. Where
+/// there is nothing to do, it may have been done by the same request before, so that is confirmed
+/// at any version.
 pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
     answer(app, request, &[WRITE], |token| {
         let query = Parameters::parse(request.query.as_bytes())?;

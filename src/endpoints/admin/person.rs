@@ -119,7 +119,8 @@ impl Deed<'_> {
         if !may_change(administrator, self.person) {
             return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
         }
-        // What is written is made from the row that was just read: it must be the one that was seen.
+        // What is written is made from the row that was just read: it must be the one that was
+        // seen.
         let seen = self.form.bounded("version", parameters::OTHER)?;
         if seen != Some(self.person.version.as_str()) {
             return self.after(false);

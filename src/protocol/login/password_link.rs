@@ -40,8 +40,8 @@ impl PasswordLink {
     }
 }
 
-/// The user's factors, with a mark of their address and roles: as by the hash of a letter's link, an
-/// administrator's link is over when these are others.
+/// The user's factors, with a mark of their address and roles: as by the hash of a letter's link,
+/// an administrator's link is over when these are others.
 pub fn factors_and_roles(factors: i64, claims: &Map<String, Value>) -> i64 {
     let [a, b, c, d, e, f, g, h, ..] = address_and_roles_hash(claims);
     factors ^ i64::from_be_bytes([a, b, c, d, e, f, g, h])

@@ -119,8 +119,8 @@ pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {
     problems
 }
 
-/// What a document of somebody who only reads may not have: comparing it would tell who is here, and
-/// whether a secret is the right one.
+/// What a document of somebody who only reads may not have: comparing it would tell who is here,
+/// and whether a secret is the right one.
 pub fn beyond_reading(value: &Value) -> Vec<DocumentProblem> {
     let rule = "needs registration.write";
     let users = ObjectKind::User.list();

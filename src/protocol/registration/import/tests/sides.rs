@@ -473,8 +473,8 @@ fn an_attribute_of_people_is_not_the_one_of_that_name_in_a_scope_of_the_realm() 
     told(&lines, &wanted, &[]);
 }
 
-/// What the same roles bring along is found once. It took minutes when each user's were compared with
-/// one another.
+/// What the same roles bring along is found once. It took minutes when each user's were compared
+/// with one another.
 #[test]
 fn very_many_roles_of_very_many_people_are_found_at_once() {
     let parts: Vec<String> = (0..3_000).map(|part| format!("part-{part}")).collect();
