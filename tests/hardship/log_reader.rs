@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, PipeReader};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::spawn;
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use crate::serving::{PROGRAM, Service, kill, scratch, serve_command};
@@ -76,7 +76,13 @@ fn a_log_that_nobody_reads_stops_neither_the_server_process_nor_its_supervisor()
         service.server_process() != first
     });
     ask(&service, MORE_THAN_ALL);
-    let before = dropped(&admin);
+    // The process that has just begun has something to say of its own, a moment later.
+    let mut before = dropped(&admin);
+    await_that("it says nothing more", PATIENCE, || {
+        sleep(Duration::from_secs(1));
+        let earlier = std::mem::replace(&mut before, dropped(&admin));
+        earlier == before
+    });
     assert!(before > 0);
     let lines = read(unread);
     await_line(&lines, &format!("server process {first} ended"));

@@ -129,8 +129,10 @@ fn note_unknown_names(
         let is_noted = mention
             .index
             .is_some_and(|index| notes.noted.contains(&format!("{member}[{index}]")));
-        if !is_known && !is_noted && notes.problems.len() < MOST_MISTAKES {
-            let names = names.into_iter().flatten().copied();
+        if !is_known && !is_noted {
+            // The nearest name is looked for where somebody may read it.
+            let is_read = notes.problems.len() < MOST_MISTAKES;
+            let names = names.filter(|_| is_read).into_iter().flatten().copied();
             notes.note(member, not_registered(mention.name, mention.called, names));
         }
     }
