@@ -65,11 +65,9 @@ impl<'v> Walker<'v, '_> {
             asked.iter().any(|asked| Some(asked.as_ref()) == key)
         };
         let unknown = members.keys().filter(|key| !is_asked(key));
-        // The nearest key is looked for where somebody may read it.
-        let read = MOST_MISTAKES.saturating_sub(problems.len());
-        let notes = unknown.enumerate().map(|(index, key)| {
-            let near = asked.iter().map(Cow::as_ref).filter(|_| index < read);
-            let nearest = hint(key, near);
+        let unknown = unknown.take(MOST_MISTAKES.saturating_sub(problems.len()));
+        let notes = unknown.map(|key| {
+            let nearest = hint(key, asked.iter().map(Cow::as_ref));
             DocumentProblem::new(path, format!("unknown key {}{nearest}", shown(key)))
         });
         problems.splice(first..first, notes);
