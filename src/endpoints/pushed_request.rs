@@ -35,8 +35,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let parameters = Parameters::from_pairs(named.into_iter().chain(sent));
     let catalogue = &app.registry.snapshot().catalogue;
     let refused = |code: AuthorizeErrorCode, reason: Reason, detail: Option<&str>| {
-        let answer = answers::json_error(&app.config, 400, code.as_str(), (reason, detail));
-        let mut answer = answer;
+        let mut answer = answers::json_error(&app.config, 400, code.as_str(), (reason, detail));
         answer.note.client_id = Some(client_id.to_string());
         answer
     };
