@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e upgrade systemd cluster model bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run test e2e upgrade systemd cluster soak model bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -37,6 +37,11 @@ cluster: ## Break one thing after the other under load, over Patroni, and ask fo
 	@tests/need rust compiler postgres etcd haproxy patroni
 	@cargo build
 	@tests/cluster/run $(CLUSTER)
+
+soak: ## Hours of load while one thing after the other happens, and what it does to memory, files and rows (HOURS=8)
+	@tests/need rust compiler postgres
+	@cargo build
+	@tests/soak/run --hours $(or $(HOURS),8) $(SOAK)
 
 model: ## Check the model of codes, refresh tokens and endings by spin, and that it fails where a step is taken out
 	@tests/need spin compiler
