@@ -545,7 +545,7 @@ fn application_pages(
         event: name,
         day: name,
         found: &found,
-        most: 1,
+        has_more: true,
     };
     add("audit", audit_page(around, asked));
 }
