@@ -62,6 +62,6 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
 
 /// `None` where it is not served, or not within reach.
 fn within(app: &App, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
-    let examined = app.registry.examine(used)?;
+    let examined = app.registry.examine(used, reach)?;
     examined.client.is_within(reach).then_some(examined)
 }
