@@ -47,9 +47,16 @@ pub struct Administrator<'a> {
     pub page: &'a str,
 }
 
-/// The page that a sign-in leads back to.
-fn way_back(page: &str) -> String {
-    let page = Some(page).filter(|page| page.len() <= LONGEST_PAGE);
+/// The page that a sign-in leads back to, with what it was asked for.
+fn way_back(page: &str, query: &Parameters) -> String {
+    // These go with the request for the sign-in.
+    let own = ["tenant", "ui_locales"];
+    let asked = query.iter().filter(|(name, _)| !own.contains(name));
+    let encoded = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(asked)
+        .finish();
+    let joint = if encoded.is_empty() { "" } else { "?" };
+    let page = Some(format!("{page}{joint}{encoded}")).filter(|page| page.len() <= LONGEST_PAGE);
     format!("/admin/{}", page.unwrap_or_default())
 }
 
@@ -121,7 +128,7 @@ impl<'a> Administrator<'a> {
             ..
         } = self.turn;
         let purpose = SealedPurpose::Admin {
-            page: way_back(&format!("{}?signed_in=anew", self.page)),
+            page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
             tenant: present.row.tenant.as_ref().map(ToString::to_string),
             ui_locales: visit.request.ui_locales.clone(),
             anew: true,
