@@ -149,7 +149,8 @@ impl Joining<'_> {
             return Ok(self.ask("", Some(AddressProblem::Unfit)));
         };
         self.send_letter(id, to);
-        let page = pages::join::sent_page(self.presentation.chrome(""));
+        let chrome = self.presentation.chrome("");
+        let page = pages::forgotten::sent_page(chrome, chrome.texts.join_letter_sent, None);
         Ok(answers::plain_page(200, page))
     }
 
