@@ -102,9 +102,7 @@ fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failur
     let sent = form.single("username")?.unwrap_or_default().trim();
     let by_letter = app.letters.from().is_some();
     let needs_address = by_letter || !address.is_empty();
-    let problem = if sent.is_empty() {
-        Some(JoinProblem::UsernameMissing)
-    } else if check_username(sent).is_err() {
+    let problem = if check_username(sent).is_err() {
         Some(JoinProblem::UsernameUnfit)
     } else if needs_address && parsed_address(&form)?.is_none() {
         Some(JoinProblem::Other(AccountProblem::AddressUnfit))
