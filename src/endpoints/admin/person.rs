@@ -153,8 +153,8 @@ impl Deed<'_> {
         Ok(answers::noted(page, reason))
     }
 
-    /// The page, as everything is stored now. Whoever is told that somebody else was faster, or
-    /// that it was done before, is told so only where that holds for good.
+    /// The page, as everything is stored now. What was done before is confirmed. That, or that
+    /// somebody else was faster, is told only where it holds for good.
     fn after(&self, done: bool) -> Result<Response, Failure> {
         let administrator = self.administrator;
         let sub = &self.person.found.user.sub;
@@ -162,12 +162,37 @@ impl Deed<'_> {
             administrator.turn.app.store.confirm()?;
         }
         let person = found(administrator, sub)?;
-        if done {
+        if done || self.was_done(&person)? {
             return draw(administrator, &person, Some(PersonOutcome::Changed));
         }
         let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
         let page = draw(administrator, &person, Some(problem))?;
         Ok(answers::noted(page, Reason::PersonChanged))
+    }
+
+    /// Whether somebody did before what the form asks for.
+    fn was_done(&self, person: &Person) -> Result<bool, Failure> {
+        let user = &person.found.user;
+        Ok(match self.form.single("decision")? {
+            Some("enable") => user.enabled,
+            Some("disable") => !user.enabled,
+            Some("end_session") => {
+                let sid = self.sid()?;
+                let store = &self.administrator.turn.app.store;
+                let found = match sid.day() {
+                    Some(day) => sessions::find_of_user(store, day, &sid, &user.sub)?,
+                    None => None,
+                };
+                found.is_some_and(|session| session.ended_at.is_some())
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    /// The session that the form names.
+    fn sid(&self) -> Result<Sid, Failure> {
+        let sent = self.form.bounded("session", parameters::OTHER)?;
+        Ok(Sid::new(sent.unwrap_or_default()))
     }
 
     /// Runs what writes. It writes nothing unless the person is as they were when the form was
@@ -244,8 +269,7 @@ impl Deed<'_> {
 
     fn end_session(&self) -> Result<Response, Failure> {
         let administrator = self.administrator;
-        let sent = self.form.bounded("session", parameters::OTHER)?;
-        let sid = Sid::new(sent.unwrap_or_default());
+        let sid = self.sid()?;
         let Some(day) = sid.day() else {
             return self.after(false);
         };
