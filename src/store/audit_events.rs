@@ -189,12 +189,13 @@ const LOOKS: [Duration; 3] = [
     Duration::from_secs(86_400),
 ];
 
-/// The newest events that fit, at most `limit`, the latest of them first.
+/// The newest events that fit, at most `most`, the latest of them first.
 pub fn of_day(
     store: &Store,
     filter: DayFilter<'_>,
-    limit: i64,
+    most: usize,
 ) -> Result<Vec<SeenEvent>, StoreError> {
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
     store.survey(|client| {
         let mut found = Vec::new();
         for look in LOOKS {
@@ -213,7 +214,7 @@ pub fn of_day(
             );
             let rows = client.query(&bound.text(), bound.values)?;
             found = rows.iter().map(seen).collect::<Result<_, _>>()?;
-            if rows.len() >= usize::try_from(limit).unwrap_or(0) || since == filter.since {
+            if rows.len() >= most || since == filter.since {
                 break;
             }
         }

@@ -13,7 +13,7 @@ use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::{self, DayFilter, EventPlace};
 
 /// How many events one page shows.
-const MOST: i64 = 200;
+const MOST: usize = 200;
 
 pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     let app = administrator.turn.app;
@@ -43,16 +43,18 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
         },
         event: event.map(str::trim),
         person: person.map(str::trim),
-        reach: &administrator.reach(),
+        reach: administrator.reach,
     };
     let _permit = administrator.survey()?;
-    let found = audit_events::of_day(&app.store, filter, MOST)?;
+    let mut found = audit_events::of_day(&app.store, filter, MOST + 1)?;
+    let has_more = found.len() > MOST;
+    found.truncate(MOST);
     let asked = DayOfAudit {
         person: person.unwrap_or_default(),
         event: event.unwrap_or_default(),
         day,
         found: &found,
-        has_more: i64::try_from(found.len()).is_ok_and(|found| found >= MOST),
+        has_more,
     };
     let around = administrator.chrome(AdminSection::Audit);
     Ok(answers::scripted_page(200, audit_page(around, asked)))
