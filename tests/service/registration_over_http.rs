@@ -262,9 +262,12 @@ fn what_changed_of_a_user_since_the_plan_is_not_undone() {
 fn what_changes_of_a_user_while_a_document_is_applied_is_not_overwritten() {
     let gatepost = start();
     let pipeline = Pipeline::new(&gatepost);
+    let sql = "SELECT sub FROM users WHERE username = 'alice'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    let sub: String = row.get(0);
     for named in [
         json!({"username": "alice"}),
-        json!({"sub": "alice", "username": "alice"}),
+        json!({"sub": sub, "username": "alice"}),
     ] {
         let mut user = named.clone();
         user["claims"] = json!({"role": format!("buyer {}", named.to_string().len())});
@@ -659,6 +662,33 @@ fn of_two_long_documents_at_once_one_is_told_to_come_again() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let third = ask(&gatepost, &pipeline.token, "POST", PLAN, body.as_bytes());
     assert_eq!(third.status, 200, "{}", third.text());
+}
+
+#[test]
+fn as_many_users_as_a_document_may_have_are_applied_in_time() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let users = |count: usize| {
+        let users = (0..count).map(|number| json!({"username": format!("many-{number}")}));
+        json!({"users": users.collect::<Vec<_>>()})
+    };
+    let document = users(2_000);
+    let began = Instant::now();
+    let planned = pipeline.plan(&document);
+    let (version, digest) = (
+        &planned["registry_version"],
+        text(&planned, "changes_digest"),
+    );
+    println!("planned in {:?}", began.elapsed());
+    let began = Instant::now();
+    let path = format!("/admin/apply?version={version}&changes={digest}");
+    let done = pipeline.post(&path, &document);
+    println!("applied in {:?}", began.elapsed());
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert_eq!(counts(&done.json()), [2_000, 0, 0]);
+    let refused = pipeline.post(PLAN, &users(2_001));
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("2000 users"), "{}", refused.text());
 }
 
 #[test]
