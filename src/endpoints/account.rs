@@ -22,7 +22,7 @@ use crate::endpoints::login::new_factor::{has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{self, InSession, Visit, own_page};
+use crate::endpoints::visit::{InSession, own_page};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -147,8 +147,7 @@ impl<'a> Change<'a> {
             anew: true,
             by_password: present.user.password_hash.is_some(),
         };
-        let visit = Visit::resume(app, visit::seal(app, purpose))?;
-        Ok(answers::see_other(visit.page(app, "/login")))
+        own_page::to_sign_in(app, purpose)
     }
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
@@ -254,10 +253,7 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
         let path = app.config.base_url.path();
         return Ok(answers::see_other(format!("{path}/logout")));
     }
-    let theirs = match sid.day() {
-        Some(day) => sessions::find_of_user(&app.store, day, &sid, &present.user.sub)?,
-        None => None,
-    };
+    let theirs = sessions::find_of_user(&app.store, &sid, &present.user.sub)?;
     let ended = match theirs {
         Some(session) => {
             let event = change.event("session_ended", &session.sid);

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::visit::{self, InSession, Visit};
+use crate::endpoints::visit::{InSession, own_page};
 use crate::http::Response;
 use crate::pages::admin::{AdminChrome, AdminSection};
 use crate::pages::frame::PageForm;
@@ -38,11 +38,12 @@ const FRESH: Duration = Duration::from_secs(3_600);
 const LONGEST_PAGE: usize = 800;
 
 /// An administrator, who asks for a page in a session that is strong enough.
+#[derive(Clone, Copy)]
 pub struct Administrator<'a> {
     pub turn: InSession<'a>,
     pub administration: &'a Administration,
     /// The tenants whose people they look after; an empty name stands for no tenant.
-    pub reach: Vec<String>,
+    pub reach: &'a [&'a str],
     /// What follows `/admin/`, as it was sent.
     pub page: &'a str,
 }
@@ -66,10 +67,6 @@ pub fn not_found() -> Failure {
 }
 
 impl<'a> Administrator<'a> {
-    pub fn reach(&self) -> Vec<&str> {
-        self.reach.iter().map(String::as_str).collect()
-    }
-
     pub fn sub(&self) -> &'a Subject {
         &self.turn.present.user.sub
     }
@@ -133,8 +130,7 @@ impl<'a> Administrator<'a> {
             ui_locales: visit.request.ui_locales.clone(),
             anew: true,
         };
-        let visit = Visit::resume(app, visit::seal(app, purpose))?;
-        Ok(answers::see_other(visit.page(app, "/login")))
+        own_page::to_sign_in(app, purpose)
     }
 
     /// The event of something that they do to a person.
@@ -155,15 +151,6 @@ impl<'a> Administrator<'a> {
     pub fn survey(&self) -> Result<Permit<'a>, Failure> {
         let turn = self.turn.app.admin_surveys.take(Duration::ZERO);
         turn.ok_or(Failure::Busy)
-    }
-
-    /// The same administrator on another of these pages.
-    pub fn on<'b>(&'b self, page: &'b str) -> Administrator<'b> {
-        Administrator {
-            reach: self.reach.clone(),
-            page,
-            ..*self
-        }
     }
 
     /// The roles that were ticked, sorted. The page offers those alone that may be given.

@@ -8,6 +8,8 @@ use crate::pages::forgotten::asking_page;
 use crate::pages::frame::{Chrome, PageForm, about, document_with, help, problem_notice};
 use crate::pages::password_link::PasswordField;
 use crate::pages::texts::Texts;
+use crate::protocol::login::sign_up::may_be_called;
+use crate::protocol::registration::user::check_username;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressProblem {
@@ -61,6 +63,17 @@ pub enum JoinProblem {
 }
 
 impl JoinProblem {
+    /// What is wrong with the user name of somebody new with this address.
+    pub fn of_name(username: &str, address: &str) -> Option<JoinProblem> {
+        if check_username(username).is_err() {
+            Some(JoinProblem::UsernameUnfit)
+        } else if !may_be_called(username, address) {
+            Some(JoinProblem::UsernameOfOthers)
+        } else {
+            None
+        }
+    }
+
     /// The field that it concerns, and what it says.
     pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let sentence = match self {

@@ -631,7 +631,12 @@ fn a_link_ends_with_the_authority_of_the_administrator_who_made_it() {
             let before = mailbox.count();
             let reset = act(browser, "amy", &[("decision", "reset")]);
             match with_mail {
-                true => mailbox.letter(before + 1).link().to_owned(),
+                true => {
+                    // A notice may come first.
+                    let mut letters = (before + 1..).map(|number| mailbox.letter(number));
+                    let with_link = letters.find(|letter| letter.text.contains("/account/link"));
+                    with_link.unwrap().link().to_owned()
+                }
                 false => shown_link(&reset),
             }
         };
@@ -993,7 +998,7 @@ fn what_was_looked_for_is_still_there_after_the_sign_in() {
         let code = Phone::with_key(KEY.to_owned(), 0).code(0);
         gatepost
             .database
-            .run("UPDATE authenticators SET last_step = NULL");
+            .run("UPDATE authenticators SET last_step = 0");
         let answer = send(&mut browser, &asked, &[("code", &code)]);
         assert_eq!(answer.location(), back, "{path}");
         assert_eq!(browser.get(answer.location()).status, 200, "{path}");

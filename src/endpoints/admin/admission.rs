@@ -17,6 +17,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
         Some(present) => app.reach_of(administration, &present.user),
         None => Vec::new(),
     };
+    let reach: Vec<&str> = reach.iter().map(String::as_str).collect();
     if present.is_some() && reach.is_empty() {
         return Err(not_found());
     }
@@ -30,7 +31,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
         answer(&Administrator {
             turn,
             administration,
-            reach,
+            reach: &reach,
             page,
         })
     })

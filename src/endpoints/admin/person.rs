@@ -69,7 +69,7 @@ pub(super) fn found(
     subject: &Subject,
 ) -> Result<Person, Failure> {
     let store = &administrator.turn.app.store;
-    let person = admin_people::find(store, &administrator.reach(), subject)?;
+    let person = admin_people::find(store, administrator.reach, subject)?;
     person.ok_or_else(not_found)
 }
 
@@ -177,12 +177,8 @@ impl Deed<'_> {
             Some("enable") => user.enabled,
             Some("disable") => !user.enabled,
             Some("end_session") => {
-                let sid = self.sid()?;
                 let store = &self.administrator.turn.app.store;
-                let found = match sid.day() {
-                    Some(day) => sessions::find_of_user(store, day, &sid, &user.sub)?,
-                    None => None,
-                };
+                let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
                 found.is_some_and(|session| session.ended_at.is_some())
             }
             Some(_) | None => false,
@@ -195,19 +191,15 @@ impl Deed<'_> {
         Ok(Sid::new(sent.unwrap_or_default()))
     }
 
-    /// Runs what writes. It writes nothing unless the person is as they were when the form was
-    /// drawn.
-    fn acting<T>(
-        &self,
-        write: impl FnOnce(ActingAdmin<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// For what writes. It writes nothing unless the person is as they were when the form was drawn.
+    fn acting(&self) -> ActingAdmin<'_> {
         let administrator = self.administrator;
-        write(ActingAdmin {
+        ActingAdmin {
             admin: administrator.sub(),
-            reach: &administrator.reach(),
+            reach: administrator.reach,
             given_roles: &administrator.administration.given_roles,
             version: &self.person.version,
-        })
+        }
     }
 
     fn change(
@@ -223,7 +215,7 @@ impl Deed<'_> {
             ends_all,
             drops_factors,
         };
-        let done = self.acting(|acting| Ok(admin_people::change(store, acting, change, event)?))?;
+        let done = admin_people::change(store, self.acting(), change, event)?;
         self.after(done)
     }
 
@@ -279,11 +271,7 @@ impl Deed<'_> {
             ..administrator.event("session_ended", sub, json!({}))
         };
         let store = &administrator.turn.app.store;
-        let done = self.acting(|acting| {
-            Ok(admin_people::end_session(
-                store, acting, sub, day, &sid, &event,
-            )?)
-        })?;
+        let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
         self.after(done)
     }
 
@@ -299,8 +287,7 @@ impl Deed<'_> {
         let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
         let event = administrator.event("link_made", sub, detail);
         let store = &administrator.turn.app.store;
-        let noted =
-            self.acting(|acting| Ok(admin_people::note_link(store, acting, sub, &event)?))?;
+        let noted = admin_people::note_link(store, self.acting(), sub, &event)?;
         if noted {
             links::pass_on(administrator, self.person, &way)
         } else {

@@ -4,6 +4,7 @@ use super::{InSession, Turn, Visit, seal};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
+use crate::endpoints::answers;
 use crate::endpoints::present_session::PresentSession;
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -43,6 +44,12 @@ pub fn to_signed_in(
         Some(signed_in) => show(signed_in),
         None => Ok(turn.redirect("/login")),
     }
+}
+
+/// Sends somebody to sign in for a page of ours.
+pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure> {
+    let visit = Visit::resume(app, seal(app, purpose))?;
+    Ok(answers::see_other(visit.page(app, "/login")))
 }
 
 impl Visit {
