@@ -264,8 +264,8 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
     let mut response = match audience {
         Audience::Person => {
             let told = (reason, detail.as_deref());
-            let page =
-                answers::error_page_with(presentation, answers::problem_of(status), told, None);
+            let problem = answers::problem_of(status);
+            let page = answers::error_page_with(presentation, problem, told, "", None);
             Response { status, ..page }
         }
         Audience::Program => answers::json_error(

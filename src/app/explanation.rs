@@ -11,7 +11,7 @@ use crate::protocol::authorize::authorize_request::{
 };
 use crate::protocol::authorize::pushed_request::{self, PREFIX};
 use crate::protocol::discovery::AUTHORIZE_PATH;
-use crate::protocol::registration::client_checkup::ways_to_sign_in;
+use crate::protocol::registration::client_checkup::{as_seen, ways_to_sign_in};
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::token::audience::resources_behind;
@@ -173,6 +173,10 @@ pub fn authorization_request(
         ));
     };
     let client = &registered.client;
+    // Whose tenants the others are is not theirs to know.
+    let mut catalogue = snapshot.catalogue.clone();
+    let is_reached = |name: &str| reach.contains(&"") || reach.contains(&name);
+    catalogue.tenants.retain(|name, _| is_reached(name));
     let mut findings = Vec::new();
     let was_pushed = pushed_request::sealed(&sent).is_some();
     let sent = match pushed_request::sealed(&sent) {
@@ -190,32 +194,31 @@ pub fn authorization_request(
     }
     let mut parameters = sent.clone();
     loop {
-        let (reason, detail, answer) =
-            match validate(&parameters, client, &snapshot.catalogue, app.now()) {
-                Ok(request) => {
-                    if let Some(refusal) = refused_later(app, &request, client) {
-                        findings.push(refusal);
-                        break;
-                    }
-                    let otherwise = if findings.is_empty() {
-                        "it is good"
-                    } else {
-                        "the rest is good"
-                    };
-                    findings.push(Finding::fine(format!(
-                        "{otherwise}: {}",
-                        outcome(&request, client)
-                    )));
+        let (reason, detail, answer) = match validate(&parameters, client, &catalogue, app.now()) {
+            Ok(request) => {
+                if let Some(refusal) = refused_later(app, &request, client, reach) {
+                    findings.push(refusal);
                     break;
                 }
-                Err(AuthorizeError::Page { reason, detail, .. }) => {
-                    (reason, detail, String::from("an error page"))
-                }
-                Err(AuthorizeError::Redirect(path, refusal)) => {
-                    let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
-                    (refusal.reason, refusal.detail, answer)
-                }
-            };
+                let otherwise = if findings.is_empty() {
+                    "it is good"
+                } else {
+                    "the rest is good"
+                };
+                findings.push(Finding::fine(format!(
+                    "{otherwise}: {}",
+                    outcome(&request, client)
+                )));
+                break;
+            }
+            Err(AuthorizeError::Page { reason, detail, .. }) => {
+                (reason, detail, String::from("an error page"))
+            }
+            Err(AuthorizeError::Redirect(path, refusal)) => {
+                let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
+                (refusal.reason, refusal.detail, answer)
+            }
+        };
         let near = detail
             .as_deref()
             .map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
@@ -233,12 +236,17 @@ pub fn authorization_request(
         }
         parameters = repaired;
     }
-    Ok((findings, compared(&sent, client, &snapshot.catalogue, all)))
+    Ok((findings, compared(&sent, client, &catalogue, all)))
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
 /// that nobody can sign in for.
-fn refused_later(app: &App, request: &AuthorizeRequest, client: &Client) -> Option<Finding> {
+fn refused_later(
+    app: &App,
+    request: &AuthorizeRequest,
+    client: &Client,
+    reach: &[&str],
+) -> Option<Finding> {
     let snapshot = app.registry.snapshot();
     let hint = request.unverified_id_token_hint.as_ref();
     if hint.is_some_and(|hint| id_tokens::claims(app, &snapshot, hint).is_none()) {
@@ -250,7 +258,7 @@ fn refused_later(app: &App, request: &AuthorizeRequest, client: &Client) -> Opti
         .values()
         .cloned()
         .collect();
-    let ways = ways_to_sign_in(client, &providers)?;
+    let ways = ways_to_sign_in(&as_seen(client, &providers, reach), &providers)?;
     (ways.verdict == Verdict::Broken)
         .then(|| Finding::broken(told(Reason::NoWayToSignIn, Some(&ways.text))))
 }

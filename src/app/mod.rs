@@ -1,6 +1,7 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference.
 //! There is nothing global.
 
+mod administrators;
 pub mod audit_keeping;
 pub mod client_logos;
 pub mod explanation;

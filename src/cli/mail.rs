@@ -19,8 +19,10 @@ use crate::outbound::Postman;
 use crate::pages::language::Language;
 use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
 use crate::protocol::login::letters::{stored_address, verified_address};
-use crate::protocol::login::mail_link::{MailLink, PREFIX, address_hash};
-use crate::protocol::login::password_link::{PASSKEY_PREFIX, PasskeyLink, PasswordLink};
+use crate::protocol::login::mail_link::{MailLink, MailLinkOrigin, PREFIX, address_hash};
+use crate::protocol::login::password_link::{
+    PASSKEY_PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::store::audit_events;
@@ -77,7 +79,7 @@ pub(super) fn send_link(
             epoch: user.epoch,
             installation_epoch,
             factors: user.factors,
-            enrols: false,
+            origin: PasswordLinkOrigin::Plain,
             expires_at,
         };
         let link = PasskeyLink {
@@ -93,7 +95,7 @@ pub(super) fn send_link(
             factors: user.factors,
             address_hash: address_hash(&user.claims),
             expires_at,
-            request: None,
+            origin: MailLinkOrigin::Plain,
         };
         Sealer::of_kinds(&derived, Purpose::MailLink).seal_text(PREFIX, &link)
     };

@@ -22,14 +22,13 @@ use crate::endpoints::login::new_factor::{has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{self, InSession, Turn, Visit};
+use crate::endpoints::visit::{InSession, own_page};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Holdings, Outcome};
 use crate::pages::frame::PageForm;
 use crate::protocol::authorize::consent::{Allowance, merged};
-use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::parameters::{self, Parameters};
@@ -52,38 +51,27 @@ struct Change<'a> {
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
-    let asked = |name| match query.bounded(name, parameters::OTHER) {
-        Ok(value) => Ok(value.map(str::to_owned)),
-        Err(reason) => Err(Failure::bad_request(reason)),
-    };
     let purpose = SealedPurpose::Account {
-        tenant: asked("tenant")?,
-        ui_locales: asked("ui_locales")?,
+        tenant: own_page::asked(request, "tenant")?,
+        ui_locales: own_page::asked(request, "ui_locales")?,
         anew: false,
         by_password: false,
     };
-    let visit = Visit::resume(app, visit::seal(app, purpose))?;
     let present = PresentSession::find(app, request)?;
-    let turn = Turn {
+    own_page::to_signed_in(
         app,
         request,
-        visit: &visit,
-        present: present.as_ref(),
-        someone_else: false,
-    };
-    let interaction = turn.judge(Step::Arrival)?.interaction;
-    let is_enough = matches!(interaction, Interaction::Proceed { .. });
-    let Some(signed_in) = turn.in_session().filter(|_| is_enough) else {
-        return Ok(turn.redirect("/login"));
-    };
-    match request.method {
-        Method::Post => take(signed_in),
-        _ => {
-            let outcome = linked::signed_in_anew(signed_in, &query);
-            draw(signed_in, 200, outcome)
-        }
-    }
+        present.as_ref(),
+        purpose,
+        |signed_in| match request.method {
+            Method::Post => take(signed_in),
+            _ => {
+                let query = Parameters::parse(request.query.as_bytes())?;
+                let outcome = linked::signed_in_anew(signed_in, &query);
+                draw(signed_in, 200, outcome)
+            }
+        },
+    )
 }
 
 fn take(turn: InSession<'_>) -> Result<Response, Failure> {
@@ -159,8 +147,7 @@ impl<'a> Change<'a> {
             anew: true,
             by_password: present.user.password_hash.is_some(),
         };
-        let visit = Visit::resume(app, visit::seal(app, purpose))?;
-        Ok(answers::see_other(visit.page(app, "/login")))
+        own_page::to_sign_in(app, purpose)
     }
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
@@ -266,10 +253,7 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
         let path = app.config.base_url.path();
         return Ok(answers::see_other(format!("{path}/logout")));
     }
-    let theirs = match sid.day() {
-        Some(day) => sessions::find_of_user(&app.store, day, &sid, &present.user.sub)?,
-        None => None,
-    };
+    let theirs = sessions::find_of_user(&app.store, &sid, &present.user.sub)?;
     let ended = match theirs {
         Some(session) => {
             let event = change.event("session_ended", &session.sid);

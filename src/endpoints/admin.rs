@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::visit::{self, InSession, Visit};
+use crate::endpoints::visit::{InSession, own_page};
 use crate::http::Response;
 use crate::pages::admin::{AdminChrome, AdminSection};
 use crate::pages::frame::PageForm;
@@ -38,18 +38,26 @@ const FRESH: Duration = Duration::from_secs(3_600);
 const LONGEST_PAGE: usize = 800;
 
 /// An administrator, who asks for a page in a session that is strong enough.
+#[derive(Clone, Copy)]
 pub struct Administrator<'a> {
     pub turn: InSession<'a>,
     pub administration: &'a Administration,
     /// The tenants whose people they look after; an empty name stands for no tenant.
-    pub reach: Vec<String>,
+    pub reach: &'a [&'a str],
     /// What follows `/admin/`, as it was sent.
     pub page: &'a str,
 }
 
-/// The page that a sign-in leads back to.
-fn way_back(page: &str) -> String {
-    let page = Some(page).filter(|page| page.len() <= LONGEST_PAGE);
+/// The page that a sign-in leads back to, with what it was asked for.
+fn way_back(page: &str, query: &Parameters) -> String {
+    // These go with the request for the sign-in.
+    let own = ["tenant", "ui_locales"];
+    let asked = query.iter().filter(|(name, _)| !own.contains(name));
+    let encoded = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(asked)
+        .finish();
+    let joint = if encoded.is_empty() { "" } else { "?" };
+    let page = Some(format!("{page}{joint}{encoded}")).filter(|page| page.len() <= LONGEST_PAGE);
     format!("/admin/{}", page.unwrap_or_default())
 }
 
@@ -59,10 +67,6 @@ pub fn not_found() -> Failure {
 }
 
 impl<'a> Administrator<'a> {
-    pub fn reach(&self) -> Vec<&str> {
-        self.reach.iter().map(String::as_str).collect()
-    }
-
     pub fn sub(&self) -> &'a Subject {
         &self.turn.present.user.sub
     }
@@ -121,13 +125,12 @@ impl<'a> Administrator<'a> {
             ..
         } = self.turn;
         let purpose = SealedPurpose::Admin {
-            page: way_back(&format!("{}?signed_in=anew", self.page)),
+            page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
             tenant: present.row.tenant.as_ref().map(ToString::to_string),
             ui_locales: visit.request.ui_locales.clone(),
             anew: true,
         };
-        let visit = Visit::resume(app, visit::seal(app, purpose))?;
-        Ok(answers::see_other(visit.page(app, "/login")))
+        own_page::to_sign_in(app, purpose)
     }
 
     /// The event of something that they do to a person.
@@ -148,15 +151,6 @@ impl<'a> Administrator<'a> {
     pub fn survey(&self) -> Result<Permit<'a>, Failure> {
         let turn = self.turn.app.admin_surveys.take(Duration::ZERO);
         turn.ok_or(Failure::Busy)
-    }
-
-    /// The same administrator on another of these pages.
-    pub fn on<'b>(&'b self, page: &'b str) -> Administrator<'b> {
-        Administrator {
-            reach: self.reach.clone(),
-            page,
-            ..*self
-        }
     }
 
     /// The roles that were ticked, sorted. The page offers those alone that may be given.

@@ -16,10 +16,9 @@ use crate::endpoints::visit::{self, InSession, Proof, Turn, user_code_hashes};
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;
+use crate::pages::error::Problem;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize::authorize_request::{
-    AuthorizeError, AuthorizeRefusal, Ending, ReturnPath,
-};
+use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::logout::end_session::session_state;
@@ -331,7 +330,9 @@ impl Granted<'_> {
         }
         let issued = self.issue()?;
         // Nothing was handed out yet: what is refused above uses nothing up.
-        self.use_up()?;
+        if !self.use_up()? {
+            return Ok(self.used_up());
+        }
         let browser_state = present
             .browser_state
             .clone()
@@ -366,23 +367,28 @@ impl Granted<'_> {
     }
 
     /// A pushed request leads to one answer: whoever is second is shown a page.
-    fn use_up(&self) -> Result<(), Failure> {
+    fn use_up(&self) -> Result<bool, Failure> {
         let InSession { app, visit, .. } = self.turn;
         let Some(pushed) = &visit.pushed else {
-            return Ok(());
+            return Ok(true);
         };
         let client_id = &self.client.client_id;
         let pages = app.config.authorization_request_lifetime;
         let forgotten_at = pushed.forgotten_at(pages);
-        match tokens::take_assertion(&app.store, client_id.as_str(), &pushed.name(), forgotten_at)?
-        {
-            true => Ok(()),
-            false => Err(Failure::Authorize(AuthorizeError::Page {
-                client_id: Some(client_id.clone()),
-                reason: Reason::PushedRequestUsed,
-                detail: None,
-            })),
-        }
+        let name = pushed.name();
+        let taken = tokens::take_assertion(&app.store, client_id.as_str(), &name, forgotten_at)?;
+        Ok(taken)
+    }
+
+    fn used_up(&self) -> Response {
+        let visit = self.turn.visit;
+        visit.noted(answers::error_page_with(
+            &self.turn.presentation(),
+            Problem::BadRequest,
+            (Reason::PushedRequestUsed, None),
+            visit.ui_locales(),
+            None,
+        ))
     }
 
     fn issue(&self) -> Result<Issued, Failure> {

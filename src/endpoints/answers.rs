@@ -179,7 +179,7 @@ fn html(status: u16, markup: Markup) -> Response {
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
 pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
-    error_page_with(presentation, problem, (reason, None), None)
+    error_page_with(presentation, problem, (reason, None), "", None)
 }
 
 /// For an address that is none here.
@@ -205,16 +205,15 @@ fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<
         .collect()
 }
 
-/// The same with what the log is told beside, and a way back to the sign-in page, in the language
-/// of what they sign in for.
+/// The same with what the log is told beside, in the language of what they sign in for, and with a
+/// way back to the sign-in page.
 pub fn error_page_with(
     presentation: &Presentation<'_>,
     problem: Problem,
     (reason, detail): (Reason, Option<&str>),
-    way_back: Option<WayBack<'_>>,
+    ui_locales: &str,
+    sign_in: Option<&str>,
 ) -> Response {
-    let ui_locales = way_back.map(|way| way.ui_locales).unwrap_or_default();
-    let sign_in = way_back.map(|way| way.sign_in);
     // Nothing else on that page leads anywhere, and its address is of no more use.
     let home = presentation.in_language_of(
         format!("{}/", presentation.config.base_url.path()),
@@ -231,15 +230,6 @@ pub fn error_page_with(
         home,
     );
     noted(plain_page(problem.status(), markup), reason)
-}
-
-/// Where somebody can sign in another way.
-#[derive(Clone, Copy, Debug)]
-pub struct WayBack<'a> {
-    /// The address of the sign-in page.
-    pub sign_in: &'a str,
-    /// `ui_locales` of what they sign in for.
-    pub ui_locales: &'a str,
 }
 
 /// The error page for what the server itself refused; `description` is for developers.
@@ -412,7 +402,7 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             detail,
         } => {
             let told = (reason, detail.as_deref());
-            let mut response = error_page_with(presentation, Problem::BadRequest, told, None);
+            let mut response = error_page_with(presentation, Problem::BadRequest, told, "", None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response

@@ -95,7 +95,11 @@ impl ForgottenPage<'_> {
 
     fn sent(&self) -> Response {
         let chrome = self.presentation.chrome("");
-        let page = pages::forgotten::sent_page(chrome, &self.address("/login"));
+        let page = pages::forgotten::sent_page(
+            chrome,
+            chrome.texts.letter_sent,
+            Some(&self.address("/login")),
+        );
         answers::plain_page(200, page)
     }
 

@@ -24,9 +24,8 @@ use crate::pages::frame::PageForm;
 use crate::pages::join::{AddressProblem, JoinProblem, Typed};
 use crate::protocol::login::letters::Withheld;
 use crate::protocol::login::password_link::FORM_LIFETIME;
-use crate::protocol::login::sign_up::{self, JOIN_PREFIX, JoinLink, SignUpId, may_be_called};
+use crate::protocol::login::sign_up::{self, JOIN_PREFIX, JoinLink, SignUpId};
 use crate::protocol::registration::administration::set_roles;
-use crate::protocol::registration::user::check_username;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers::{Subject, encode};
 use crate::protocol::words::mail_address::MailAddress;
@@ -149,7 +148,8 @@ impl Joining<'_> {
             return Ok(self.ask("", Some(AddressProblem::Unfit)));
         };
         self.send_letter(id, to);
-        let page = pages::join::sent_page(self.presentation.chrome(""));
+        let chrome = self.presentation.chrome("");
+        let page = pages::forgotten::sent_page(chrome, chrome.texts.join_letter_sent, None);
         Ok(answers::plain_page(200, page))
     }
 
@@ -231,8 +231,10 @@ impl Joining<'_> {
         }
         let new = form.single("new_password")?.unwrap_or_default();
         let repeated = form.single("new_password_again")?;
+        let missing = username.is_empty().then_some(JoinProblem::UsernameMissing);
         let unfit = problem_of(app, new, repeated).map(JoinProblem::Other);
-        if let Some(problem) = problem_of_name(username, &link.address).or(unfit) {
+        let misnamed = missing.or_else(|| JoinProblem::of_name(username, &link.address));
+        if let Some(problem) = misnamed.or(unfit) {
             return again(problem);
         }
         let address = link.address.clone();
@@ -321,17 +323,5 @@ impl Joining<'_> {
         let address = visit::page_address(app, "/login", &sealed);
         let address = after_mail_link(app, address, username, &sealed);
         Ok(self.presentation.in_its_language(address))
-    }
-}
-
-fn problem_of_name(username: &str, address: &str) -> Option<JoinProblem> {
-    if username.is_empty() {
-        Some(JoinProblem::UsernameMissing)
-    } else if check_username(username).is_err() {
-        Some(JoinProblem::UsernameUnfit)
-    } else if !may_be_called(username, address) {
-        Some(JoinProblem::UsernameOfOthers)
-    } else {
-        None
     }
 }

@@ -23,8 +23,8 @@ use crate::protocol::login::letters::{
     LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, Withheld, verified_address,
 };
 use crate::protocol::login::mail_link::{
-    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, PREFIX, RESET_LIFETIME,
-    address_hash,
+    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, MailLinkOrigin, PREFIX,
+    RESET_LIFETIME, address_hash,
 };
 use crate::protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
 use crate::protocol::words::identifiers::Subject;
@@ -328,6 +328,9 @@ fn write_reset(
     let request = Some(&visit.sealed)
         .filter(|sealed| is_of_client && sealed.len() <= LONGEST_REQUEST)
         .cloned();
+    let origin = request
+        .clone()
+        .map_or(MailLinkOrigin::Plain, MailLinkOrigin::OnTheWay);
     let users = users.get(..MOST_USERS).unwrap_or(users);
     let links: Vec<Option<String>> = users
         .iter()
@@ -335,7 +338,7 @@ fn write_reset(
             let has_password = user.user.password_hash.is_some() && user.user.username.is_some();
             has_password.then(|| {
                 let hash = address_hash(&user.user.claims);
-                reset_link(app, user, hash, until, request.clone())
+                reset_link(app, user, hash, until, origin.clone())
             })
         })
         .collect();
@@ -367,12 +370,13 @@ pub fn of_link(
     to: &MailAddress,
     otherwise: Language,
     address_hash: [u8; 32],
+    origin: MailLinkOrigin,
 ) -> Letter {
     let user = &found.user;
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
-    let link = reset_link(app, found, address_hash, until, None);
+    let link = reset_link(app, found, address_hash, until, origin);
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
@@ -402,7 +406,7 @@ fn reset_link(
     found: &CurrentUser,
     address_hash: [u8; 32],
     expires_at: Instant,
-    request: Option<String>,
+    origin: MailLinkOrigin,
 ) -> String {
     let user = &found.user;
     let link = MailLink {
@@ -412,7 +416,7 @@ fn reset_link(
         factors: user.factors,
         address_hash,
         expires_at,
-        request,
+        origin,
     };
     let sealed = app.vault.mail_links.seal_text(PREFIX, &link);
     format!("{}/account/link?l={sealed}", app.issuer())

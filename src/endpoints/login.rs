@@ -12,7 +12,7 @@ pub mod webauthn;
 
 use std::time::Duration;
 
-use super::answers::{self, WayBack};
+use super::answers;
 use super::cookies::{self, Browser};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
@@ -256,18 +256,13 @@ pub fn after_failure(
             };
             answers::noted(draw(turn, drawn), reason)
         }
-        WayOut::Page => {
-            let way_back = WayBack {
-                sign_in: &visit.page(turn.app, PAGE),
-                ui_locales: visit.ui_locales(),
-            };
-            answers::error_page_with(
-                &turn.presentation(),
-                Problem::NotBelieved,
-                (reason, Some(&detail)),
-                Some(way_back),
-            )
-        }
+        WayOut::Page => answers::error_page_with(
+            &turn.presentation(),
+            Problem::NotBelieved,
+            (reason, Some(&detail)),
+            visit.ui_locales(),
+            Some(&visit.page(turn.app, PAGE)),
+        ),
     };
     page.note.detail = Some(detail);
     Ok(page)

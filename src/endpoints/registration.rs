@@ -34,6 +34,8 @@ const OF_TENANTS: &str = "Bearer realm=\"gatepost\", error=\"access_denied\", \
      error_description=\"The client is restricted to tenants.\"";
 /// Entries of all lists of a document. Nobody else changes what is registered while it is compared.
 const MOST_ENTRIES: usize = 5_000;
+/// Of users, each of whom is written by a statement of its own.
+const MOST_USERS: usize = 2_000;
 /// How long a request waits for the one before.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -166,6 +168,11 @@ impl SentDocument {
         let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
         if entries > MOST_ENTRIES {
             let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
+            return Err(mistaken("", &rule));
+        }
+        let users = document.get(ObjectKind::User.list());
+        if users.and_then(Value::as_array).map_or(0, Vec::len) > MOST_USERS {
+            let rule = format!("has more than {MOST_USERS} users: send it in parts");
             return Err(mistaken("", &rule));
         }
         match prune.unwrap_or(Value::Bool(false)) {

@@ -6,7 +6,7 @@
 //! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
 
 mod arrival;
-mod own_page;
+pub mod own_page;
 
 use std::sync::Arc;
 

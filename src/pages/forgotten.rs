@@ -22,46 +22,68 @@ pub fn page(
 ) -> Markup {
     let texts = chrome.texts;
     let is_missing = problem == Some(ForgottenProblem::NameMissing);
-    let card = html! {
-        h1 { (texts.forgotten_title) }
-        @match problem {
-            Some(ForgottenProblem::NameMissing) => (problem_notice(texts, &html! {
-                p { a href="#name" { (texts.name_or_address_missing) } }
-            })),
-            Some(ForgottenProblem::PageExpired) => {
-                (problem_notice(texts, &html! { p { (texts.page_expired) } }))
-            },
-            None => p { (texts.forgotten_hint) },
+    let problem = problem.map(|problem| match problem {
+        ForgottenProblem::NameMissing => html! {
+            a href="#name" { (texts.name_or_address_missing) }
+        },
+        ForgottenProblem::PageExpired => html! { (texts.page_expired) },
+    });
+    let fields = html! {
+        div .field {
+            label for="name" { (texts.name_or_address) }
+            input #name type="text" name="name" value=(name) required autocomplete="username"
+                autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto" autofocus
+                aria-invalid=[is_missing.then_some("true")]
+                aria-describedby=[is_missing.then_some("problem")];
         }
-        (form.of(&html! {
-            div .field {
-                label for="name" { (texts.name_or_address) }
-                input #name type="text" name="name" value=(name) required autocomplete="username"
-                    autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto" autofocus
-                    aria-invalid=[is_missing.then_some("true")]
-                    aria-describedby=[is_missing.then_some("problem")];
-            }
-            div .actions {
-                button .primary type="submit" { (texts.send_letter) }
-                a .button href=(back) { (texts.cancel) }
-            }
-        }))
-        (help(chrome))
+        div .actions {
+            button .primary type="submit" { (texts.send_letter) }
+            a .button href=(back) { (texts.cancel) }
+        }
     };
-    document_with(chrome, problem.is_some(), texts.forgotten_title, card)
+    let form = form.of(&fields);
+    asking_page(
+        chrome,
+        texts.forgotten_title,
+        texts.forgotten_hint,
+        problem.as_ref(),
+        &form,
+    )
 }
 
-/// The same for everybody, whoever was named.
-pub fn sent_page(chrome: Chrome<'_>, back: &str) -> Markup {
+/// Asks where a letter shall go. The hint gives way to a problem.
+pub(super) fn asking_page(
+    chrome: Chrome<'_>,
+    title: &str,
+    hint: &str,
+    problem: Option<&Markup>,
+    form: &Markup,
+) -> Markup {
+    let card = html! {
+        h1 { (title) }
+        @match problem {
+            Some(problem) => (problem_notice(chrome.texts, &html! { p { (problem) } })),
+            None => p { (hint) },
+        }
+        (form)
+        (help(chrome))
+    };
+    document_with(chrome, problem.is_some(), title, card)
+}
+
+/// The same for everybody, whatever was typed. `back` is the sign-in page.
+pub fn sent_page(chrome: Chrome<'_>, sentence: &str, back: Option<&str>) -> Markup {
     let texts = chrome.texts;
     document(
         chrome,
         texts.letter_sent_title,
         html! {
             h1 { (texts.letter_sent_title) }
-            p { (texts.letter_sent) }
+            p { (sentence) }
             p .hint { (texts.letter_sent_advice) }
-            div .actions { a .button href=(back) { (texts.to_sign_in_page) } }
+            @if let Some(back) = back {
+                div .actions { a .button href=(back) { (texts.to_sign_in_page) } }
+            }
             (help(chrome))
         },
     )

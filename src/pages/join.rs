@@ -4,9 +4,12 @@
 use maud::{Markup, html};
 
 use crate::pages::account::AccountProblem;
-use crate::pages::frame::{Chrome, PageForm, about, document, document_with, help, problem_notice};
+use crate::pages::forgotten::asking_page;
+use crate::pages::frame::{Chrome, PageForm, about, document_with, help, problem_notice};
 use crate::pages::password_link::PasswordField;
 use crate::pages::texts::Texts;
+use crate::protocol::login::sign_up::may_be_called;
+use crate::protocol::registration::user::check_username;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressProblem {
@@ -24,44 +27,26 @@ pub fn address_page(
 ) -> Markup {
     let texts = chrome.texts;
     let is_unfit = problem == Some(AddressProblem::Unfit);
-    let card = html! {
-        h1 { (texts.join_title) }
-        @match problem {
-            Some(AddressProblem::Unfit) => (problem_notice(texts, &html! {
-                p { a href="#address" { (texts.address_unfit) } }
-            })),
-            Some(AddressProblem::PageExpired) => {
-                (problem_notice(texts, &html! { p { (texts.session_changed) } }))
-            },
-            None => p { (texts.join_hint) },
+    let problem = problem.map(|problem| match problem {
+        AddressProblem::Unfit => html! { a href="#address" { (texts.address_unfit) } },
+        AddressProblem::PageExpired => html! { (texts.session_changed) },
+    });
+    let form = form.of(&html! {
+        div .field {
+            label for="address" { (texts.email_address) }
+            input #address type="email" name="address" value=(address) required maxlength="254"
+                autocomplete="email" dir="auto" autofocus
+                aria-invalid=[is_unfit.then_some("true")]
+                aria-describedby=[is_unfit.then_some("problem")];
         }
-        (form.of(&html! {
-            div .field {
-                label for="address" { (texts.email_address) }
-                input #address type="email" name="address" value=(address) required maxlength="254"
-                    autocomplete="email" dir="auto" autofocus
-                    aria-invalid=[is_unfit.then_some("true")]
-                    aria-describedby=[is_unfit.then_some("problem")];
-            }
-            div .actions { button .primary type="submit" { (texts.send_letter) } }
-        }))
-        (help(chrome))
-    };
-    document_with(chrome, problem.is_some(), texts.join_title, card)
-}
-
-/// The same for everybody, whatever address was typed.
-pub fn sent_page(chrome: Chrome<'_>) -> Markup {
-    let texts = chrome.texts;
-    document(
+        div .actions { button .primary type="submit" { (texts.send_letter) } }
+    });
+    asking_page(
         chrome,
-        texts.letter_sent_title,
-        html! {
-            h1 { (texts.letter_sent_title) }
-            p { (texts.join_letter_sent) }
-            p .hint { (texts.letter_sent_advice) }
-            (help(chrome))
-        },
+        texts.join_title,
+        texts.join_hint,
+        problem.as_ref(),
+        &form,
     )
 }
 
@@ -78,6 +63,17 @@ pub enum JoinProblem {
 }
 
 impl JoinProblem {
+    /// What is wrong with the user name of somebody new with this address.
+    pub fn of_name(username: &str, address: &str) -> Option<JoinProblem> {
+        if check_username(username).is_err() {
+            Some(JoinProblem::UsernameUnfit)
+        } else if !may_be_called(username, address) {
+            Some(JoinProblem::UsernameOfOthers)
+        } else {
+            None
+        }
+    }
+
     /// The field that it concerns, and what it says.
     pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let sentence = match self {

@@ -221,7 +221,10 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
                 forgotten::page(chrome, FORM, "/login?r=R", name, problem),
             );
         }
-        add("letter sent", forgotten::sent_page(chrome, "/login?r=R"));
+        add(
+            "letter sent",
+            forgotten::sent_page(chrome, chrome.texts.letter_sent, Some("/login?r=R")),
+        );
         add(
             "new address",
             forgotten::address_page(chrome, FORM, name, "/account"),
@@ -545,7 +548,7 @@ fn application_pages(
         event: name,
         day: name,
         found: &found,
-        most: 1,
+        has_more: true,
     };
     add("audit", audit_page(around, asked));
 }

@@ -468,7 +468,6 @@ texts! {
     person: Text,
     event: Text,
     day_in_utc: Text,
-    newest_shown: Template,
     sent: Text,
     registered: Text,
 
@@ -510,6 +509,7 @@ texts! {
     save: Text,
     name_address_roles: Text,
     new_address_hint: Text,
+    old_address_hint: Text,
     changed_meanwhile: Text,
     not_yours: Text,
     no_confirmed_address: Text,

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::registration::client_checkup::examine;
+use crate::protocol::registration::client_checkup::{as_seen, examine};
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::{self, walker};
@@ -324,8 +324,9 @@ pub struct ExaminedClient {
 }
 
 impl Registry {
-    /// Examines a client as it is stored; `None` where it is not served.
-    pub fn examine(&self, used: &UsedClient) -> Option<ExaminedClient> {
+    /// Examines a client as it is stored, for somebody who reaches these tenants; `None` where it is
+    /// not served.
+    pub fn examine(&self, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
         let UsedClient { row, used_on } = used;
         let document = walker::parse_own(&row.metadata);
         let client = registration::client::from_json(&document, "", &self.defaults).ok()?;
@@ -346,6 +347,7 @@ impl Registry {
             .values()
             .cloned()
             .collect();
+        let client = as_seen(&client, &providers, reach);
         let findings = examine(&client, &secrets, &signing, &providers, now);
         Some(ExaminedClient {
             client,

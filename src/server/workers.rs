@@ -26,7 +26,7 @@ use crate::http::incoming::{
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
-use crate::permits::Permits;
+use crate::permits::{Permit, Permits};
 
 /// One listener, and what answers its requests. It is never dropped: tiny_http's server would
 /// remove the path of the Unix socket, which the next process may have by then.
@@ -294,7 +294,13 @@ impl<H: Handler> Service<H> {
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
         let status = match read_body(request.as_reader(), body_length, limit, deadline) {
             Arrival::Whole(body) => {
-                return self.serve(request, Request { body, ..read }, arrived, in_flight);
+                return self.serve(
+                    request,
+                    Request { body, ..read },
+                    arrived,
+                    in_flight,
+                    alone.flatten(),
+                );
             }
             Arrival::TooLong if is_busy => 503,
             Arrival::TooLong => 413,
@@ -320,6 +326,7 @@ impl<H: Handler> Service<H> {
         read: Request,
         arrived: Instant,
         in_flight: InFlight,
+        alone: Option<Permit<'_>>,
     ) -> bool {
         // The request is in flight until it is answered. A drain does not wait for a worker that
         // hangs.
@@ -340,6 +347,8 @@ impl<H: Handler> Service<H> {
             }
         };
         let response = deadline::serve(give_up, || self.handle(&read));
+        // Before the answer: whoever has it may send the next long body at once.
+        drop(alone);
         let answered_here =
             take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
         answered_here.is_none()

@@ -54,6 +54,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0006_last_use.sql",
         sql: include_str!("../../sql/0006_last_use.sql"),
     },
+    Migration {
+        level: 7,
+        name: "0007_events_of_administrators.sql",
+        sql: include_str!("../../sql/0007_events_of_administrators.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -442,6 +447,7 @@ mod tests {
         "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
         "4c7e59c72f453f8ac2c6d45c8379ab0d25388b50dc9c74ecc9576ad84a923913",
         "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
+        "fb63d35eb9d072dfd9825a2263ab1adc9229cb5343e8b1894155a6305a38d97a",
     ];
 
     #[test]

@@ -125,7 +125,7 @@ WITH added AS (
            :claims::jsonb, :external_id::text
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL)
+      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = :tenant::text)
     RETURNING sub
 ), {audited added} FROM added";
 
@@ -158,7 +158,7 @@ const UPDATE_SCIM: &str = "
 WITH before AS (
     SELECT u.sub, u.enabled FROM users u
     WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND u.xmin::text = :version::text AND (:password_hash::text IS NULL OR u.strongest_acr = '1')
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.sub <> u.sub)
+      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.sub <> u.sub AND n.tenant = u.tenant)
     FOR UPDATE
 ), changed AS (
     UPDATE users u

@@ -202,10 +202,12 @@ WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.
 pub fn find_of_user(
     store: &Store,
-    day: Day,
     sid: &Sid,
     sub: &Subject,
 ) -> Result<Option<Session>, StoreError> {
+    let Some(day) = sid.day() else {
+        return Ok(None);
+    };
     store.find(bind!(FIND_OF_USER, day, sid, sub), session)
 }
 

@@ -121,7 +121,7 @@ WITH spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
     WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL)
+      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)
       AND NOT EXISTS (
         SELECT FROM users u
         WHERE u.tenant = l.tenant AND u.claims ? 'email'

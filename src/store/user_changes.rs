@@ -52,10 +52,13 @@ const FIND_USERS: &str = "
 WITH described AS (
     SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
     FROM unnest(:subs::text[], :tenants::text[], :usernames::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+), named AS (
+    SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+    FOR NO KEY UPDATE OF u
+), identified AS (
+    SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given FOR NO KEY UPDATE OF u
 )
-SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
-UNION ALL
-SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given";
+SELECT * FROM named UNION ALL SELECT * FROM identified";
 
 const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
 
@@ -87,7 +90,8 @@ impl RegistryWriter<'_> {
         rows.first().map(users::user).transpose()
     }
 
-    /// Everybody whom one of the descriptions fits, by name or by subject.
+    /// Everybody whom one of the descriptions fits, by name or by subject. Until this change is done
+    /// nobody else changes them: what it makes of them overwrites nothing that was not compared.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
         let subs: Vec<Option<&Subject>> =
             described.iter().map(|user| user.subject.as_ref()).collect();

@@ -32,6 +32,8 @@ fn person(name: &str, tenant: &str, role: &Value) -> Value {
 fn registered() -> Value {
     let mut registered = document();
     registered["tenants"] = json!([{"name": "acme", "display_name": "Acme"}, {"name": "globex", "display_name": "Globex"}]);
+    registered["identity_providers"] = json!([{"name": "globex-house", "issuer": "https://globex.example",
+        "client_id": "x", "client_secret": {"value": "y"}, "tenant": "globex"}]);
     let people = [
         person("boss", "", &json!("office")),
         person("anna", "acme", &json!("office")),
@@ -52,6 +54,10 @@ fn registered() -> Value {
         (
             "both",
             json!({"client_name": "Chat", "tenants": ["acme", "globex"]}),
+        ),
+        (
+            "shared",
+            json!({"client_name": "Calendar", "identity_providers": ["globex-house"], "tenants": ["acme", "globex"]}),
         ),
         (
             "odd/name%2F",
@@ -147,6 +153,7 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
         "off",
         "pub1",
         "service",
+        "shared",
     ];
     assert_eq!(listed(&all), ids);
     assert!(
@@ -236,7 +243,7 @@ fn many_applications_are_shown_by_pages() {
     }
     let mut sorted = seen.clone();
     sorted.dedup();
-    assert_eq!((seen.len(), sorted.len()), (215, 215));
+    assert_eq!((seen.len(), sorted.len()), (216, 216));
 }
 
 #[test]
@@ -273,7 +280,7 @@ fn the_last_use_is_noted_once_a_day_and_shown() {
     gatepost.stop();
     let ahead: i32 = database.query_one(written, &[]).unwrap().get(0);
     assert_eq!(Some(ahead - 3), version.map(|(day, ..)| day));
-    gatepost.run_well(&["client", "remove", "acmes", "--yes"], "");
+    gatepost.run_well(&["client", "remove", "acmes"], "");
     assert!(database.query_opt(written, &[]).unwrap().is_none());
 }
 
@@ -394,6 +401,115 @@ fn a_client_out_of_reach_is_explained_as_an_unknown_one() {
         )
         .contains("it is good")
     );
+}
+
+#[test]
+fn another_tenants_providers_and_tenants_are_not_told() {
+    let gatepost = start();
+    let mut boss = boss(&gatepost);
+    let mut anna = anna(&gatepost);
+    let request = |client_id: &str, acr_values: &str| {
+        let parameters = [("scope", "openid"), ("acr_values", acr_values)];
+        authorize_path(client_id, RP1, &parameters)
+    };
+    for (path, what) in [
+        ("/admin/applications", "all"),
+        ("/admin/applications/shared", "one"),
+    ] {
+        let hers = page(&mut anna, path);
+        assert!(!hers.contains("globex"), "{what}: {hers}");
+    }
+    let all = page(&mut boss, "/admin/applications/shared");
+    assert!(all.contains("people sign in with: globex-house"), "{all}");
+    let hers = explained(&mut anna, &request("shared", "")).replace("acr_values=", "");
+    assert!(
+        hers.contains("GP1138") && !hers.contains("globex"),
+        "{hers}"
+    );
+    // Who else may use it, and which tenants there are.
+    let told = |browser: &mut Browser, client_id: &str, tenant: &str| {
+        explained(browser, &request(client_id, &format!("tenant:{tenant}"))).contains("GP1126")
+    };
+    for client_id in ["both", "conf1"] {
+        assert!(!told(&mut anna, client_id, "acme"), "{client_id}");
+        assert!(told(&mut anna, client_id, "globex"), "{client_id}");
+        assert!(told(&mut anna, client_id, "initech"), "{client_id}");
+        assert!(!told(&mut boss, client_id, "globex"), "{client_id}");
+    }
+}
+
+#[test]
+fn events_of_a_client_that_is_gone_are_shown_to_whoever_sees_all() {
+    let gatepost = start();
+    uses(&gatepost, "acmes", "amy", "acme", "openid");
+    let mut anna = anna(&gatepost);
+    let mut boss = boss(&gatepost);
+    let path = "/admin/audit?event=code_redeemed";
+    assert_eq!(shown(&page(&mut anna, path)), ["code_redeemed amy"]);
+    gatepost.run_well(&["client", "remove", "acmes"], "");
+    assert_eq!(shown(&page(&mut anna, path)), Vec::<String>::new());
+    assert_eq!(shown(&page(&mut boss, path)), ["code_redeemed amy"]);
+}
+
+#[test]
+fn what_an_administrator_did_is_found_and_older_events_stand_on_further_pages() {
+    let gatepost = start();
+    // As `/admin` writes them: many at one moment, and some before it.
+    let sql = "INSERT INTO audit_events
+        SELECT a.day, now() - make_interval(secs => n / 300), 'made', n, a.previous, a.hash, 'user_changed', NULL,
+            CASE WHEN n % 2 = 0 THEN 'sub|amy' ELSE 'sub|gus' END, NULL, NULL, NULL,
+            json_build_object('by', 'admin', 'admin', CASE WHEN n % 3 = 0 THEN 'sub|anna' ELSE 'sub|boss' END)
+        FROM (SELECT * FROM audit_events LIMIT 1) a, generate_series(1, 900) n";
+    let made = gatepost.database.client().execute(sql, &[]).unwrap();
+    assert_eq!(made, 900);
+    let count = |browser: &mut Browser, query: &str| {
+        let mut next = Some(format!("/admin/audit?{query}"));
+        let mut counts = Vec::new();
+        while let Some(path) = next {
+            let page = page(browser, &path);
+            counts.push(shown(&page).len());
+            let mut links = page
+                .split("href=\"")
+                .map(|rest| rest.split('"').next().unwrap());
+            let older = links.find(|link| link.contains("before="));
+            next = older.map(|link| link.replace("&amp;", "&"));
+        }
+        counts
+    };
+    let mut boss = boss(&gatepost);
+    let mut anna = anna(&gatepost);
+    assert_eq!(
+        count(&mut boss, "event=user_changed"),
+        [200, 200, 200, 200, 100]
+    );
+    assert_eq!(
+        count(&mut boss, "event=user_changed&person=boss"),
+        [200, 200, 200]
+    );
+    assert_eq!(
+        count(&mut boss, "event=user_changed&person=sub%7Canna"),
+        [200, 100]
+    );
+    assert_eq!(
+        count(&mut boss, "event=user_changed&person=amy"),
+        [200, 200, 50]
+    );
+    // Of her own people alone, whoever did it.
+    assert_eq!(count(&mut anna, "event=user_changed&person=anna"), [150]);
+    assert_eq!(count(&mut anna, "event=user_changed"), [200, 200, 50]);
+    for before in ["x", "1/2", "1/x/c", "9999999999999999999/1/c"] {
+        let answer = boss.get(&format!(
+            "/admin/audit?before={}",
+            encode(&[("a", before)]).replacen("a=", "", 1)
+        ));
+        answer.assert_error_page(400, "GP1505", before);
+    }
+    for before in [
+        "-9223372036854775808/0/",
+        "9223372036854775807/9223372036854775807/x",
+    ] {
+        page(&mut boss, &format!("/admin/audit?before={before}"));
+    }
 }
 
 /// The events that a page of the audit log shows, and whom they are about.

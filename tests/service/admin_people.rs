@@ -317,7 +317,7 @@ fn an_office_managers_week() {
         "amy",
         &[("session", &sid), ("decision", "end_session")],
     );
-    tells(&again, "was changed meanwhile");
+    is_done(&again);
     is_done(&act(&mut boss, "amy", &[("decision", "end_all")]));
     assert!(!is_signed_in(&mut amy) && !is_signed_in(&mut elsewhere));
     // Somebody leaves, and comes back.
@@ -326,7 +326,13 @@ fn an_office_managers_week() {
     assert!(!is_signed_in(&mut amy));
     assert_eq!(row(&gatepost, "amy")["enabled"], json!(false));
     assert!(boss.get("/admin/people?q=amy").text().contains("Disabled"));
-    is_done(&act(&mut boss, "amy", &[("decision", "enable")]));
+    let page = boss.get(&person_page("amy"));
+    let enable = [("decision", "enable")];
+    is_done(&act(&mut boss, "amy", &enable));
+    let told = events(&gatepost, "sub|amy").len();
+    is_done(&post_to(&mut boss, &person_page("amy"), &page, &enable));
+    is_done(&act(&mut boss, "amy", &enable));
+    assert_eq!(events(&gatepost, "sub|amy").len(), told, "confirmed");
     signed_in_as(&gatepost, "amy", "acme");
     // A telephone was lost.
     is_done(&act(&mut boss, "tess", &[("decision", "remove_factors")]));
@@ -410,9 +416,9 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
     );
     for (fields, sentence) in [
         (&[("username", "NEWT")][..], "is taken"),
-        (&[("username", "")], "Enter your user name"),
+        (&[("username", "")], "cannot be used here"),
         (&[("username", "a\u{202e}b")], "cannot be used here"),
-        (&[("username", "amy@example.com")], "must be your own"),
+        (&[("username", "amy@example.com")], "must be the same as"),
         (
             &[("username", "other"), ("address", "nonsense")],
             "such as name@example.com",
@@ -610,6 +616,66 @@ fn a_link_of_an_administrator_ends_when_the_roles_change() {
 }
 
 #[test]
+fn a_link_ends_with_the_authority_of_the_administrator_who_made_it() {
+    let mailbox = Mailbox::open();
+    let new = "a password of the administrator";
+    for with_mail in [true, false] {
+        let gatepost = match with_mail {
+            true => start_with_mail(&mailbox),
+            false => start(),
+        };
+        let role = |change: &str| {
+            gatepost.run_well(&["user", "role", "helper", change, "office:acme"], "");
+        };
+        let link_by = |browser: &mut Browser| {
+            let before = mailbox.count();
+            let reset = act(browser, "amy", &[("decision", "reset")]);
+            match with_mail {
+                true => {
+                    // A notice may come first.
+                    let mut letters = (before + 1..).map(|number| mailbox.letter(number));
+                    let with_link = letters.find(|letter| letter.text.contains("/account/link"));
+                    with_link.unwrap().link().to_owned()
+                }
+                false => shown_link(&reset),
+            }
+        };
+        let mut helper = admin_by(&gatepost, "helper", "", 0);
+        let link = link_by(&mut helper);
+        let mut open = gatepost.browser();
+        let form = open.visit(&link);
+        let is_over = |what: &str| {
+            let over = gatepost.browser().get(&link);
+            over.assert_error_page(400, "GP1810", what);
+        };
+        role("--remove");
+        is_over("no administrator any more");
+        let late = [("new_password", new), ("new_password_again", new)];
+        assert_eq!(send(&mut open, &form, &late).status, 400, "opened before");
+        // Another role reaches others.
+        gatepost.run_well(&["user", "role", "helper", "--add", "office:globex"], "");
+        is_over("an administrator of others");
+        gatepost.run_well(&["user", "role", "helper", "--remove", "office:globex"], "");
+        role("--add");
+        let enable = |enabled: bool| {
+            let statement =
+                format!("UPDATE users SET enabled = {enabled} WHERE sub = 'sub|helper'");
+            gatepost.database.run(&statement);
+        };
+        enable(false);
+        is_over("disabled");
+        enable(true);
+        // Whoever is an administrator again stands by it.
+        assert_eq!(choose_password(&gatepost, &link, new).status, 303);
+        let link = link_by(&mut helper);
+        assert_eq!(gatepost.browser().get(&link).status, 303);
+        gatepost.run_well(&["user", "remove", "helper"], "");
+        let over = gatepost.browser().get(&link);
+        over.assert_error_page(400, "GP1810", "removed");
+    }
+}
+
+#[test]
 fn nobody_is_called_by_the_address_of_somebody_else() {
     let mailbox = Mailbox::open();
     let gatepost = start_with_mail(&mailbox);
@@ -632,7 +698,7 @@ fn nobody_is_called_by_the_address_of_somebody_else() {
     let page = anna.get(&invited.action());
     let fields = [("address", "other@example.com"), ("decision", "save")];
     let refused = post_to(&mut anna, &invited.action(), &page, &fields);
-    tells(&refused, "must be your own");
+    tells(&refused, "must be the same as");
 }
 
 #[test]
@@ -813,8 +879,10 @@ fn a_form_counts_for_one_person_in_one_session_as_they_were() {
             let page = if page.status == 200 { &page } else { &of_amy };
             let answer = post_to(&mut anna, &address, page, deed);
             let text = answer.text();
+            // They are enabled: that is confirmed.
             let is_told = text.contains("nothing was done")
                 || text.contains("You cannot change")
+                || deed == [("decision", "enable")] && text.contains("The change is made.")
                 || answer.status == 404;
             assert!(is_told, "{what} {deed:?}: {text}");
         }
@@ -908,6 +976,49 @@ fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
     is_nothing(&boss.get("/admin/people"), "no longer");
     let form = [("decision", "disable"), ("form_token", "x")];
     is_nothing(&boss.post(&person_page("amy"), &form), "no longer");
+}
+
+#[test]
+fn what_was_looked_for_is_still_there_after_the_sign_in() {
+    let gatepost = start();
+    for (path, back) in [
+        (
+            "/admin/people?q=amy%20%26%20b&tenant=acme&ui_locales=de",
+            "/admin/people?q=amy+%26+b&ui_locales=de",
+        ),
+        (
+            "/admin/audit?person=amy&day=2026-01-01&tenant=acme",
+            "/admin/audit?person=amy&day=2026-01-01",
+        ),
+        ("/admin?tenant=acme", "/admin/"),
+    ] {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(path);
+        let asked = sign_in(&mut browser, &page, "anna", BOB_PASSWORD);
+        let code = Phone::with_key(KEY.to_owned(), 0).code(0);
+        gatepost
+            .database
+            .run("UPDATE authenticators SET last_step = 0");
+        let answer = send(&mut browser, &asked, &[("code", &code)]);
+        assert_eq!(answer.location(), back, "{path}");
+        assert_eq!(browser.get(answer.location()).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn nobody_learns_of_other_tenants_by_a_name_that_is_taken() {
+    let gatepost = start();
+    gatepost.database.run(
+        "INSERT INTO users (sub, tenant, enabled, claims) VALUES ('nameless-b', 'globex', true, '{}'), ('nameless-a', 'acme', true, '{}')",
+    );
+    let mut anna = anna(&gatepost);
+    let mut invited = |name: &str| {
+        let page = anna.get("/admin/invite");
+        let fields = [("username", name), ("address", "new@example.com")];
+        post_to(&mut anna, "/admin/invite", &page, &fields)
+    };
+    tells(&invited("nameless-a"), "This user name is taken");
+    shown_link(&invited("nameless-b"));
 }
 
 #[test]

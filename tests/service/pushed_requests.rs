@@ -114,6 +114,21 @@ fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothi
 }
 
 #[test]
+fn that_it_was_used_is_said_in_the_language_of_the_request() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let uri = request_uri(&push(&gatepost, "conf1", &[("ui_locales", "de")]));
+    let mut browser = signed_in(&gatepost);
+    assert_eq!(browser.get(&path("conf1", &uri, &[])).status, 303);
+    let again = browser.get(&path("conf1", &uri, &[]));
+    assert_eq!(again.status, 400);
+    let text = again.text();
+    assert!(
+        text.contains("GP1154") && text.contains("lang=\"de\""),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_request_may_be_opened_many_times_until_it_led_somewhere() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let uri = request_uri(&push(&gatepost, "consenting", &[]));

@@ -259,6 +259,47 @@ fn what_changed_of_a_user_since_the_plan_is_not_undone() {
 }
 
 #[test]
+fn what_changes_of_a_user_while_a_document_is_applied_is_not_overwritten() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let sql = "SELECT sub FROM users WHERE username = 'alice'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    let sub: String = row.get(0);
+    for named in [
+        json!({"username": "alice"}),
+        json!({"sub": sub, "username": "alice"}),
+    ] {
+        let mut user = named.clone();
+        user["claims"] = json!({"role": format!("buyer {}", named.to_string().len())});
+        let document = json!({"users": [user]});
+        let planned = pipeline.plan(&document);
+        let version = &planned["registry_version"];
+        let digest = text(&planned, "changes_digest");
+        let mut database = gatepost.database.client();
+        let mut change = database.transaction().unwrap();
+        let switched_off = "UPDATE users SET enabled = NOT enabled, claims = claims || '{\"x\": 1}' WHERE username = 'alice'";
+        change.execute(switched_off, &[]).unwrap();
+        let path = format!("/admin/apply?version={version}&changes={digest}");
+        std::thread::scope(|scope| {
+            let applied = scope.spawn(|| pipeline.post(&path, &document));
+            std::thread::sleep(Duration::from_millis(300));
+            change.commit().unwrap();
+            let refused = applied.join().unwrap();
+            assert_refused(&refused, 409, "invalid_request", "changed meanwhile");
+        });
+        let sql = "SELECT claims FROM users WHERE username = 'alice'";
+        let claims: Value = database.query_one(sql, &[]).unwrap().get(0);
+        assert_eq!(claims["x"], json!(1), "{claims}");
+        database
+            .execute(
+                "UPDATE users SET enabled = true, claims = claims - 'x' WHERE username = 'alice'",
+                &[],
+            )
+            .unwrap();
+    }
+}
+
+#[test]
 fn what_is_left_out_goes_only_where_the_document_says_so() {
     let gatepost = start();
     let pipeline = Pipeline::new(&gatepost);
@@ -621,6 +662,44 @@ fn of_two_long_documents_at_once_one_is_told_to_come_again() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let third = ask(&gatepost, &pipeline.token, "POST", PLAN, body.as_bytes());
     assert_eq!(third.status, 200, "{}", third.text());
+}
+
+#[test]
+fn as_many_users_as_a_document_may_have_are_applied_in_time() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let users = |count: usize| {
+        let users = (0..count).map(|number| json!({"username": format!("many-{number}")}));
+        json!({"users": users.collect::<Vec<_>>()})
+    };
+    let document = users(2_000);
+    let began = Instant::now();
+    let planned = pipeline.plan(&document);
+    let (version, digest) = (
+        &planned["registry_version"],
+        text(&planned, "changes_digest"),
+    );
+    println!("planned in {:?}", began.elapsed());
+    let began = Instant::now();
+    let path = format!("/admin/apply?version={version}&changes={digest}");
+    let done = pipeline.post(&path, &document);
+    println!("applied in {:?}", began.elapsed());
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert_eq!(counts(&done.json()), [2_000, 0, 0]);
+    let refused = pipeline.post(PLAN, &users(2_001));
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("2000 users"), "{}", refused.text());
+}
+
+#[test]
+fn long_documents_one_after_the_other_are_all_taken() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    let body = format!("{{{}}}", " ".repeat(100_000));
+    for number in 0..200 {
+        let answer = ask(&gatepost, &pipeline.token, "POST", PLAN, body.as_bytes());
+        assert_eq!(answer.status, 200, "{number}: {}", answer.text());
+    }
 }
 
 #[test]

@@ -112,8 +112,14 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     );
     for (username, told) in [
         ("", "Enter your user name."),
-        ("other@example.com", "must be your own e-mail address"),
-        ("b\u{ff20}example.com", "must be your own e-mail address"),
+        (
+            "other@example.com",
+            "must be the same as the e-mail address",
+        ),
+        (
+            "b\u{ff20}example.com",
+            "must be the same as the e-mail address",
+        ),
         ("zero\u{200b}width", "cannot be used here"),
     ] {
         let answer = send(&mut browser, &page, username);

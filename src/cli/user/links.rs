@@ -20,7 +20,9 @@ use crate::config::cause;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::protocol::login::passkey;
-use crate::protocol::login::password_link::{PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink};
+use crate::protocol::login::password_link::{
+    PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::Instant;
 use crate::store::audit_events;
@@ -74,7 +76,10 @@ impl LinkMaker<'_> {
             epoch: user.epoch,
             installation_epoch: self.installation_epoch,
             factors: user.factors,
-            enrols: self.enrols,
+            origin: match self.enrols {
+                true => PasswordLinkOrigin::Enrolling,
+                false => PasswordLinkOrigin::Plain,
+            },
             expires_at: self.expires_at,
         };
         let sealed = if self.is_passkey {

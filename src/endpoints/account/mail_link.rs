@@ -22,7 +22,7 @@ use crate::pages::account::AccountProblem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::MailLink;
+use crate::protocol::login::mail_link::{MailLink, MailLinkOrigin};
 use crate::protocol::login::password_link::FORM_LIFETIME;
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::SealedPurpose;
@@ -70,11 +70,18 @@ fn form_address(
 /// The user of the link, while it is good.
 fn user(app: &App, link: &MailLink) -> Result<Option<CurrentUser>, Failure> {
     let found = users::find_for_client(&app.store, &link.subject, None)?;
-    Ok(found.filter(|found| {
-        let user = found.user.clone().into_core();
-        let epoch = found.installation_epoch;
-        link.stands(&user, found.user.factors, epoch, app.now())
-    }))
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    if let MailLinkOrigin::ByAdministrator(maker) = &link.origin
+        && !app.may_look_after(maker, &found.user)?
+    {
+        return Ok(None);
+    }
+    let user = found.user.clone().into_core();
+    let epoch = found.installation_epoch;
+    let stands = link.stands(&user, found.user.factors, epoch, app.now());
+    Ok(stands.then_some(found))
 }
 
 /// Shows the form of a link that was opened, or takes it.
@@ -264,8 +271,10 @@ impl OpenMailLink<'_> {
     fn sign_in(&self) -> String {
         let app = self.app;
         let username = self.found.user.username.as_deref().unwrap_or_default();
-        let waiting = self.link.request.as_deref();
-        let waiting = waiting.and_then(|sealed| visit::open_text(app, sealed).ok());
+        let waiting = match &self.link.origin {
+            MailLinkOrigin::OnTheWay(sealed) => visit::open_text(app, sealed).ok(),
+            MailLinkOrigin::Plain | MailLinkOrigin::ByAdministrator(_) => None,
+        };
         let sealed = match waiting {
             Some(opened) => opened.sealed,
             None => {

@@ -25,7 +25,8 @@ use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
 use crate::protocol::login::password_link::{
-    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, factors_and_roles,
+    FORM_LIFETIME, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+    factors_and_roles,
 };
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::identifiers;
@@ -155,6 +156,10 @@ impl OpenLink<'_> {
         }
     }
 
+    fn enrols(&self) -> bool {
+        self.link.origin == PasswordLinkOrigin::Enrolling
+    }
+
     /// The form; with the app that it was drawn with before, where one is set up.
     fn draw(
         &self,
@@ -166,7 +171,6 @@ impl OpenLink<'_> {
             app,
             browser,
             sealed,
-            link,
             ..
         } = self;
         let presentation = self.presentation();
@@ -184,7 +188,7 @@ impl OpenLink<'_> {
                 pages::password_link::page(chrome, form, username, problem, new, app_problem),
             )
         };
-        match link.enrols {
+        match self.enrols() {
             true => {
                 new_factor::with_offer(app, &self.found.user, app_before, |new| page(Some(new)))
             }
@@ -213,8 +217,8 @@ impl OpenLink<'_> {
         if let Some(problem) = problem_of(app, new, again) {
             return Ok(self.draw(Some(problem), before, None));
         }
-        let added = match link
-            .enrols
+        let added = match self
+            .enrols()
             .then(|| new_factor::shown_right(app, user, &form))
             .transpose()?
         {
@@ -227,7 +231,9 @@ impl OpenLink<'_> {
             SecretText::new(new),
         );
         let present = user.password_hash.as_ref();
-        if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong
+        if present.is_some()
+            && !self.enrols()
+            && turn.verify(present, &new) != PasswordVerdict::Wrong
         {
             return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent), before, None));
         }
@@ -330,18 +336,22 @@ fn enter(
 
 /// The user of the link, while it is good.
 pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
-    let found = users::find_for_client(&app.store, &link.subject, None)?;
-    Ok(found.filter(
-        |CurrentUser {
-             user,
-             installation_epoch,
-             ..
-         }| {
-            let factors = [user.factors, factors_and_roles(user.factors, &user.claims)];
-            factors.contains(&link.factors)
-                && link.stands(&user.clone().into_core(), *installation_epoch, app.now())
-        },
-    ))
+    let Some(found) = users::find_for_client(&app.store, &link.subject, None)? else {
+        return Ok(None);
+    };
+    let user = &found.user;
+    let factors = match &link.origin {
+        PasswordLinkOrigin::ByAdministrator(maker) => {
+            if !app.may_look_after(maker, user)? {
+                return Ok(None);
+            }
+            factors_and_roles(user.factors, &user.claims)
+        }
+        PasswordLinkOrigin::Plain | PasswordLinkOrigin::Enrolling => user.factors,
+    };
+    let core = user.clone().into_core();
+    let stands = link.stands(&core, found.installation_epoch, app.now());
+    Ok((stands && factors == link.factors).then_some(found))
 }
 
 pub(in crate::endpoints) fn name_of(browser: &SecretBytes) -> String {

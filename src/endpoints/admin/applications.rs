@@ -21,19 +21,19 @@ pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failur
     let app = administrator.turn.app;
     let query = administrator.query()?;
     let after = query.bounded("after", parameters::CLIENT_ID)?;
-    let reach = administrator.reach();
+    let reach = administrator.reach;
     let limit = i64::try_from(MOST).unwrap_or(i64::MAX - 1) + 1;
-    let mut rows = applications::list(&app.store, &reach, None, after.unwrap_or_default(), limit)?;
+    let mut rows = applications::list(&app.store, reach, None, after.unwrap_or_default(), limit)?;
     let has_more = rows.len() > MOST;
     rows.truncate(MOST);
     let last = rows.last().map(|last| last.row.client_id.clone());
     let next = last.as_ref().filter(|_| has_more);
     let shown: Vec<ExaminedClient> = rows
         .iter()
-        .filter_map(|used| within(app, used, &reach))
+        .filter_map(|used| within(app, used, reach))
         .collect();
     let around = administrator.chrome(AdminSection::Applications);
-    let page = pages::admin::applications::list_page(around, &shown, next, &reach);
+    let page = pages::admin::applications::list_page(around, &shown, next, reach);
     Ok(answers::scripted_page(200, page))
 }
 
@@ -46,22 +46,22 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
     if app.registry.client(&client_id)?.is_none() {
         return Err(not_found());
     }
-    let reach = administrator.reach();
-    let used = applications::list(&app.store, &reach, Some(&client_id), "", 1)?.pop();
-    let found = used.and_then(|used| within(app, &used, &reach));
+    let reach = administrator.reach;
+    let used = applications::list(&app.store, reach, Some(&client_id), "", 1)?.pop();
+    let found = used.and_then(|used| within(app, &used, reach));
     let found = found.ok_or_else(not_found)?;
     let _permit = administrator.survey()?;
-    let counted = applications::count_grants(&app.store, &reach, &client_id);
+    let counted = applications::count_grants(&app.store, reach, &client_id);
     let grants = counted
         .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
         .ok();
     let around = administrator.chrome(AdminSection::Applications);
-    let page = pages::admin::applications::application_page(around, &found, grants, &reach);
+    let page = pages::admin::applications::application_page(around, &found, grants, reach);
     Ok(answers::scripted_page(200, page))
 }
 
 /// `None` where it is not served, or not within reach.
 fn within(app: &App, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
-    let examined = app.registry.examine(used)?;
+    let examined = app.registry.examine(used, reach)?;
     examined.client.is_within(reach).then_some(examined)
 }

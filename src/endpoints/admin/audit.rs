@@ -10,10 +10,10 @@ use crate::protocol::registration::timestamp;
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
-use crate::store::audit_events::{self, DayFilter};
+use crate::store::audit_events::{self, DayFilter, EventPlace};
 
-/// How many events are shown: the newest.
-const MOST: i64 = 200;
+/// How many events one page shows.
+const MOST: usize = 200;
 
 pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     let app = administrator.turn.app;
@@ -25,24 +25,50 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
     let since = beginning(day).ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
     let person = query.bounded("person", parameters::USERNAME)?;
     let event = query.bounded("event", parameters::OTHER)?;
+    let end = EventPlace {
+        at: Day(since.day().0 + 1).start().min(now),
+        chain: "",
+        seq: 0,
+    };
+    let before = match query.bounded("before", parameters::OTHER)? {
+        Some(text) => place(text).ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))?,
+        None => end,
+    };
     let filter = DayFilter {
         since,
-        until: Day(since.day().0 + 1).start().min(now),
+        before: if (since..end.at).contains(&before.at) {
+            before
+        } else {
+            end
+        },
         event: event.map(str::trim),
         person: person.map(str::trim),
-        reach: &administrator.reach(),
+        reach: administrator.reach,
     };
     let _permit = administrator.survey()?;
-    let found = audit_events::of_day(&app.store, filter, MOST)?;
+    let mut found = audit_events::of_day(&app.store, filter, MOST + 1)?;
+    let has_more = found.len() > MOST;
+    found.truncate(MOST);
     let asked = DayOfAudit {
         person: person.unwrap_or_default(),
         event: event.unwrap_or_default(),
         day,
         found: &found,
-        most: MOST,
+        has_more,
     };
     let around = administrator.chrome(AdminSection::Audit);
     Ok(answers::scripted_page(200, audit_page(around, asked)))
+}
+
+/// Reads what [`DayOfAudit`] writes.
+fn place(text: &str) -> Option<EventPlace<'_>> {
+    let (at, rest) = text.split_once('/')?;
+    let (seq, chain) = rest.split_once('/')?;
+    Some(EventPlace {
+        at: Instant::from_micros(at.parse().ok()?),
+        chain,
+        seq: seq.parse().ok()?,
+    })
 }
 
 /// `None` unless it is a day, as ISO 8601 writes it.

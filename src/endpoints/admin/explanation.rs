@@ -19,7 +19,7 @@ pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Fail
     let drawn_again = is_post && !administrator.matches(&sent);
     let what = sent.single("what")?.filter(|_| !drawn_again);
     let explained = what
-        .map(|what| explain(turn.app, what, &administrator.reach()))
+        .map(|what| explain(turn.app, what, administrator.reach))
         .transpose()?;
     let around = administrator.chrome(AdminSection::Applications);
     let page =

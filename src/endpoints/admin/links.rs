@@ -10,8 +10,12 @@ use crate::endpoints::visit::InSession;
 use crate::http::Response;
 use crate::pages::admin::person::PersonOutcome;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::{INVITATION_LIFETIME, address_and_roles_hash};
-use crate::protocol::login::password_link::{PREFIX, PasswordLink, factors_and_roles};
+use crate::protocol::login::mail_link::{
+    INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
+};
+use crate::protocol::login::password_link::{
+    PREFIX, PasswordLink, PasswordLinkOrigin, factors_and_roles,
+};
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::reason::Reason;
 use crate::store::admin_people::Person;
@@ -76,7 +80,8 @@ fn send(
     let turn = administrator.turn;
     let hash = address_and_roles_hash(&person.found.user.claims);
     let language = turn.chrome().texts.language;
-    let letter = letters::of_link(turn.app, &person.found, to, language, hash);
+    let origin = MailLinkOrigin::ByAdministrator(administrator.sub().clone());
+    let letter = letters::of_link(turn.app, &person.found, to, language, hash, origin);
     let asked = notices::asked_by(&turn.presentation());
     let sub = &person.found.user.sub;
     if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
@@ -97,7 +102,7 @@ fn link(administrator: &Administrator<'_>, person: &Person) -> String {
         epoch: user.epoch,
         installation_epoch: person.found.installation_epoch,
         factors: factors_and_roles(user.factors, &user.claims),
-        enrols: false,
+        origin: PasswordLinkOrigin::ByAdministrator(administrator.sub().clone()),
         expires_at: app.now().plus(INVITATION_LIFETIME),
     };
     let sealed = app.vault.password_links.seal_text(PREFIX, &link);

@@ -14,9 +14,7 @@ use crate::pages::account::AccountProblem;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{Invitation, Invited, Search, page_of};
 use crate::pages::join::JoinProblem;
-use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::set_roles;
-use crate::protocol::registration::user::check_username;
 use crate::protocol::scim::resource::ScimProfile;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::mail_address::MailAddress;
@@ -33,7 +31,7 @@ pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failur
     let typed = query.bounded("q", parameters::USERNAME)?;
     let typed = typed.unwrap_or_default().trim();
     let store = &administrator.turn.app.store;
-    let found = admin_people::search(store, &administrator.reach(), typed, MOST)?;
+    let found = admin_people::search(store, administrator.reach, typed, MOST)?;
     let search = Search {
         typed,
         found: &found,
@@ -64,7 +62,7 @@ fn draw(
     let InSession { app, visit, .. } = administrator.turn;
     let invitation = Invitation {
         catalogue: &visit.snapshot.catalogue,
-        tenants: &administrator.reach(),
+        tenants: administrator.reach,
         given_roles: &administrator.administration.given_roles,
         by_letter: app.letters.from().is_some(),
     };
@@ -102,17 +100,9 @@ fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failur
     let sent = form.single("username")?.unwrap_or_default().trim();
     let by_letter = app.letters.from().is_some();
     let needs_address = by_letter || !address.is_empty();
-    let problem = if sent.is_empty() {
-        Some(JoinProblem::UsernameMissing)
-    } else if check_username(sent).is_err() {
-        Some(JoinProblem::UsernameUnfit)
-    } else if needs_address && parsed_address(&form)?.is_none() {
-        Some(JoinProblem::Other(AccountProblem::AddressUnfit))
-    } else if !may_be_called(sent, &address) {
-        Some(JoinProblem::UsernameOfOthers)
-    } else {
-        None
-    };
+    let is_unfit = needs_address && parsed_address(&form)?.is_none();
+    let unfit = is_unfit.then_some(JoinProblem::Other(AccountProblem::AddressUnfit));
+    let problem = JoinProblem::of_name(sent, &address).or(unfit);
     if problem.is_some() {
         return Ok(draw(administrator, typed, problem));
     }
@@ -135,12 +125,12 @@ fn add(
     invited: Invited<'_>,
     by_letter: bool,
 ) -> Result<Subject, Failure> {
-    let reach = &administrator.reach;
-    let tenant = match reach.as_slice() {
+    let reach = administrator.reach;
+    let tenant = match reach {
         [only] => only,
         _ => invited.tenant,
     };
-    if !reach.iter().any(|reached| reached == tenant) {
+    if !reach.contains(&tenant) {
         return Err(Failure::bad_request(Reason::UnknownTenant));
     }
     let tenant = (!tenant.is_empty()).then(|| TenantName::new(tenant));
@@ -172,6 +162,9 @@ fn add(
 fn welcome(administrator: &Administrator<'_>, subject: &Subject) -> Result<Response, Failure> {
     let person = person::found(administrator, subject)?;
     let page = page_of(&person.found.user);
-    let administrator = &administrator.on(&page);
+    let administrator = &Administrator {
+        page: &page,
+        ..*administrator
+    };
     links::pass_on(administrator, &person, &links::way(administrator, &person))
 }

@@ -17,7 +17,7 @@ use crate::http::{Method, Response};
 use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
-use crate::protocol::login::letters::stored_address;
+use crate::protocol::login::letters::{stored_address, verified_address};
 use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::{roles_of, set_roles};
 use crate::protocol::words::identifiers::{Sid, Subject};
@@ -69,7 +69,7 @@ pub(super) fn found(
     subject: &Subject,
 ) -> Result<Person, Failure> {
     let store = &administrator.turn.app.store;
-    let person = admin_people::find(store, &administrator.reach(), subject)?;
+    let person = admin_people::find(store, administrator.reach, subject)?;
     person.ok_or_else(not_found)
 }
 
@@ -103,6 +103,8 @@ pub(super) fn draw(
         may_change: may_change(administrator, person),
         takes_link: !matches!(links::way(administrator, person), LinkWay::None),
         given_roles: &administrator.administration.given_roles,
+        tells_old_address: app.letters.from().is_some()
+            && verified_address(&person.found.user.claims).is_some(),
     };
     let around = administrator.chrome(AdminSection::People);
     let page =
@@ -151,8 +153,8 @@ impl Deed<'_> {
         Ok(answers::noted(page, reason))
     }
 
-    /// The page, as everything is stored now. Whoever is told that somebody else was faster, or
-    /// that it was done before, is told so only where that holds for good.
+    /// The page, as everything is stored now. What was done before is confirmed. That, or that
+    /// somebody else was faster, is told only where it holds for good.
     fn after(&self, done: bool) -> Result<Response, Failure> {
         let administrator = self.administrator;
         let sub = &self.person.found.user.sub;
@@ -160,7 +162,7 @@ impl Deed<'_> {
             administrator.turn.app.store.confirm()?;
         }
         let person = found(administrator, sub)?;
-        if done {
+        if done || self.was_done(&person)? {
             return draw(administrator, &person, Some(PersonOutcome::Changed));
         }
         let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
@@ -168,19 +170,36 @@ impl Deed<'_> {
         Ok(answers::noted(page, Reason::PersonChanged))
     }
 
-    /// Runs what writes. It writes nothing unless the person is as they were when the form was
-    /// drawn.
-    fn acting<T>(
-        &self,
-        write: impl FnOnce(ActingAdmin<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    /// Whether somebody did before what the form asks for.
+    fn was_done(&self, person: &Person) -> Result<bool, Failure> {
+        let user = &person.found.user;
+        Ok(match self.form.single("decision")? {
+            Some("enable") => user.enabled,
+            Some("disable") => !user.enabled,
+            Some("end_session") => {
+                let store = &self.administrator.turn.app.store;
+                let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
+                found.is_some_and(|session| session.ended_at.is_some())
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    /// The session that the form names.
+    fn sid(&self) -> Result<Sid, Failure> {
+        let sent = self.form.bounded("session", parameters::OTHER)?;
+        Ok(Sid::new(sent.unwrap_or_default()))
+    }
+
+    /// For what writes. It writes nothing unless the person is as they were when the form was drawn.
+    fn acting(&self) -> ActingAdmin<'_> {
         let administrator = self.administrator;
-        write(ActingAdmin {
+        ActingAdmin {
             admin: administrator.sub(),
-            reach: &administrator.reach(),
+            reach: administrator.reach,
             given_roles: &administrator.administration.given_roles,
             version: &self.person.version,
-        })
+        }
     }
 
     fn change(
@@ -196,7 +215,7 @@ impl Deed<'_> {
             ends_all,
             drops_factors,
         };
-        let done = self.acting(|acting| Ok(admin_people::change(store, acting, change, event)?))?;
+        let done = admin_people::change(store, self.acting(), change, event)?;
         self.after(done)
     }
 
@@ -242,8 +261,7 @@ impl Deed<'_> {
 
     fn end_session(&self) -> Result<Response, Failure> {
         let administrator = self.administrator;
-        let sent = self.form.bounded("session", parameters::OTHER)?;
-        let sid = Sid::new(sent.unwrap_or_default());
+        let sid = self.sid()?;
         let Some(day) = sid.day() else {
             return self.after(false);
         };
@@ -253,11 +271,7 @@ impl Deed<'_> {
             ..administrator.event("session_ended", sub, json!({}))
         };
         let store = &administrator.turn.app.store;
-        let done = self.acting(|acting| {
-            Ok(admin_people::end_session(
-                store, acting, sub, day, &sid, &event,
-            )?)
-        })?;
+        let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
         self.after(done)
     }
 
@@ -273,8 +287,7 @@ impl Deed<'_> {
         let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
         let event = administrator.event("link_made", sub, detail);
         let store = &administrator.turn.app.store;
-        let noted =
-            self.acting(|acting| Ok(admin_people::note_link(store, acting, sub, &event)?))?;
+        let noted = admin_people::note_link(store, self.acting(), sub, &event)?;
         if noted {
             links::pass_on(administrator, self.person, &way)
         } else {

@@ -211,8 +211,7 @@ impl SignOut {
         let Some(sid) = &hinted.sid else {
             return Ok(());
         };
-        let Some(day) = sid.day() else { return Ok(()) };
-        let found = sessions::find_of_user(&app.store, day, sid, &hinted.subject)?;
+        let found = sessions::find_of_user(&app.store, sid, &hinted.subject)?;
         match found.filter(|session| app.now() < session.expires_at) {
             Some(session) => self.end(app, request, &session, json!({"by": "id_token_hint"})),
             None => Ok(()),

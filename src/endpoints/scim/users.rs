@@ -17,9 +17,9 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::address_hash;
+use crate::protocol::login::mail_link::{MailLinkOrigin, address_hash};
 use crate::protocol::login::password::PasswordFlaw;
-use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::password_link::{PREFIX, PasswordLink, PasswordLinkOrigin};
 use crate::protocol::registration::timestamp;
 use crate::protocol::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
 use crate::protocol::scim::error::{ScimError, ScimType};
@@ -126,7 +126,14 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     if let Some(to) = &to {
         let found = users::find_for_client(&app.store, &subject, None)?.ok_or_else(unknown)?;
         let hash = address_hash(&found.user.claims);
-        let letter = letters::of_link(app, &found, to, Language::English, hash);
+        let letter = letters::of_link(
+            app,
+            &found,
+            to,
+            Language::English,
+            hash,
+            MailLinkOrigin::Plain,
+        );
         let errand = Errand::Written(letter);
         notices::hand_over(app, &asked_by(request), Some(&subject), errand);
     } else if wish.is_some() {
@@ -181,7 +188,7 @@ fn invitation(
         epoch: found.user.epoch,
         installation_epoch: found.installation_epoch,
         factors: found.user.factors,
-        enrols: false,
+        origin: PasswordLinkOrigin::Plain,
         expires_at,
     };
     let sealed = app.vault.password_links.seal_text(PREFIX, &link);

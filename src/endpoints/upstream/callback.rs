@@ -15,7 +15,7 @@ use super::provider;
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
-use crate::endpoints::answers::{self, Presentation, WayBack};
+use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
 use crate::endpoints::visit::Visit;
 use crate::endpoints::visit::{Proof, Taken, Turn};
@@ -431,10 +431,7 @@ impl Entry<'_> {
         };
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = as_someone_else(visit.page(app, "/login"));
-        let way_back = WayBack {
-            sign_in: &sign_in,
-            ui_locales: visit.ui_locales(),
-        };
+        let ui_locales = visit.ui_locales();
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.facts.subject.escape_debug();
         let detail = format!(
@@ -442,7 +439,8 @@ impl Entry<'_> {
             provider.name
         );
         let told = (reason, Some(detail.as_str()));
-        let mut response = answers::error_page_with(&presentation, problem, told, Some(way_back));
+        let mut response =
+            answers::error_page_with(&presentation, problem, told, ui_locales, Some(&sign_in));
         response.note.client_id = visit.client_id().map(ToString::to_string);
         response.note.detail = Some(detail);
         response

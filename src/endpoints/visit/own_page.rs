@@ -1,14 +1,56 @@
 //! Visits to pages of ours: the account page, and those of administrators.
 
-use super::{Visit, seal};
+use super::{InSession, Turn, Visit, seal};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
+use crate::endpoints::answers;
+use crate::endpoints::present_session::PresentSession;
+use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::acr_values::{AcrValues, named_tenant};
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::strength::Strength;
+
+/// What the address of a page of ours asks for; unknown parameters are left alone.
+pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
+    let query = Parameters::parse(request.query.as_bytes())?;
+    Ok(query.bounded(name, parameters::OTHER)?.map(str::to_owned))
+}
+
+/// Shows a page of ours to whoever is signed in as strongly as it needs. Everybody else signs in
+/// first.
+pub fn to_signed_in(
+    app: &App,
+    request: &Request,
+    present: Option<&PresentSession>,
+    purpose: SealedPurpose,
+    show: impl FnOnce(InSession<'_>) -> Result<Response, Failure>,
+) -> Result<Response, Failure> {
+    let visit = Visit::resume(app, seal(app, purpose))?;
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present,
+        someone_else: false,
+    };
+    let interaction = turn.judge(Step::Arrival)?.interaction;
+    let is_enough = matches!(interaction, Interaction::Proceed { .. });
+    match turn.in_session().filter(|_| is_enough) {
+        Some(signed_in) => show(signed_in),
+        None => Ok(turn.redirect("/login")),
+    }
+}
+
+/// Sends somebody to sign in for a page of ours.
+pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure> {
+    let visit = Visit::resume(app, seal(app, purpose))?;
+    Ok(answers::see_other(visit.page(app, "/login")))
+}
 
 impl Visit {
     /// Begins on the way to the account page, for a user who is signed in.

@@ -18,18 +18,33 @@ pub struct DayOfAudit<'a> {
     /// As ISO 8601 writes it.
     pub day: &'a str,
     pub found: &'a [SeenEvent],
-    /// More are not shown.
-    pub most: i64,
+    /// Whether there may be older ones.
+    pub has_more: bool,
+}
+
+impl DayOfAudit<'_> {
+    /// The page with the events before the last of these.
+    fn older(&self) -> Option<String> {
+        let last = &self.found.last().filter(|_| self.has_more)?.row;
+        let before = format!("{}/{}/{}", last.at.micros(), last.seq, last.chain);
+        let values = [
+            ("person", self.person),
+            ("event", self.event),
+            ("day", self.day),
+            ("before", &before),
+        ];
+        let encoded = |(name, value): &(&str, &str)| {
+            format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
+        };
+        let query: Vec<String> = values.iter().map(encoded).collect();
+        Some(format!("audit?{}", query.join("&")))
+    }
 }
 
 pub fn audit_page(around: AdminChrome<'_>, asked: DayOfAudit<'_>) -> Markup {
     let texts = around.chrome.texts;
-    let is_full = i64::try_from(asked.found.len()).is_ok_and(|found| found >= asked.most);
     let card = html! {
-        form method="get" action={ (around.chrome.base_path) "/admin/audit" } role="search" {
-            @if !around.ui_locales.is_empty() {
-                input type="hidden" name="ui_locales" value=(texts.language.tag());
-            }
+        (around.search_form("audit", &html! {
             div .field {
                 label for="person" { (texts.person) }
                 input #person name="person" value=(asked.person) maxlength="256" dir="auto"
@@ -49,13 +64,14 @@ pub fn audit_page(around: AdminChrome<'_>, asked: DayOfAudit<'_>) -> Markup {
                 label for="day" { (texts.day_in_utc) }
                 input #day type="date" name="day" value=(asked.day);
             }
-            div .actions { button .primary type="submit" { (texts.search) } }
-        }
+        }))
         @if asked.found.is_empty() {
             p role="status" { (texts.nothing_found) }
         } @else {
-            @if is_full { p .hint { (texts.newest_shown.fill(&asked.most.to_string())) } }
             ul .items { @for event in asked.found { li { (one(around, event)) } } }
+            @if let Some(older) = asked.older() {
+                div .actions { a .button href=(around.address(&older)) { (texts.next_page) } }
+            }
         }
     };
     around.document(false, texts.audit_log, &card)

@@ -41,6 +41,20 @@ impl AdminChrome<'_> {
         }
     }
 
+    /// A form that looks for something, by the address of the page.
+    pub(super) fn search_form(&self, page: &str, fields: &Markup) -> Markup {
+        let texts = self.chrome.texts;
+        html! {
+            form method="get" action={ (self.chrome.base_path) "/admin/" (page) } role="search" {
+                @if !self.ui_locales.is_empty() {
+                    input type="hidden" name="ui_locales" value=(texts.language.tag());
+                }
+                (fields)
+                div .actions { button .primary type="submit" { (texts.search) } }
+            }
+        }
+    }
+
     /// A whole page: the navigation, and `card` below it.
     pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
         let texts = self.chrome.texts;

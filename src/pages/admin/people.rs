@@ -45,17 +45,13 @@ pub fn search_page(around: AdminChrome<'_>, search: Search<'_>) -> Markup {
     let texts = around.chrome.texts;
     let is_full = i64::try_from(search.found.len()).is_ok_and(|found| found >= search.most);
     let card = html! {
-        form method="get" action={ (around.chrome.base_path) "/admin/people" } role="search" {
-            @if !around.ui_locales.is_empty() {
-                input type="hidden" name="ui_locales" value=(texts.language.tag());
-            }
+        (around.search_form("people", &html! {
             div .field {
                 label for="q" { (texts.search_people) }
                 input #q type="search" name="q" value=(search.typed) maxlength="256" dir="auto"
                     autocapitalize="none" spellcheck="false";
             }
-            div .actions { button .primary type="submit" { (texts.search) } }
-        }
+        }))
         @if search.found.is_empty() {
             p role="status" { (texts.nobody_found) }
         } @else {

@@ -33,6 +33,8 @@ pub struct PersonView<'a> {
     /// Whether a link for a new password is of use to them.
     pub takes_link: bool,
     pub given_roles: &'a [String],
+    /// Whether a letter goes to the address that they have now, when they get another.
+    pub tells_old_address: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +244,10 @@ fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
                     input #address type="email" name="address"
                         value=(stored_address(claims).unwrap_or_default()) maxlength="254"
                         autocomplete="off" dir="auto" aria-describedby="address-hint";
-                    p #address-hint .hint { (texts.new_address_hint) }
+                    p #address-hint .hint {
+                        (texts.new_address_hint)
+                        @if view.tells_old_address { " " (texts.old_address_hint) }
+                    }
                 }
                 (role_choices(texts, view.given_roles, &roles_of(claims)))
                 div .actions {

@@ -35,8 +35,18 @@ pub struct MailLink {
     /// Of the address that it was sent to; with the roles, where an administrator made it.
     pub address_hash: [u8; 32],
     pub expires_at: Instant,
-    /// The sealed request of whoever forgot their password on the way to a client.
-    pub request: Option<String>,
+    pub origin: MailLinkOrigin,
+}
+
+/// Why a link was sent. Under the seal this stands where an `Option` was: the order counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MailLinkOrigin {
+    /// An operator or a program invited somebody, or they forgot their password.
+    Plain,
+    /// They forgot it on the way to a client: the sealed request.
+    OnTheWay(String),
+    /// This administrator had it sent.
+    ByAdministrator(Subject),
 }
 
 impl MailLink {
@@ -145,7 +155,7 @@ mod tests {
             factors: 2,
             address_hash: address_hash(&user.claims),
             expires_at: NOW.plus(Duration::from_secs(1)),
-            request: None,
+            origin: MailLinkOrigin::Plain,
         };
         assert!(link.stands(&user, 2, 7, NOW));
         assert!(!link.stands(&user, 2, 8, NOW) && !link.stands(&user, 3, 7, NOW));
@@ -173,6 +183,15 @@ mod tests {
         ] {
             assert!(!link.stands(&user, 2, 7, NOW), "{user:?}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_written_as_the_option_before_it() {
+        let text = |origin: &MailLinkOrigin| postcard::to_allocvec(origin).unwrap();
+        let before = |request: Option<&str>| postcard::to_allocvec(&request).unwrap();
+        assert_eq!(text(&MailLinkOrigin::Plain), before(None));
+        let request = MailLinkOrigin::OnTheWay(String::from("a"));
+        assert_eq!(text(&request), before(Some("a")));
     }
 
     #[test]

@@ -24,9 +24,19 @@ pub struct PasswordLink {
     pub installation_epoch: i64,
     /// What `factors_and_roles` says, where an administrator made it.
     pub factors: i64,
-    /// Whether the user also sets up an app that shows codes.
-    pub enrols: bool,
+    pub origin: PasswordLinkOrigin,
     pub expires_at: Instant,
+}
+
+/// Who made a link, and what for. Under the seal this stands where a `bool` was: the order counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PasswordLinkOrigin {
+    /// An operator or a program.
+    Plain,
+    /// An operator; the user also sets up an app that shows codes.
+    Enrolling,
+    /// This administrator.
+    ByAdministrator(Subject),
 }
 
 impl PasswordLink {
@@ -66,6 +76,14 @@ mod tests {
     use crate::protocol::words::samples::{self, NOW};
 
     #[test]
+    fn an_origin_is_written_as_the_bool_before_it() {
+        let text = |origin: &PasswordLinkOrigin| postcard::to_allocvec(origin).unwrap();
+        let before = |enrols: bool| postcard::to_allocvec(&enrols).unwrap();
+        assert_eq!(text(&PasswordLinkOrigin::Plain), before(false));
+        assert_eq!(text(&PasswordLinkOrigin::Enrolling), before(true));
+    }
+
+    #[test]
     fn a_link_dies_with_its_time_its_epoch_and_its_user() {
         let user = User {
             username: Some(String::from("alice")),
@@ -77,7 +95,7 @@ mod tests {
             epoch,
             installation_epoch: 7,
             factors: 0,
-            enrols: false,
+            origin: PasswordLinkOrigin::Plain,
             expires_at: NOW.plus(Duration::from_secs(1)),
         };
         assert!(link.stands(&user, 7, NOW) && !link.stands(&user, 8, NOW));

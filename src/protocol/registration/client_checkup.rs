@@ -205,6 +205,22 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
     })
 }
 
+/// The client as somebody sees it who reaches these tenants: without the names of other tenants'
+/// providers. An empty name stands for no tenant: whoever reaches that sees all.
+pub fn as_seen(client: &Client, providers: &[IdentityProvider], reach: &[&str]) -> Client {
+    let is_seen = |provider: &IdentityProvider| {
+        let tenant = provider.tenant.as_ref();
+        reach.contains(&"") || tenant.is_none_or(|tenant| reach.contains(&tenant.as_str()))
+    };
+    let mut seen = client.clone();
+    for provider in providers.iter().filter(|provider| !is_seen(provider)) {
+        if let Some(named) = &mut seen.identity_providers {
+            named.retain(|name| *name != provider.name);
+        }
+    }
+    seen
+}
+
 /// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
 /// can have none that works.
 pub fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
@@ -224,6 +240,7 @@ pub fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Optio
             .join(", ")
     };
     Some(match (usable.as_slice(), others.as_slice()) {
+        ([], []) => Finding::broken("nobody can sign in for it"),
         ([], disabled) => Finding::broken(format!(
             "nobody can sign in for it: disabled are {}",
             listed(disabled)

@@ -1,0 +1,35 @@
+//! Whom administrators look after, by what is stored now.
+
+use std::collections::BTreeSet;
+
+use super::App;
+use crate::protocol::registration::administration::Administration;
+use crate::protocol::words::identifiers::Subject;
+use crate::store::StoreError;
+use crate::store::users::{self, UserRow};
+
+impl App {
+    /// The tenants whose people a user looks after; an empty name stands for no tenant.
+    pub fn reach_of(&self, administration: &Administration, user: &UserRow) -> Vec<String> {
+        let snapshot = self.registry.snapshot();
+        let tenants = snapshot.catalogue.tenants.keys();
+        let registered: BTreeSet<&str> = tenants.map(String::as_str).collect();
+        administration.reach(user.tenant.as_ref(), &user.claims, &registered)
+    }
+
+    /// Whether a link that this administrator made for a person still counts: they are there, are
+    /// enabled, reach the person, and may give all of the person's roles.
+    pub fn may_look_after(&self, admin: &Subject, person: &UserRow) -> Result<bool, StoreError> {
+        let Some(administration) = &self.config.administration else {
+            return Ok(false);
+        };
+        let found = users::find_for_client(&self.store, admin, None)?;
+        let tenant = person.tenant.as_ref().map_or("", |tenant| tenant.as_str());
+        Ok(found.is_some_and(|admin| {
+            let reach = self.reach_of(administration, &admin.user);
+            admin.user.enabled
+                && reach.iter().any(|reached| reached == tenant)
+                && administration.may_change(&person.claims)
+        }))
+    }
+}
