@@ -1,6 +1,6 @@
-//! The last day on which each client was used: it got a token, or somebody who was signed in.
-//! Requests note it in memory alone, and the
-//! housekeeper writes it: once a day and client.
+//! The last day on which each client was used: it got a token, or somebody who was signed in. The
+//! same for each flow that OAuth 2.1 has no more. Requests note it in memory alone, and the
+//! housekeeper writes it: once a day and client, or flow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -9,54 +9,91 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::App;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Day;
-use crate::store::applications;
+use crate::protocol::words::legacy_flow::{FlowUse, LegacyFlow};
+use crate::store::{StoreError, applications, flow_uses};
 
 #[derive(Debug, Default)]
-pub(super) struct LastUses(Mutex<NotedUses>);
-
-#[derive(Debug, Default)]
-struct NotedUses {
-    today: Option<Day>,
-    /// Clients that were used today.
-    clients: BTreeSet<ClientId>,
-    /// What is still to be written.
-    unwritten: BTreeMap<ClientId, Day>,
+pub(super) struct LastUses {
+    clients: Noted<ClientId>,
+    flows: Noted<FlowUse>,
 }
 
-impl LastUses {
-    fn lock(&self) -> MutexGuard<'_, NotedUses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+#[derive(Debug)]
+struct Noted<U>(Mutex<NotedUses<U>>);
+
+#[derive(Debug)]
+struct NotedUses<U> {
+    today: Option<Day>,
+    /// What was used today.
+    used: BTreeSet<U>,
+    /// What is still to be written.
+    unwritten: BTreeMap<U, Day>,
+}
+
+impl<U> Default for Noted<U> {
+    fn default() -> Noted<U> {
+        Noted(Mutex::default())
     }
 }
 
-impl NotedUses {
-    fn note(&mut self, client_id: &ClientId, today: Day) {
+impl<U> Default for NotedUses<U> {
+    fn default() -> NotedUses<U> {
+        NotedUses {
+            today: None,
+            used: BTreeSet::new(),
+            unwritten: BTreeMap::new(),
+        }
+    }
+}
+
+impl<U: Ord + Clone> Noted<U> {
+    fn lock(&self) -> MutexGuard<'_, NotedUses<U>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what was noted since the last time. What cannot be written waits for the next time.
+    fn write_by(&self, write: impl FnOnce(&BTreeMap<U, Day>) -> Result<(), StoreError>) {
+        let unwritten = mem::take(&mut self.lock().unwritten);
+        if let Err(error) = write(&unwritten) {
+            log::warn!("last uses of clients could not be written: {error}");
+            let mut noted = self.lock();
+            for (used, day) in unwritten {
+                noted.unwritten.entry(used).or_insert(day);
+            }
+        }
+    }
+}
+
+impl<U: Ord + Clone> NotedUses<U> {
+    fn note(&mut self, used: &U, today: Day) {
         if self.today != Some(today) {
             self.today = Some(today);
-            self.clients.clear();
+            self.used.clear();
         }
-        if !self.clients.contains(client_id) {
-            self.clients.insert(client_id.clone());
-            self.unwritten.insert(client_id.clone(), today);
+        if !self.used.contains(used) {
+            self.used.insert(used.clone());
+            self.unwritten.insert(used.clone(), today);
         }
     }
 }
 
 impl App {
     pub fn note_use(&self, client_id: &ClientId) {
-        self.last_uses.lock().note(client_id, self.now().day());
+        let today = self.now().day();
+        self.last_uses.clients.lock().note(client_id, today);
     }
 
-    /// Writes what was noted since the last time. What cannot be written waits for the next time.
+    pub fn note_flow(&self, client_id: &ClientId, flow: LegacyFlow) {
+        let client_id = client_id.clone();
+        let today = self.now().day();
+        let used = FlowUse { client_id, flow };
+        self.last_uses.flows.lock().note(&used, today);
+    }
+
     pub fn write_last_uses(&self) {
-        let unwritten = mem::take(&mut self.last_uses.lock().unwritten);
-        if let Err(error) = applications::note_uses(&self.store, &unwritten) {
-            log::warn!("last uses of clients could not be written: {error}");
-            let mut noted = self.last_uses.lock();
-            for (client_id, day) in unwritten {
-                noted.unwritten.entry(client_id).or_insert(day);
-            }
-        }
+        let LastUses { clients, flows } = &self.last_uses;
+        clients.write_by(|unwritten| applications::note_uses(&self.store, unwritten));
+        flows.write_by(|unwritten| flow_uses::note(&self.store, unwritten));
     }
 }
 

@@ -54,6 +54,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0006_last_use.sql",
         sql: include_str!("../../sql/0006_last_use.sql"),
     },
+    Migration {
+        level: 7,
+        name: "0007_flow_uses_and_lasting_tokens.sql",
+        sql: include_str!("../../sql/0007_flow_uses_and_lasting_tokens.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -442,6 +447,7 @@ mod tests {
         "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
         "4c7e59c72f453f8ac2c6d45c8379ab0d25388b50dc9c74ecc9576ad84a923913",
         "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
+        "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
     ];
 
     #[test]

@@ -7,7 +7,7 @@ use crate::http::Response;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::audit::{DayOfAudit, audit_page};
 use crate::protocol::registration::timestamp;
-use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::instant::Day;
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::{self, DayFilter};
@@ -19,15 +19,15 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
     let app = administrator.turn.app;
     let query = administrator.query()?;
     let now = app.now();
-    let today = timestamp::format(now);
-    let today = today.split('T').next().unwrap_or_default();
+    let today = &timestamp::format_day(now.day());
     let day = query.bounded("day", 10)?.unwrap_or(today);
-    let since = beginning(day).ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
+    let since = timestamp::parse_day(day);
+    let since = since.ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
     let person = query.bounded("person", parameters::USERNAME)?;
     let event = query.bounded("event", parameters::OTHER)?;
     let filter = DayFilter {
-        since,
-        until: Day(since.day().0 + 1).start().min(now),
+        since: since.start(),
+        until: Day(since.0 + 1).start().min(now),
         event: event.map(str::trim),
         person: person.map(str::trim),
         reach: &administrator.reach(),
@@ -43,9 +43,4 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
     };
     let around = administrator.chrome(AdminSection::Audit);
     Ok(answers::scripted_page(200, audit_page(around, asked)))
-}
-
-/// `None` unless it is a day, as ISO 8601 writes it.
-fn beginning(day: &str) -> Option<Instant> {
-    timestamp::parse(&format!("{day}T00:00:00Z"))
 }
