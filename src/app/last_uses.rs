@@ -10,90 +10,76 @@ use super::App;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Day;
 use crate::protocol::words::legacy_flow::{FlowUse, LegacyFlow};
-use crate::store::{StoreError, applications, flow_uses};
+use crate::store::{applications, flow_uses};
 
 #[derive(Debug, Default)]
-pub(super) struct LastUses {
-    clients: Noted<ClientId>,
-    flows: Noted<FlowUse>,
+pub(super) struct LastUses(Mutex<NotedUses>);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Used {
+    Client(ClientId),
+    Flow(FlowUse),
 }
 
-#[derive(Debug)]
-struct Noted<U>(Mutex<NotedUses<U>>);
-
-#[derive(Debug)]
-struct NotedUses<U> {
+#[derive(Debug, Default)]
+struct NotedUses {
     today: Option<Day>,
     /// What was used today.
-    used: BTreeSet<U>,
+    used: BTreeSet<Used>,
     /// What is still to be written.
-    unwritten: BTreeMap<U, Day>,
+    unwritten: BTreeMap<Used, Day>,
 }
 
-impl<U> Default for Noted<U> {
-    fn default() -> Noted<U> {
-        Noted(Mutex::default())
-    }
-}
-
-impl<U> Default for NotedUses<U> {
-    fn default() -> NotedUses<U> {
-        NotedUses {
-            today: None,
-            used: BTreeSet::new(),
-            unwritten: BTreeMap::new(),
-        }
-    }
-}
-
-impl<U: Ord + Clone> Noted<U> {
-    fn lock(&self) -> MutexGuard<'_, NotedUses<U>> {
+impl LastUses {
+    fn lock(&self) -> MutexGuard<'_, NotedUses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Writes what was noted since the last time. What cannot be written waits for the next time.
-    fn write_by(&self, write: impl FnOnce(&BTreeMap<U, Day>) -> Result<(), StoreError>) {
-        let unwritten = mem::take(&mut self.lock().unwritten);
-        if let Err(error) = write(&unwritten) {
-            log::warn!("last uses of clients could not be written: {error}");
-            let mut noted = self.lock();
-            for (used, day) in unwritten {
-                noted.unwritten.entry(used).or_insert(day);
-            }
-        }
-    }
 }
 
-impl<U: Ord + Clone> NotedUses<U> {
-    fn note(&mut self, used: &U, today: Day) {
+impl NotedUses {
+    fn note(&mut self, used: Used, today: Day) {
         if self.today != Some(today) {
             self.today = Some(today);
             self.used.clear();
         }
-        if !self.used.contains(used) {
-            self.used.insert(used.clone());
-            self.unwritten.insert(used.clone(), today);
+        if self.used.insert(used.clone()) {
+            self.unwritten.insert(used, today);
         }
     }
 }
 
 impl App {
     pub fn note_use(&self, client_id: &ClientId) {
-        let today = self.now().day();
-        self.last_uses.clients.lock().note(client_id, today);
+        let used = Used::Client(client_id.clone());
+        self.last_uses.lock().note(used, self.now().day());
     }
 
     pub fn note_flow(&self, client_id: &ClientId, flow: LegacyFlow) {
         let client_id = client_id.clone();
-        let today = self.now().day();
-        let used = FlowUse { client_id, flow };
-        self.last_uses.flows.lock().note(&used, today);
+        let used = Used::Flow(FlowUse { client_id, flow });
+        self.last_uses.lock().note(used, self.now().day());
     }
 
+    /// Writes what was noted since the last time. What cannot be written waits for the next time.
     pub fn write_last_uses(&self) {
-        let LastUses { clients, flows } = &self.last_uses;
-        clients.write_by(|unwritten| applications::note_uses(&self.store, unwritten));
-        flows.write_by(|unwritten| flow_uses::note(&self.store, unwritten));
+        let unwritten = mem::take(&mut self.last_uses.lock().unwritten);
+        let mut clients = BTreeMap::new();
+        let mut flows = BTreeMap::new();
+        for (used, day) in unwritten.clone() {
+            match used {
+                Used::Client(client_id) => drop(clients.insert(client_id, day)),
+                Used::Flow(used) => drop(flows.insert(used, day)),
+            }
+        }
+        let written = applications::note_uses(&self.store, &clients)
+            .and_then(|()| flow_uses::note(&self.store, &flows));
+        if let Err(error) = written {
+            log::warn!("last uses of clients could not be written: {error}");
+            let mut noted = self.last_uses.lock();
+            for (used, day) in unwritten {
+                noted.unwritten.entry(used).or_insert(day);
+            }
+        }
     }
 }
 
@@ -102,24 +88,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_written_once_a_day() {
+    fn a_client_and_each_of_its_flows_is_written_once_a_day() {
         let mut noted = NotedUses::default();
-        for (client_id, day, is_new) in [
-            ("web", 1, true),
-            ("web", 1, false),
-            ("app", 1, true),
-            ("web", 2, true),
-            ("web", 2, false),
-            ("app", 2, true),
+        let client = |client_id: &str| Used::Client(ClientId::new(client_id));
+        let flow = |client_id: &str, flow: LegacyFlow| {
+            let client_id = ClientId::new(client_id);
+            Used::Flow(FlowUse { client_id, flow })
+        };
+        for (used, day, is_new) in [
+            (client("web"), 1, true),
+            (client("web"), 1, false),
+            (client("app"), 1, true),
+            (flow("web", LegacyFlow::Password), 1, true),
+            (flow("web", LegacyFlow::PlainPkce), 1, true),
+            (flow("web", LegacyFlow::Password), 1, false),
+            (client("web"), 2, true),
+            (client("web"), 2, false),
+            (flow("web", LegacyFlow::Password), 2, true),
+            (client("app"), 2, true),
         ] {
-            noted.note(&ClientId::new(client_id), Day(day));
+            noted.note(used.clone(), Day(day));
             let unwritten = mem::take(&mut noted.unwritten);
-            let expected = is_new.then(|| (ClientId::new(client_id), Day(day)));
-            assert_eq!(
-                unwritten,
-                expected.into_iter().collect(),
-                "{client_id} {day}"
-            );
+            let expected = is_new.then(|| (used.clone(), Day(day)));
+            assert_eq!(unwritten, expected.into_iter().collect(), "{used:?} {day}");
         }
     }
 }

@@ -269,9 +269,7 @@ fn a_day_that_is_none_is_refused_and_client_test_tells_the_grade() {
         ),
         (
             "present",
-            format!(
-                "it uses legacy flows; OAuth 2.1 after {last}, when they end, wants: code instead of"
-            ),
+            format!("it uses legacy flows until {last}; OAuth 2.1 wants: code instead of"),
         ),
         (
             "past",
