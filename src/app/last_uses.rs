@@ -1,6 +1,6 @@
-//! The last day on which each client was used: it got a token, or somebody who was signed in.
-//! Requests note it in memory alone, and the
-//! housekeeper writes it: once a day and client.
+//! The last day on which each client was used: it got a token, or somebody who was signed in. The
+//! same for each flow that OAuth 2.1 has no more. Requests note it in memory alone, and the
+//! housekeeper writes it: once a day and client, or flow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -9,18 +9,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::App;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Day;
-use crate::store::applications;
+use crate::protocol::words::legacy_flow::{FlowUse, LegacyFlow};
+use crate::store::{applications, flow_uses};
 
 #[derive(Debug, Default)]
 pub(super) struct LastUses(Mutex<NotedUses>);
 
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Used {
+    Client(ClientId),
+    Flow(FlowUse),
+}
+
 #[derive(Debug, Default)]
 struct NotedUses {
     today: Option<Day>,
-    /// Clients that were used today.
-    clients: BTreeSet<ClientId>,
+    /// What was used today.
+    used: BTreeSet<Used>,
     /// What is still to be written.
-    unwritten: BTreeMap<ClientId, Day>,
+    unwritten: BTreeMap<Used, Day>,
 }
 
 impl LastUses {
@@ -30,31 +37,47 @@ impl LastUses {
 }
 
 impl NotedUses {
-    fn note(&mut self, client_id: &ClientId, today: Day) {
+    fn note(&mut self, used: Used, today: Day) {
         if self.today != Some(today) {
             self.today = Some(today);
-            self.clients.clear();
+            self.used.clear();
         }
-        if !self.clients.contains(client_id) {
-            self.clients.insert(client_id.clone());
-            self.unwritten.insert(client_id.clone(), today);
+        if self.used.insert(used.clone()) {
+            self.unwritten.insert(used, today);
         }
     }
 }
 
 impl App {
     pub fn note_use(&self, client_id: &ClientId) {
-        self.last_uses.lock().note(client_id, self.now().day());
+        let used = Used::Client(client_id.clone());
+        self.last_uses.lock().note(used, self.now().day());
+    }
+
+    pub fn note_flow(&self, client_id: &ClientId, flow: LegacyFlow) {
+        let client_id = client_id.clone();
+        let used = Used::Flow(FlowUse { client_id, flow });
+        self.last_uses.lock().note(used, self.now().day());
     }
 
     /// Writes what was noted since the last time. What cannot be written waits for the next time.
     pub fn write_last_uses(&self) {
         let unwritten = mem::take(&mut self.last_uses.lock().unwritten);
-        if let Err(error) = applications::note_uses(&self.store, &unwritten) {
+        let mut clients = BTreeMap::new();
+        let mut flows = BTreeMap::new();
+        for (used, day) in unwritten.clone() {
+            match used {
+                Used::Client(client_id) => drop(clients.insert(client_id, day)),
+                Used::Flow(used) => drop(flows.insert(used, day)),
+            }
+        }
+        let written = applications::note_uses(&self.store, &clients)
+            .and_then(|()| flow_uses::note(&self.store, &flows));
+        if let Err(error) = written {
             log::warn!("last uses of clients could not be written: {error}");
             let mut noted = self.last_uses.lock();
-            for (client_id, day) in unwritten {
-                noted.unwritten.entry(client_id).or_insert(day);
+            for (used, day) in unwritten {
+                noted.unwritten.entry(used).or_insert(day);
             }
         }
     }
@@ -65,24 +88,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_written_once_a_day() {
+    fn a_client_and_each_of_its_flows_is_written_once_a_day() {
         let mut noted = NotedUses::default();
-        for (client_id, day, is_new) in [
-            ("web", 1, true),
-            ("web", 1, false),
-            ("app", 1, true),
-            ("web", 2, true),
-            ("web", 2, false),
-            ("app", 2, true),
+        let client = |client_id: &str| Used::Client(ClientId::new(client_id));
+        let flow = |client_id: &str, flow: LegacyFlow| {
+            let client_id = ClientId::new(client_id);
+            Used::Flow(FlowUse { client_id, flow })
+        };
+        for (used, day, is_new) in [
+            (client("web"), 1, true),
+            (client("web"), 1, false),
+            (client("app"), 1, true),
+            (flow("web", LegacyFlow::Password), 1, true),
+            (flow("web", LegacyFlow::PlainPkce), 1, true),
+            (flow("web", LegacyFlow::Password), 1, false),
+            (client("web"), 2, true),
+            (client("web"), 2, false),
+            (flow("web", LegacyFlow::Password), 2, true),
+            (client("app"), 2, true),
         ] {
-            noted.note(&ClientId::new(client_id), Day(day));
+            noted.note(used.clone(), Day(day));
             let unwritten = mem::take(&mut noted.unwritten);
-            let expected = is_new.then(|| (ClientId::new(client_id), Day(day)));
-            assert_eq!(
-                unwritten,
-                expected.into_iter().collect(),
-                "{client_id} {day}"
-            );
+            let expected = is_new.then(|| (used.clone(), Day(day)));
+            assert_eq!(unwritten, expected.into_iter().collect(), "{used:?} {day}");
         }
     }
 }

@@ -131,6 +131,7 @@ pub fn told(plan: &Plan<'_>) -> Value {
         "changed": plan.count(Verb::Change),
         "removed": plan.count(Verb::Remove),
         "unchanged": plan.unchanged,
+        "warnings": plan.warnings,
     })
 }
 

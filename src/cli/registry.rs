@@ -291,6 +291,10 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     lines.extend(listing(invocation, plan, |change| {
         block(change, plan, colours)
     }));
+    if !plan.warnings.is_empty() {
+        let listed = plan.warnings.iter().take(MOST_LISTED);
+        lines.extend(listed.map(|warning| format!("warning: {warning}")));
+    }
     let unchanged = plan.unchanged;
     lines.push(if plan.changes.is_empty() {
         format!("Nothing would change; {unchanged} unchanged.")

@@ -35,6 +35,7 @@ use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
 use crate::store::{
     DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures,
+    tokens,
 };
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
@@ -479,6 +480,9 @@ fn keep_house(app: &App) -> ! {
                         }
                     }
                     remove_old_devices(app);
+                    if let Err(error) = tokens::forget_lasting(&app.store, app.now().day()) {
+                        log::warn!("old revocations could not be removed: {error}");
+                    }
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {
                     log::info!("partition made or dropped: {name}");

@@ -356,6 +356,9 @@ impl Granted<'_> {
         let framed_by = origin.filter(|_| request.prompt.none);
         let mut response =
             answers::deliver(&self.turn.presentation(), delivery, framed_by.as_deref());
+        for flow in request.legacy_flows() {
+            app.note_flow(&client.client_id, flow);
+        }
         response.note.grant = request
             .response_type
             .token
@@ -439,6 +442,7 @@ impl Granted<'_> {
                 nonce: request.nonce.as_deref(),
             }),
             stands_on: StandsOn::User(self.epochs),
+            lifetime: self.client.lifetimes.access_token,
             now: self.now,
         };
         issue.through_browser(request.response_type, code, narrowed)

@@ -15,6 +15,7 @@ use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Request, Response};
+use crate::protocol::registration::names;
 use crate::protocol::registration::plan::Plan;
 use crate::protocol::registration::{self, DocumentProblem, ObjectKind, document};
 use crate::protocol::words::parameters::Parameters;
@@ -28,7 +29,7 @@ pub const APPLY: &str = "/admin/apply";
 /// The resource that an access token must be for.
 const RESOURCE: &str = "urn:gatepost:admin";
 const READ: &str = "registration.read";
-const WRITE: &str = "registration.write";
+const WRITE: &str = names::REGISTRATION_WRITE;
 /// RFC 6750 §3.
 const OF_TENANTS: &str = "Bearer realm=\"gatepost\", error=\"access_denied\", \
      error_description=\"The client is restricted to tenants.\"";

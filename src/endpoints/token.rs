@@ -37,7 +37,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         now,
     };
     let has_grant = |name: &str| app.has_grant(name);
-    let answer = TokenRequest::from_form(&parameters, &client.client, has_grant)
+    let answer = TokenRequest::from_form(&parameters, &client.client, has_grant, now)
         .map_err(Failure::from)
         .and_then(|request| grants::handle(context, &request))
         .map_err(|failure| failure.about(client_id, grant_type))?;

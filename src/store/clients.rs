@@ -198,7 +198,8 @@ WITH put AS MATERIALIZED (
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
 const REMOVE_CLIENTS: &str = "
-WITH unused AS (DELETE FROM client_uses WHERE client_id = ANY(:client_ids::text[]))
+WITH unused AS (DELETE FROM client_uses WHERE client_id = ANY(:client_ids::text[])),
+     unused_flows AS (DELETE FROM flow_uses WHERE client_id = ANY(:client_ids::text[]))
 DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
 
 const PUT_CLIENT_SECRETS: &str = "
@@ -338,23 +339,32 @@ impl RegistryWriter<'_> {
 }
 
 const WEAK_SETTINGS: &str = "
-SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1 : :most::int4] AS client_ids
-FROM clients c
+SELECT w.setting, count(*) AS clients,
+       (array_agg(c.client_id || coalesce(' [' || nullif(concat_ws(', ',
+           CASE WHEN w.ends THEN 'until ' || (c.metadata->>'legacy_until') END,
+           'last used ' || to_char(date '1970-01-01' + f.day, 'YYYY-MM-DD')
+       ), '') || ']', '') ORDER BY c.client_id))[1 : :most::int4] AS client_ids
+FROM installation i CROSS JOIN clients c
 CROSS JOIN LATERAL (VALUES
     (1, 'tokens through the browser',
-     jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")')),
-    (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}'),
+     jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")'),
+     jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"(^| )token\")')),
+    (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}', true),
     (3, 'PKCE or nonce',
      c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ? 'require_pkce'
      AND CASE WHEN c.metadata ? 'response_types'
               THEN jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"code\")')
-              ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END),
-    (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}'),
-    (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
-    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}'),
+              ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END, false),
+    (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}', true),
+    (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}', true),
+    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}', false),
     (7, 'registration.write, which changes everything',
-     'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')))
-) AS w (place, setting, is_so)
+     'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')), false),
+    (8, 'tokens that were made for somebody else',
+     jsonb_path_exists(c.metadata, '$.federated[*].audience ? (@ != $issuer)', jsonb_build_object('issuer', i.issuer)), false),
+    (9, 'tokens of long life', c.metadata ? 'client_credentials_token_lifetime', false)
+) AS w (place, setting, is_so, ends)
+LEFT JOIN flow_uses f ON f.client_id = c.client_id AND f.flow = w.setting
 WHERE c.enabled AND w.is_so
 GROUP BY w.place, w.setting
 ORDER BY w.place";

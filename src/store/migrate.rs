@@ -59,6 +59,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0007_events_of_administrators.sql",
         sql: include_str!("../../sql/0007_events_of_administrators.sql"),
     },
+    Migration {
+        level: 8,
+        name: "0008_flow_uses_and_lasting_tokens.sql",
+        sql: include_str!("../../sql/0008_flow_uses_and_lasting_tokens.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -448,6 +453,7 @@ mod tests {
         "4c7e59c72f453f8ac2c6d45c8379ab0d25388b50dc9c74ecc9576ad84a923913",
         "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
         "fb63d35eb9d072dfd9825a2263ab1adc9229cb5343e8b1894155a6305a38d97a",
+        "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
     ];
 
     #[test]

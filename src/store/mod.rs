@@ -29,6 +29,7 @@ pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
 pub mod examination;
+pub mod flow_uses;
 pub mod grants;
 pub mod installation;
 pub mod linked_identities;

@@ -1,5 +1,6 @@
 //! What an access token stands on, in one indexed read; `revoked_tokens`: revoked tokens by `jti`,
-//! until they would have expired; and `used_assertions`: assertions that are good once, by signer
+//! until they would have expired; `revoked_lasting_tokens`, the same of tokens that live longer than
+//! others; and `used_assertions`: assertions that are good once, by signer
 //! and a hash of their `jti`, until they expire. For a logout token its subject is kept as well,
 //! and for a sign-in upstream its round trip.
 
@@ -51,11 +52,12 @@ LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text";
 /// The same of a client's own token, which has neither user nor grant: Postgres takes half the time
 /// without their partitions.
 const FIND_OF_CLIENT: &str = "
-SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
+SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
        i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, 0::int8 AS user_epoch, 0::int8 AS consent_epoch,
        NULL::timestamptz AS consent_expires_at, NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
+LEFT JOIN revoked_lasting_tokens l ON l.jti = :jti::bytea
 LEFT JOIN clients c ON c.client_id = :client_id::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user,
@@ -140,6 +142,31 @@ pub fn revoke(
     store
         .end(Some(jti), bound, slice::from_ref(audit))
         .map(drop)
+}
+
+const REVOKE_LASTING: &str = "
+WITH revoked AS (
+    INSERT INTO revoked_lasting_tokens (day, jti) VALUES (:day::int4, :jti::bytea) ON CONFLICT (jti) DO NOTHING RETURNING day
+), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
+
+/// The same of a client's own token that lives longer than `revoked_tokens` has room for.
+pub fn revoke_lasting(
+    store: &Store,
+    day: Day,
+    jti: &[u8],
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let bound = bind!(REVOKE_LASTING, day, jti);
+    store
+        .end(Some(jti), bound, slice::from_ref(audit))
+        .map(drop)
+}
+
+const FORGET_LASTING: &str = "DELETE FROM revoked_lasting_tokens WHERE day < :today::int4 - 1";
+
+/// Forgets revocations of tokens that have expired.
+pub fn forget_lasting(store: &Store, today: Day) -> Result<u64, StoreError> {
+    store.execute(bind!(FORGET_LASTING, today))
 }
 
 const TAKE: &str = "

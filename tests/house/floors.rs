@@ -58,6 +58,7 @@ const FLOORS: &[Floors] = &[
                 "catalogue",
                 "device_authorizations",
                 "examination",
+                "flow_uses",
                 "grants",
                 "installation",
                 "linked_identities",

@@ -663,3 +663,53 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
         "{done}"
     );
 }
+
+#[test]
+fn a_client_that_becomes_an_operator_is_warned_of() {
+    let installation = Installation::migrated();
+    let with = |scope: &str| {
+        json!({
+            "resource_scopes": [
+                {"name": "registration.write", "resources": ["urn:gatepost:admin"]},
+                {"name": "registration.read", "resources": ["urn:gatepost:admin"]},
+            ],
+            "resources": [{"name": "urn:gatepost:admin"}],
+            "clients": [{"client_id": "ci", "grant_types": ["client_credentials"], "response_types": [], "scope": scope,
+                         "secrets": [{"value": SECRET}]}],
+        })
+    };
+    let (reads, writes) = (
+        with("registration.read"),
+        with("registration.read registration.write"),
+    );
+    let warning = "client \"ci\" may change everything that is registered, and so is an operator (registration.write)";
+    assert_eq!(planned(&installation, &reads, &[])["warnings"], json!([]));
+    assert_eq!(
+        planned(&installation, &writes, &[])["warnings"],
+        json!([warning])
+    );
+    assert_eq!(
+        installation
+            .run_with(&["apply", "-"], &reads.to_string())
+            .code,
+        0
+    );
+    let answer = plan(&installation, &writes, &[]);
+    assert!(
+        answer.stdout.contains(&format!("warning: {warning}\n")),
+        "{answer:?}"
+    );
+    assert_eq!(
+        installation
+            .run_with(&["apply", "-"], &writes.to_string())
+            .code,
+        0
+    );
+    let mut renamed = writes;
+    renamed["clients"][0]["client_name"] = json!("Pipeline");
+    assert_eq!(
+        planned(&installation, &renamed, &[])["warnings"],
+        json!([]),
+        "it was so before"
+    );
+}

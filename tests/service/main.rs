@@ -70,6 +70,7 @@ mod hashing;
 mod imported_passwords;
 mod introspection;
 mod issued_tokens;
+mod legacy_flows;
 mod letters;
 mod linked_accounts;
 mod localized_names;

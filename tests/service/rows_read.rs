@@ -38,7 +38,7 @@ const REQUESTS: &str = "
 const WRITES: &str = "
     audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
     linked_identities::LINK scim_users::INSERT_SCIM
-    sign_in_failures::RECORD tokens::REVOKE tokens::TAKE users::INSERT";
+    sign_in_failures::RECORD tokens::REVOKE tokens::REVOKE_LASTING tokens::TAKE users::INSERT";
 
 /// What a person of this database has: sessions, and in each of them three clients that would be
 /// called.
@@ -100,7 +100,7 @@ const ELSEWHERE: &str = "
     clients::PUT_CLIENT_SECRETS clients::PUT_RESOURCE_SECRETS clients::REMOVE_CLIENTS
     clients::REMOVE_CLIENT_SECRETS clients::REMOVE_RESOURCE_SECRETS clients::REVOKE_CLIENT
     clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
-    examination::COMMIT examination::EXAMINE installation::CREATE installation::FIND
+    examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation::CREATE installation::FIND
     installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
     linked_identities::OWNERS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
@@ -108,7 +108,7 @@ const ELSEWHERE: &str = "
     registry_writer::CALL_CLIENTS sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
-    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY user_changes::ALL_USERS
+    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
     user_changes::UPDATE_USER users::COUNT_SHARED users::FIND_BY_NAME_OR_ADDRESS users::USUAL_PBKDF2";
@@ -148,7 +148,7 @@ const VALUES: &str = "
     typed='filled-77' admin='boss' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
-    tokens::REVOKE::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
+    tokens::REVOKE::jti=sha256('new') tokens::REVOKE_LASTING::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, basic, sign_in, signed_in, text, tokens, userinfo,
+    access_token, authorize_path, basic, issued, sign_in, signed_in, text, tokens, userinfo,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
@@ -879,4 +879,118 @@ fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_o
     });
     let answer = hr.ask("POST", "Users", &resource);
     assert_error(&answer, 400, Some("invalidValue"), "without a mail server");
+}
+
+/// The partitions of the tables whose rows live as long as tokens do.
+fn partitions(gatepost: &Gatepost) -> Vec<String> {
+    let asked = "SELECT relname::text FROM pg_class
+                 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+                   AND relname ~ '^(grants|sessions|session_clients|revoked_tokens|used_assertions)_[0-9]' ORDER BY 1";
+    let rows = gatepost.database.client().query(asked, &[]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_be_revoked() {
+    let mut gatepost = start();
+    let before = partitions(&gatepost);
+    let fixed = |changes: Value| {
+        let mut client = json!({
+            "client_id": "fixed", "grant_types": ["client_credentials"], "response_types": [], "scope": "scim.read scim.write",
+            "access_token_type": "reference", "client_credentials_token_lifetime": "730d",
+            "secrets": [{"value": CONF1_SECRET}],
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            client[name] = value.clone();
+        }
+        json!({"clients": [client]})
+    };
+    for (changes, rule) in [
+        (
+            json!({"access_token_type": "jwt"}),
+            "the access_token_type reference",
+        ),
+        (
+            json!({"grant_types": ["authorization_code"], "response_types": ["code"], "redirect_uris": [RP1]}),
+            "needs the grant type client_credentials",
+        ),
+        (
+            json!({"client_credentials_token_lifetime": 315_360_001}),
+            "from 1 to 315360000",
+        ),
+    ] {
+        let output = gatepost.run(&["plan", "-"], &fixed(changes).to_string());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            told.contains("client_credentials_token_lifetime") && told.contains(rule),
+            "{told}"
+        );
+    }
+    gatepost.apply(&fixed(json!({})));
+    gatepost.settle();
+    // Other clients' rows go as they went, and this one's other tokens live as long as others'.
+    assert_eq!(partitions(&gatepost), before);
+    let asked = || {
+        let form = [("grant_type", "client_credentials")];
+        let headers = [("Authorization", basic("fixed", CONF1_SECRET))];
+        let headers = headers
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        issued(&gatepost.post("/connect/token", &headers, &form))
+    };
+    let answers = [asked(), asked(), asked()];
+    assert_eq!(answers[0]["expires_in"], json!(730 * 86_400));
+    let [first, second, third] = answers.map(|answer| text(&answer, "access_token").to_owned());
+    let by = |token: &str| {
+        let program = Program {
+            gatepost: &gatepost,
+            authorization: format!("Bearer {token}"),
+        };
+        program.get("Users").status
+    };
+    assert_eq!([&first, &second, &third].map(|token| by(token)), [200; 3]);
+    let revoke = |token: &str, client_id: &str| {
+        let headers = [("Authorization", basic(client_id, CONF1_SECRET))];
+        let headers = headers
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        let answer = gatepost.post("/connect/revocation", &headers, &[("token", token)]);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    revoke(&first, "hr");
+    assert_eq!(by(&first), 200, "of another client");
+    revoke(&first, "fixed");
+    revoke(&first, "fixed");
+    assert_eq!(
+        [&first, &second, &third].map(|token| by(token)),
+        [401, 200, 200]
+    );
+    assert_eq!(gatepost.database.count("revoked_tokens"), 0);
+    assert_eq!(gatepost.database.count("revoked_lasting_tokens"), 1);
+    let events = gatepost.run_well(
+        &["audit", "list", "--event", "access_token_revoked", "--json"],
+        "",
+    );
+    let events: Value = serde_json::from_str(&events).unwrap();
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+    gatepost.run_well(&["client", "revoke", "fixed"], "");
+    gatepost.settle();
+    assert_eq!([&first, &second, &third].map(|token| by(token)), [401; 3]);
+    gatepost.await_log("the weak settings", |log| {
+        log.contains("tokens of long life (fixed)")
+    });
+    let told = gatepost.run(&["client", "test", "fixed"], "");
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("its tokens live long"), "{told}");
+    // What was revoked is forgotten once it would have expired.
+    gatepost
+        .database
+        .run("UPDATE revoked_lasting_tokens SET day = day - 733");
+    gatepost.stop();
+    gatepost.serve();
+    crate::support::waiting::await_that(
+        "revocations to be forgotten",
+        crate::support::waiting::SOON,
+        || gatepost.database.count("revoked_lasting_tokens") == 0,
+    );
 }

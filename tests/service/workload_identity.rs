@@ -321,6 +321,10 @@ fn the_log_says_whose_token_it_was_and_never_shows_it() {
         "{line}"
     );
     assert!(!line.contains(&"x".repeat(200)), "{line}");
+    assert!(
+        line.contains("xxx..."),
+        "what is cut off is not told: {line}"
+    );
     let payload = assertion.split('.').nth(1).unwrap();
     assert!(!gatepost.log().contains(payload));
     let events = gatepost.run_well(&["audit", "list", "--json"], "");
@@ -537,4 +541,109 @@ fn the_steps_of_the_page_get_a_token_for_a_pipeline_and_for_a_pod() {
         "{}",
         requests[0]
     );
+}
+
+#[test]
+fn a_token_of_this_issuer_is_refused_before_it_is_registered_and_a_foreign_audience_is_weak() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let keys = key_set(&[&Signer::es256("k")]);
+    let entry = |issuer: &str, audience: &str| json!({"issuer": issuer, "subject": "x", "audience": audience, "jwks": keys});
+    let (ours, foreign) = (gatepost.base_url.as_str(), "https://vault.example");
+    let document = json!({"clients": [client(&[entry(GITHUB, ours), entry(ours, ours)])]});
+    for command in ["plan", "apply"] {
+        let output = gatepost.run(&[command, "-"], &document.to_string());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let rule = "federated[1].issuer: must not be this issuer";
+        assert!(!output.status.success() && told.contains(rule), "{told}");
+    }
+    gatepost.apply(&json!({"clients": [client(&[entry(GITHUB, ours)])]}));
+    gatepost.settle();
+    let weak = "tokens that were made for somebody else";
+    assert!(!gatepost.log().contains(weak), "our own audience");
+    gatepost.apply(&json!({"clients": [client(&[entry(GITHUB, foreign)])]}));
+    gatepost.await_log("the weak settings", |log| {
+        log.contains(&format!("{weak} (deploy)"))
+    });
+}
+
+#[test]
+fn explain_tells_which_entry_a_token_fits_or_what_differs() {
+    let platforms = platforms();
+    let github = &platforms[0];
+    let entries: Vec<Value> = platforms
+        .iter()
+        .rev()
+        .map(|platform| {
+            let mut entry = platform.entry.clone();
+            entry["jwks"] = key_set(&[&platform.signer]);
+            entry
+        })
+        .collect();
+    let gatepost = Gatepost::start_with(&registered(&[client(&entries)]), &[]);
+    for (changes, good, said) in [
+        (
+            json!({}),
+            true,
+            vec![
+                "it fits federated[3]",
+                PRODUCTION,
+                "it gets the scope orders.read",
+            ],
+        ),
+        (
+            json!({"sub": "repo:acme@12/shop@34:ref:refs/heads/main"}),
+            false,
+            vec![
+                "GP1174",
+                "refs/heads/main",
+                "federated[3] is nearest, and differs in sub",
+            ],
+        ),
+        (
+            json!({"repository_id": "35"}),
+            false,
+            vec![
+                "GP1174",
+                "federated[3] is nearest, and differs in repository_id",
+            ],
+        ),
+        (
+            json!({"iss": gatepost.base_url}),
+            false,
+            vec!["GP1174", "it is a token of this issuer"],
+        ),
+        (
+            json!({"aud": "https://vault.example"}),
+            false,
+            vec!["GP1235", "federated[3]"],
+        ),
+        (
+            json!({"exp": now() - 100}),
+            false,
+            vec!["GP1236", "federated[3]"],
+        ),
+        (
+            json!({"exp": now() + 100_000}),
+            false,
+            vec!["GP1175", "federated[3]"],
+        ),
+    ] {
+        let assertion = token(&gatepost, github, &changes);
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", "deploy"),
+            ("client_assertion_type", ASSERTION_TYPE),
+            ("client_assertion", &assertion),
+        ];
+        let output = gatepost.run(&["explain", "-"], &crate::support::http::encode(&form));
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.success(), good, "{changes}: {told}");
+        for text in said {
+            assert!(told.contains(text), "{changes}, {text}: {told}");
+        }
+        assert!(!told.contains(&assertion), "{told}");
+        // The server says the same.
+        let answer = ask(&gatepost, ASSERTION_TYPE, &assertion);
+        assert_eq!(answer.status == 200, good, "{changes}: {}", answer.text());
+    }
 }

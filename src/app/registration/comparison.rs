@@ -69,6 +69,7 @@ pub(super) fn read(
         }
         DocumentOrigin::Client(_) => problems.extend(refused_over_http(&value, prunes)),
     }
+    problems.extend(document.own_tokens(registrar.config.base_url.as_str()));
     let given = gather(&document, &registrar.origin, &mut problems);
     if problems.is_empty() {
         drop((value, stored));
@@ -117,6 +118,7 @@ fn comparison(
         given,
         registered,
         pruning,
+        flow_uses: writer.flow_uses()?,
         own_hash: app::cost(registrar.config).beginning(),
     })
 }

@@ -19,14 +19,14 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
     let app = administrator.turn.app;
     let query = administrator.query()?;
     let now = app.now();
-    let today = timestamp::format(now);
-    let today = today.split('T').next().unwrap_or_default();
+    let today = &timestamp::format_day(now.day());
     let day = query.bounded("day", 10)?.unwrap_or(today);
-    let since = beginning(day).ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
+    let since = timestamp::parse_day(day);
+    let since = since.ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
     let person = query.bounded("person", parameters::USERNAME)?;
     let event = query.bounded("event", parameters::OTHER)?;
     let end = EventPlace {
-        at: Day(since.day().0 + 1).start().min(now),
+        at: Day(since.0 + 1).start().min(now),
         chain: "",
         seq: 0,
     };
@@ -35,8 +35,8 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
         None => end,
     };
     let filter = DayFilter {
-        since,
-        before: if (since..end.at).contains(&before.at) {
+        since: since.start(),
+        before: if (since.start()..end.at).contains(&before.at) {
             before
         } else {
             end
@@ -69,9 +69,4 @@ fn place(text: &str) -> Option<EventPlace<'_>> {
         chain,
         seq: seq.parse().ok()?,
     })
-}
-
-/// `None` unless it is a day, as ISO 8601 writes it.
-fn beginning(day: &str) -> Option<Instant> {
-    timestamp::parse(&format!("{day}T00:00:00Z"))
 }

@@ -234,7 +234,7 @@ fn by_assertion(
     if !is_own && !client.federated.is_empty() {
         let judged = by_workload(app, client, jws, &claims, now)?;
         return Ok(judged.map_err(|reason| AuthenticationFailure {
-            detail: Some(whose(&claims)),
+            detail: Some(workload_identity::whose(&claims)),
             ..presented.failure(reason)
         }));
     }
@@ -284,15 +284,6 @@ fn by_workload(
         Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
         Err(problem) => Err(assertion::reason_for(problem)),
     })
-}
-
-/// For the log: whose token it says it is.
-fn whose(claims: &Map<String, Value>) -> String {
-    let text = |name: &str| -> String {
-        let text = claims.get(name).and_then(Value::as_str);
-        text.unwrap_or("none").chars().take(200).collect()
-    };
-    format!("iss {}, sub {}", text("iss"), text("sub"))
 }
 
 fn refused(app: &App, failure: AuthenticationFailure) -> Failure {

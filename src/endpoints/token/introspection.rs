@@ -169,7 +169,13 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         ..AuditEvent::default().by(request.source, &request.id)
     };
     let jti = token.jti.encode();
-    tokens::revoke(&app.store, token.expires_at.day(), &jti, &event)
+    let room = app.now().plus(app.longest_access_token_lifetime());
+    let is_lasting = token.user.is_none() && token.expires_at > room;
+    let revoke = match is_lasting {
+        true => tokens::revoke_lasting,
+        false => tokens::revoke,
+    };
+    revoke(&app.store, token.expires_at.day(), &jti, &event)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

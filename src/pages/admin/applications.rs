@@ -8,7 +8,6 @@ use crate::pages::admin::AdminChrome;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::{ClientId, TenantName};
-use crate::protocol::words::instant::Day;
 use crate::registry::ExaminedClient;
 use crate::store::applications::MOST_GRANTS;
 
@@ -121,7 +120,7 @@ fn facts(
         p .hint { bdi { (client.client_id) } }
         p .hint {
             @match application.used_on {
-                Some(day) => (texts.last_used_on.fill(&date(day))),
+                Some(day) => (texts.last_used_on.fill(&timestamp::format_day(day))),
                 None => (texts.no_known_use),
             }
         }
@@ -152,10 +151,4 @@ fn facts(
             }
         }
     }
-}
-
-/// A day as ISO 8601 writes it.
-pub(super) fn date(day: Day) -> String {
-    let whole = timestamp::format(day.start());
-    whole.split('T').next().unwrap_or_default().to_owned()
 }

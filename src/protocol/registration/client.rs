@@ -9,6 +9,7 @@ use super::client_rules;
 use super::names::{display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
 use super::provider::{issuer, protected_url};
+use super::timestamp;
 use super::walker::{Check, Walker, expected};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
@@ -18,6 +19,8 @@ use crate::protocol::words::client::{
     WorkloadIdentity,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
+use crate::protocol::words::instant::Day;
+use crate::protocol::words::legacy_flow::LEGACY_UNTIL;
 use crate::protocol::words::redirect_uri;
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::ScopeSet;
@@ -140,6 +143,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or(false),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
+        legacy_until: legacy_until(walker),
         allow_access_tokens_via_browser: walker
             .flag("allow_access_tokens_via_browser")
             .unwrap_or(false),
@@ -243,6 +247,16 @@ fn minimum_acr(walker: &mut Walker<'_, '_>) -> Strength {
     walker
         .one_of("minimum_acr", &Strength::NAMED)
         .unwrap_or(Strength::SignedIn)
+}
+
+fn legacy_until(walker: &mut Walker<'_, '_>) -> Option<Day> {
+    let last = walker.checked(LEGACY_UNTIL, calendar_day)?;
+    timestamp::parse_day(&last)
+}
+
+fn calendar_day(text: &str) -> Result<(), &'static str> {
+    let day = timestamp::parse_day(text);
+    day.map(drop).ok_or("must be a day as 2027-01-31")
 }
 
 /// `grant_types` and `response_types`; what is absent follows from the other (RFC 7591 §2.1), or is
@@ -361,6 +375,8 @@ fn lifetimes(
             86_400,
             defaults.device_code_lifetime,
         ),
+        client_credentials_token: walker
+            .seconds("client_credentials_token_lifetime", 1..=LONGEST_LIFETIME),
         refresh_token_retry_window: walker
             .seconds("refresh_token_retry_window", 0..=600)
             .unwrap_or(of_kind),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::protocol::authorize::interaction::always_asks;
+use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
@@ -117,6 +118,7 @@ pub fn examine(
         ),
     }));
     findings.extend(consent_each_time(client));
+    findings.push(Graded::of(client, now).finding(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
@@ -270,6 +272,11 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
             "the password grant: it sees passwords (RFC 9700 §2.4)",
         ),
         (client.allow_plain_pkce, "PKCE may be plain"),
+        (
+            client.lifetimes.client_credentials_token.is_some(),
+            "its tokens live long: whoever reads one has it until then, or until \
+             `gatepost client revoke`",
+        ),
     ];
     told.into_iter()
         .filter(|(is_so, _)| *is_so)

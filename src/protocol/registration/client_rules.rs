@@ -9,8 +9,8 @@ use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
-    AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
-    WorkloadIdentity,
+    AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType,
+    RefreshTokenUsage, WorkloadIdentity,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
@@ -84,15 +84,18 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
 
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
-fn of_grants(client: &Client) -> [Contradiction; 8] {
+fn of_grants(client: &Client) -> [Contradiction; 9] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let confidential = client.is_confidential();
+    let has_own_tokens = allows(GrantType::ClientCredentials) && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
         (allows(GrantType::ClientCredentials) && !confidential,
             "grant_types", "has client_credentials, which only a client with credentials can use: it needs secrets or keys"),
+        (client.lifetimes.client_credentials_token.is_some() && !has_own_tokens,
+            "client_credentials_token_lifetime", "needs the grant type client_credentials and the access_token_type reference, which can be revoked"),
         (allows(GrantType::TokenExchange) && !confidential,
             "grant_types", "has token exchange, which is for confidential clients only"),
         (allows(GrantType::TokenExchange) && client.token_exchange.is_none(),

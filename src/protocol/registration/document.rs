@@ -91,6 +91,31 @@ impl Document {
     }
 }
 
+impl Document {
+    /// Entries of `federated` with our own issuer: a token of ours never authenticates a client.
+    pub fn own_tokens(&self, our_issuer: &str) -> Vec<DocumentProblem> {
+        let mut problems = Vec::new();
+        for entry in &self.entries {
+            if entry.kind != ObjectKind::Client || !entry.document.contains(our_issuer) {
+                continue;
+            }
+            let client = parse_own(&entry.document);
+            let federated = client.get("federated").and_then(Value::as_array);
+            for (index, workload) in federated.into_iter().flatten().enumerate() {
+                if workload
+                    .get("issuer")
+                    .is_some_and(|issuer| issuer == our_issuer)
+                {
+                    let place = format!("{}.federated[{index}].issuer", entry.place);
+                    let rule = "must not be this issuer: its tokens authenticate no client";
+                    problems.push(DocumentProblem::new(place, rule));
+                }
+            }
+        }
+        problems
+    }
+}
+
 /// What a document that comes over HTTP may not have: what runs in the database, or what people
 /// sign in with. An empty list of users is no slip of somebody who prunes, but everybody's end.
 pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {

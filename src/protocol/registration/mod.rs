@@ -15,6 +15,7 @@ pub mod client;
 pub mod client_rules;
 pub mod client_secret;
 pub mod document;
+pub mod grade;
 pub mod import;
 pub mod names;
 pub mod plan;

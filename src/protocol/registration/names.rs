@@ -3,6 +3,9 @@
 use crate::protocol::registration::problem::shown;
 use crate::protocol::token::claims::is_reserved;
 
+/// The scope of whoever may apply documents over HTTP.
+pub const REGISTRATION_WRITE: &str = "registration.write";
+
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11). They are about
 /// users: no resource scope may have such a name.
 pub const STANDARD_SCOPES: [&str; 6] = [

@@ -279,6 +279,10 @@ named! {
         ReusedRefreshTokens = "refresh tokens that are reused",
         /// The scope `registration.write` of `urn:gatepost:admin`: whoever has it is an operator.
         WholeRegistration = "registration.write, which changes everything",
+        /// An `audience` of `federated` that is not this issuer.
+        ForeignAudience = "tokens that were made for somebody else",
+        /// `client_credentials_token_lifetime`
+        LastingTokens = "tokens of long life",
     }
 }
 
@@ -286,7 +290,8 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakUse {
     pub setting: WeakSetting,
-    /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`].
+    /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`]. Behind a `client_id` in
+    /// brackets: until when it may use the setting's legacy flow, and when it last did.
     pub client_ids: Vec<String>,
     pub clients: u64,
 }

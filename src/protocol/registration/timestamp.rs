@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::protocol::words::instant::Instant;
+use crate::protocol::words::instant::{Day, Instant};
 
 /// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap
 /// seconds refused.
@@ -24,6 +24,16 @@ pub fn parse(text: &str) -> Option<Instant> {
     let in_range = civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
     let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds(zone)?;
     in_range.then(|| Instant::from_seconds(seconds))
+}
+
+/// Reads `2027-01-31`.
+pub fn parse_day(text: &str) -> Option<Day> {
+    parse(&format!("{text}T00:00:00Z")).map(Instant::day)
+}
+
+pub fn format_day(day: Day) -> String {
+    let (year, month, day) = civil(day.0.into());
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Writes an instant as `2027-01-31T23:59:59Z`, rounded down to the second.

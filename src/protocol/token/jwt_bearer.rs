@@ -90,7 +90,7 @@ mod tests {
     use crate::protocol::words::catalogue::AssertionSubject;
     use crate::protocol::words::client::{GrantType, SigningAlgorithm};
     use crate::protocol::words::parameters::Parameters;
-    use crate::protocol::words::samples::{client, scope};
+    use crate::protocol::words::samples::{NOW, client, scope};
 
     const ISSUER: &str = "https://idp.example";
 
@@ -123,7 +123,8 @@ mod tests {
             ("assertion", assertion),
         ];
         let request =
-            TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false).unwrap();
+            TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false, NOW)
+                .unwrap();
         let TokenRequest::Extension(request) = request else {
             panic!("{request:?}")
         };

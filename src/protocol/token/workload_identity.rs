@@ -9,6 +9,9 @@ use crate::protocol::words::client::WorkloadIdentity;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 
+/// Characters of an issuer or a subject. What is cut off is told by dots.
+const LONGEST_SHOWN: usize = 200;
+
 /// The entry that the token fits: `iss`, `sub` and each registered claim are equal byte for byte.
 /// `None` also for a token with our own `iss`: a token of ours never authenticates a client.
 pub fn registered<'a>(
@@ -16,16 +19,53 @@ pub fn registered<'a>(
     claims: &Map<String, Value>,
     our_issuer: &str,
 ) -> Option<&'a WorkloadIdentity> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
-    if text("iss") == Some(our_issuer) {
+    if claims.get("iss").is_some_and(|issuer| issuer == our_issuer) {
         return None;
     }
-    entries.iter().find(|entry| {
-        let is_issuer = entry.issuer.is_none() || text("iss") == entry.issuer.as_deref();
-        let is_subject = text("sub") == Some(entry.subject.as_str());
-        let mut wanted = entry.claims.iter();
-        is_issuer && is_subject && wanted.all(|(name, value)| text(name) == Some(value))
-    })
+    let is_whole = |entry: &&WorkloadIdentity| differing(entry, claims).is_empty();
+    entries.iter().find(is_whole)
+}
+
+/// The claims of a token that are others than the entry has.
+pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &Map<String, Value>) -> Vec<&'a str> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let mut names = Vec::new();
+    if entry.issuer.is_some() && text("iss") != entry.issuer.as_deref() {
+        names.push("iss");
+    }
+    if text("sub") != Some(entry.subject.as_str()) {
+        names.push("sub");
+    }
+    let further = entry.claims.iter();
+    let further = further.filter(|(name, value)| text(name) != Some(value));
+    names.extend(further.map(|(name, _)| name.as_str()));
+    names
+}
+
+/// The first entry that the token fits, or else the one that it fits best, with its place. One of
+/// the same issuer comes before others.
+pub fn nearest<'a>(
+    entries: &'a [WorkloadIdentity],
+    claims: &Map<String, Value>,
+) -> Option<(usize, &'a WorkloadIdentity)> {
+    let issuer = claims.get("iss").and_then(Value::as_str);
+    let distance = |(_, entry): &(usize, &WorkloadIdentity)| {
+        let count = differing(entry, claims).len();
+        (count > 0, entry.issuer.as_deref() != issuer, count)
+    };
+    entries.iter().enumerate().min_by_key(distance)
+}
+
+/// Whose token it says it is: for logs.
+pub fn whose(claims: &Map<String, Value>) -> String {
+    let text = |name: &str| {
+        let text = claims.get(name).and_then(Value::as_str).unwrap_or("none");
+        match text.char_indices().nth(LONGEST_SHOWN) {
+            Some((end, _)) => format!("{}...", text.split_at(end).0),
+            None => text.to_owned(),
+        }
+    };
+    format!("iss {}, sub {}", text("iss"), text("sub"))
 }
 
 /// Judges audience and times of a token whose signature was verified. It may be used again until it

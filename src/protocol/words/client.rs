@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::identifiers::{ClientId, TenantName};
+use super::instant::Day;
 use super::named::named;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -55,6 +56,8 @@ pub struct Client {
     pub requires_pushed_requests: bool,
     pub require_pkce: Option<bool>,
     pub allow_plain_pkce: bool,
+    /// The last day on which it may use flows that OAuth 2.1 has no more.
+    pub legacy_until: Option<Day>,
     pub allow_access_tokens_via_browser: bool,
     pub iss_on_error: bool,
     pub default_response_mode: Option<ResponseMode>,
@@ -103,6 +106,8 @@ pub struct Lifetimes {
     pub authorization_code: Duration,
     pub id_token: Duration,
     pub access_token: Duration,
+    /// Of a token that it gets for itself, where that is to live longer.
+    pub client_credentials_token: Option<Duration>,
     /// 2592000 s, from the grant's beginning.
     pub refresh_token: Duration,
     /// 1296000 s, from the last use.

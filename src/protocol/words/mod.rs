@@ -9,6 +9,7 @@ pub mod forwarded;
 pub mod identifiers;
 pub mod identity_provider;
 pub mod instant;
+pub mod legacy_flow;
 pub mod mail_address;
 pub(crate) mod named;
 pub mod parameters;

@@ -34,5 +34,11 @@ pub fn handle(
         &snapshot.catalogue,
         app.issuer(),
     )?;
-    Issue::of_client(context, &scope).tokens(narrowed, Additions::default())
+    let issue = Issue::of_client(context, &scope);
+    let lasting = client.client.lifetimes.client_credentials_token;
+    let issue = Issue {
+        lifetime: lasting.unwrap_or(issue.lifetime),
+        ..issue
+    };
+    issue.tokens(narrowed, Additions::default())
 }

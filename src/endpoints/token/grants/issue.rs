@@ -1,6 +1,8 @@
 //! Makes every token: authorization codes, access tokens in both forms, ID tokens, refresh tokens
 //! and logout tokens.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -48,6 +50,8 @@ pub struct Issue<'a> {
     /// The user; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
     pub stands_on: StandsOn,
+    /// How long the access token lives, if nothing that it stands on ends before.
+    pub lifetime: Duration,
     pub now: Instant,
 }
 
@@ -121,6 +125,7 @@ impl<'a> Issue<'a> {
             scope,
             user: None,
             stands_on,
+            lifetime: context.client.client.lifetimes.access_token,
             now: context.now,
         }
     }
@@ -246,7 +251,7 @@ impl<'a> Issue<'a> {
             claims: additions.claims,
             delegation: additions.delegation,
             issued_at: self.now,
-            expires_at: expiry(self.now, self.client.lifetimes.access_token, latest.min()),
+            expires_at: expiry(self.now, self.lifetime, latest.min()),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::PasswordRequest;
 use crate::protocol::words::acr_values::tenant_for_password;
+use crate::protocol::words::legacy_flow::LegacyFlow;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::session::{PASSWORD, SignIn};
 use crate::protocol::words::strength::Strength;
@@ -85,6 +86,7 @@ pub fn handle(
     let event = event.by(context.request.source, &context.request.id);
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
+    app.note_flow(&client.client.client_id, LegacyFlow::Password);
     issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
 }
 

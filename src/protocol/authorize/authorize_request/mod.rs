@@ -6,6 +6,7 @@
 mod details;
 #[cfg(test)]
 pub(crate) mod fixtures;
+mod legacy;
 mod request_object;
 mod return_path;
 mod scopes;
@@ -288,7 +289,7 @@ fn read(
         silent: prompt.none,
         with_iss: client.iss_on_error,
     };
-    Ok(AuthorizeRequest {
+    let request = AuthorizeRequest {
         ending: Ending::Client(path),
         response_type,
         nonce,
@@ -304,7 +305,8 @@ fn read(
         claims,
         scope,
         received_at,
-    })
+    };
+    request.refuse_what_is_over(client)
 }
 
 /// Each known parameter at most once and not too long, whether this request has a use for it or

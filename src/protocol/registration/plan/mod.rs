@@ -4,6 +4,7 @@
 mod providers;
 mod removal;
 mod users;
+mod warnings;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,8 @@ use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Day;
+use crate::protocol::words::legacy_flow::FlowUse;
 use crate::protocol::words::secret::SecretText;
 
 pub use removal::Pruning;
@@ -125,6 +128,8 @@ pub struct Comparison {
     pub registered: RegisteredObjects,
     pub users: RegisteredUsers,
     pub pruning: Pruning,
+    /// The flows that clients lose by `legacy_until`, with the last day on which each was used.
+    pub flow_uses: BTreeMap<FlowUse, Day>,
     /// How each password hash that is made here begins: `$argon2id$v=19$m=19456,t=2,p=1$`.
     pub own_hash: String,
 }
@@ -191,6 +196,8 @@ pub struct Plan<'d> {
     pub unchanged: usize,
     /// The roles that clients ask for (`allowed_roles`), each with these clients.
     pub opening: BTreeMap<String, BTreeSet<String>>,
+    /// What somebody should know before.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -330,6 +337,7 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<DocumentProblem>> {
     }
     if problems.is_empty() {
         Ok(Plan {
+            warnings: warnings::warnings(comparison, &changes),
             changes,
             unchanged,
             opening: opening(comparison),

@@ -100,6 +100,7 @@ fn planned(
     let given = vec![GivenSecrets::default(); document.entries.len()];
     let own_hash = String::from("$argon2id$v=19$m=1,t=1,p=1$");
     let comparison = Comparison {
+        flow_uses: BTreeMap::new(),
         document,
         given,
         registered,

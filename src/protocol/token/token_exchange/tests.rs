@@ -30,7 +30,12 @@ fn request(pairs: &[(&str, &str)]) -> ExtensionRequest {
         ("subject_token_type", ACCESS_TOKEN_TYPE),
     ];
     let pairs: Vec<(&str, &str)> = own.into_iter().chain(pairs.iter().copied()).collect();
-    match TokenRequest::from_form(&Parameters::from_pairs(pairs), &gateway(), |_| false) {
+    match TokenRequest::from_form(
+        &Parameters::from_pairs(pairs),
+        &gateway(),
+        |_| false,
+        samples::NOW,
+    ) {
         Ok(TokenRequest::Extension(request)) => request,
         other => panic!("{other:?}"),
     }

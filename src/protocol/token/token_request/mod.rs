@@ -6,6 +6,8 @@ mod extension;
 pub use extension::ExtensionRequest;
 
 use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::legacy_flow::LEGACY_UNTIL;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
@@ -123,13 +125,16 @@ impl TokenRequest {
         parameters: &Parameters,
         client: &Client,
         is_extension: impl Fn(&str) -> bool,
+        now: Instant,
     ) -> Result<TokenRequest, TokenError> {
         let grant_type = served_grant_type(parameters, is_extension)?;
-        if !client.allows_grant(&grant_type) {
-            return Err(TokenError::new(
-                TokenErrorCode::UnauthorizedClient,
-                Reason::UnregisteredGrantType,
-            ));
+        let is_over = grant_type == GrantType::Password && client.legacy_is_over(now);
+        if is_over || !client.allows_grant(&grant_type) {
+            let code = TokenErrorCode::UnauthorizedClient;
+            return Err(TokenError {
+                detail: is_over.then(|| LEGACY_UNTIL.to_owned()),
+                ..TokenError::new(code, Reason::UnregisteredGrantType)
+            });
         }
         match grant_type {
             GrantType::AuthorizationCode => {

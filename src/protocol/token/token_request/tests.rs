@@ -9,7 +9,9 @@ fn no_extension(_: &str) -> bool {
 
 fn refusal(pairs: &[(&str, &str)]) -> (&'static str, Reason) {
     let parameters = Parameters::from_pairs(pairs.iter().copied());
-    let error = TokenRequest::from_form(&parameters, &samples::client(), no_extension).unwrap_err();
+    let error =
+        TokenRequest::from_form(&parameters, &samples::client(), no_extension, samples::NOW)
+            .unwrap_err();
     (error.code.as_str(), error.reason)
 }
 
@@ -18,6 +20,7 @@ fn accepted(pairs: &[(&str, &str)]) -> TokenRequest {
         &Parameters::from_pairs(pairs.iter().copied()),
         &samples::client(),
         no_extension,
+        samples::NOW,
     )
     .unwrap()
 }

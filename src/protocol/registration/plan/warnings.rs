@@ -1,0 +1,62 @@
+//! What somebody should know before a document is applied.
+
+use super::{Comparison, PlanStep, PlannedChange};
+use crate::protocol::registration::client::from_json;
+use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::registration::document::{DocumentEntry, ObjectKind};
+use crate::protocol::registration::names::REGISTRATION_WRITE;
+use crate::protocol::registration::problem::shown;
+use crate::protocol::registration::timestamp::format_day;
+use crate::protocol::registration::walker::parse_own;
+use crate::protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
+
+/// Of clients that are added or changed, in the order of the changes.
+pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for change in changes {
+        let PlanStep::Put(entry, before) = &change.step else {
+            continue;
+        };
+        if entry.kind != ObjectKind::Client {
+            continue;
+        }
+        let before = before.map(|before| &*before.document);
+        if may_write(&entry.document) && !before.is_some_and(may_write) {
+            let name = shown(&entry.name);
+            let rule = "may change everything that is registered, and so is an operator";
+            warnings.push(format!("client {name} {rule} ({REGISTRATION_WRITE})"));
+        }
+        if entry.document.contains(LEGACY_UNTIL) {
+            warnings.extend(endings(comparison, entry));
+        }
+    }
+    warnings
+}
+
+fn may_write(client: &str) -> bool {
+    let scope = || parse_own(client).get("scope")?.as_str().map(str::to_owned);
+    let has_it = |scope: String| scope.split(' ').any(|name| name == REGISTRATION_WRITE);
+    client.contains(REGISTRATION_WRITE) && scope().is_some_and(has_it)
+}
+
+/// The flows that a client will lose, each with its last use.
+fn endings(comparison: &Comparison, entry: &DocumentEntry) -> Vec<String> {
+    let document = parse_own(&entry.document);
+    let Ok(client) = from_json(&document, "", &ClientDefaults::default()) else {
+        return Vec::new();
+    };
+    let Some(last) = client.legacy_until.map(format_day) else {
+        return Vec::new();
+    };
+    let ending = |flow| {
+        let client_id = client.client_id.clone();
+        let used = comparison.flow_uses.get(&FlowUse { client_id, flow });
+        let used = match used {
+            Some(day) => format!("last used on {}", format_day(*day)),
+            None => String::from("no use is known"),
+        };
+        let name = shown(&entry.name);
+        format!("client {name}: {} until {last}, {used}", flow.as_str())
+    };
+    client.legacy_flows().into_iter().map(ending).collect()
+}
