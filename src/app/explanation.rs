@@ -162,21 +162,10 @@ pub fn authorization_request(
     let snapshot = app.registry.snapshot();
     let registered = app.registry.client(&named)?;
     let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
-        let near = if reach.contains(&"") {
-            near(app, &named)?
-        } else {
-            String::new()
-        };
-        return Ok(refused(
-            Reason::UnknownClient,
-            Some(&format!("{named}{near}")),
-        ));
+        return unknown(app, &named, reach);
     };
     let client = &registered.client;
-    // Whose tenants the others are is not theirs to know.
-    let mut catalogue = snapshot.catalogue.clone();
-    let is_reached = |name: &str| reach.contains(&"") || reach.contains(&name);
-    catalogue.tenants.retain(|name, _| is_reached(name));
+    let catalogue = within(&snapshot.catalogue, reach);
     let mut findings = Vec::new();
     let was_pushed = pushed_request::sealed(&sent).is_some();
     let sent = match pushed_request::sealed(&sent) {
@@ -237,6 +226,24 @@ pub fn authorization_request(
         parameters = repaired;
     }
     Ok((findings, compared(&sent, client, &catalogue, all)))
+}
+
+fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained, StoreError> {
+    let near = if reach.contains(&"") {
+        near(app, named)?
+    } else {
+        String::new()
+    };
+    let detail = format!("{named}{near}");
+    Ok(refused(Reason::UnknownClient, Some(&detail)))
+}
+
+/// The catalogue without the tenants that are out of reach: who they are is not told.
+fn within(catalogue: &Catalogue, reach: &[&str]) -> Catalogue {
+    let mut catalogue = catalogue.clone();
+    let tenants = &mut catalogue.tenants;
+    tenants.retain(|name, _| reach.contains(&"") || reach.contains(&name.as_str()));
+    catalogue
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
