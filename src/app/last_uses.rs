@@ -67,8 +67,12 @@ impl App {
         let mut flows = BTreeMap::new();
         for (used, day) in unwritten.clone() {
             match used {
-                Used::Client(client_id) => drop(clients.insert(client_id, day)),
-                Used::Flow(used) => drop(flows.insert(used, day)),
+                Used::Client(client_id) => {
+                    clients.insert(client_id, day);
+                }
+                Used::Flow(used) => {
+                    flows.insert(used, day);
+                }
             }
         }
         let written = applications::note_uses(&self.store, &clients)

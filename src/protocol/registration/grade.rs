@@ -169,7 +169,9 @@ mod tests {
                 "code instead of response types with token",
             ),
             (
-                |client| drop(client.grant_types.insert(GrantType::Password)),
+                |client| {
+                    client.grant_types.insert(GrantType::Password);
+                },
                 "no grant type password",
             ),
             (
