@@ -44,7 +44,7 @@ pub fn public_client(redirect_uris: &[&str]) -> Client {
         "client_id": "app",
         "token_endpoint_auth_method": "none",
         "redirect_uris": redirect_uris,
-        "scope": "openid profile offline_access",
+        "scope": "openid profile",
     }))
 }
 

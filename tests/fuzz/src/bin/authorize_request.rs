@@ -1,5 +1,5 @@
 //! The query of the authorization endpoint. Whatever it says, the answer goes to a registered
-//! redirect URI or to our own page, and the request asks for nothing that the client is not
+//! redirect URI or to our own page, and a request that is taken asks for nothing that the client is not
 //! registered for. Read again as the pages carry it, it is the same request.
 #![no_main]
 
@@ -36,9 +36,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let judged = validate(&parameters, &CLIENT, &CATALOGUE, NOW);
-    let again = validate(&known(&parameters), &CLIENT, &CATALOGUE, NOW);
     match judged {
         Ok(request) => {
+            let again = validate(&known(&parameters), &CLIENT, &CATALOGUE, NOW);
             assert_eq!(again.as_ref(), Ok(&request), "carried by the pages");
             let Ending::Client(path) = &request.ending else {
                 panic!("an authorization request ends at its client");
@@ -59,15 +59,7 @@ fuzz_target!(|data: &[u8]| {
                     .all(|name| CATALOGUE.resources.contains_key(*name))
             );
         }
-        Err(AuthorizeError::Redirect(path, refusal)) => {
-            check(&path);
-            let Err(AuthorizeError::Redirect(_, other)) = again else {
-                panic!("another verdict for what the pages carry");
-            };
-            assert_eq!(other.code, refusal.code);
-        }
-        Err(AuthorizeError::Page { .. }) => {
-            assert!(matches!(again, Err(AuthorizeError::Page { .. })));
-        }
+        Err(AuthorizeError::Redirect(path, _)) => check(&path),
+        Err(AuthorizeError::Page { .. }) => {}
     }
 });
