@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e upgrade systemd cluster soak model bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run test e2e upgrade systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -46,6 +46,18 @@ soak: ## Hours of load while one thing after the other happens, and what it does
 model: ## Check the model of codes, refresh tokens and endings by spin, and that it fails where a step is taken out
 	@tests/need spin compiler
 	@tests/model/check $(MODEL)
+
+fuzz: ## Run each fuzz target for so long, by coverage (SECONDS=60; some: FUZZ="redirect_uri jws")
+	@tests/need rust compiler g++ python
+	@tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
+
+mutants: ## Change one thing after the other in files of the core: a unit test must fail (FILE="src/protocol/token/refresh_token.rs")
+	@tests/need rust compiler python cargo-mutants
+	@tests/mutants/run $(FILE)
+
+coverage: ## How many lines of each core room the tests reach, and that it is not less than before (some tests: COVERAGE="--lib")
+	@tests/need rust compiler postgres pgbouncer openssl shells sqlite curl python jq aiosmtpd llvm
+	@tests/coverage/run $(COVERAGE)
 
 bench: ## Load a release build and print the table of docs/operate/speed.md (options: BENCH="--seconds 10")
 	@tests/need rust compiler postgres openssl

@@ -678,6 +678,27 @@ fn ever_fewer_commands_of_the_documentation_are_typed_by_nobody() {
     );
 }
 
+/// Changes of the core that no unit test notices (`make mutants`). It only falls.
+const SURVIVING_MUTANTS: usize = 0;
+
+#[test]
+fn each_change_that_no_test_notices_has_a_reason() {
+    let list = read("tests/mutants/survivors.txt");
+    let rows: Vec<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
+    for row in &rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        assert_eq!(cells.len(), 3, "not file, change and reason: {row}");
+        let is_told = cells[0].starts_with("src/protocol/") && Path::new(cells[0]).exists();
+        assert!(is_told && !cells[1].is_empty(), "{row}");
+        assert!(cells[2].len() > 20, "no reason: {row}");
+    }
+    assert_eq!(
+        rows.len(),
+        SURVIVING_MUTANTS,
+        "there are, and are meant to be"
+    );
+}
+
 /// Where somebody who has not seen the documentation finds an answer: page, heading, and words that
 /// stand below it.
 const QUESTIONS: &[(&str, &str, &str, &str)] = &[

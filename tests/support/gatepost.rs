@@ -278,9 +278,7 @@ impl Gatepost {
     /// The binary with this installation's settings.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
-        command
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.env_clear().envs(passed_on());
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -298,10 +296,7 @@ impl Gatepost {
         shell
             .arg("-c")
             .arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
-        shell
-            .arg(&self.binary)
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        shell.arg(&self.binary).env_clear().envs(passed_on());
         shell.envs(self.settings.iter().map(|(name, value)| (name, value)));
         shell
             .stdin(Stdio::piped())
@@ -423,6 +418,15 @@ impl Drop for Gatepost {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// What a process gets of our own environment. The second is where it counts what runs, under
+/// `make coverage`.
+fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    let names = ["PATH", "LLVM_PROFILE_FILE"];
+    names
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var_os(name)?)))
 }
 
 /// Children are listed by the thread that started them.

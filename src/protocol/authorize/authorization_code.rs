@@ -188,6 +188,31 @@ mod tests {
     }
 
     #[test]
+    fn a_code_is_redeemed_before_its_end_with_its_own_redirect_uri_by_a_client_that_may() {
+        let last = code().expires_at.minus(Duration::from_micros(1));
+        let client = samples::client();
+        let verdict = |request: &AuthorizationCodeRequest, client: &Client| {
+            redeemed(&code(), request, client, last)
+        };
+        assert_eq!(verdict(&request(), &client), CodeVerdict::Redeem);
+        for other in ["", "https://evil.example/", "https://shop.example.com/cb/"] {
+            assert_eq!(
+                verdict(&with_redirect_uri(other), &client),
+                CodeVerdict::Burn(Reason::RedirectUriMismatch),
+                "{other}"
+            );
+        }
+        let narrowed = Client {
+            scope: samples::scope("openid"),
+            ..samples::client()
+        };
+        assert_eq!(
+            verdict(&request(), &narrowed),
+            CodeVerdict::Burn(Reason::GrantNoLongerStands)
+        );
+    }
+
+    #[test]
     fn an_expired_code_creates_nothing_and_is_watched_for_replay_for_ten_minutes() {
         let client = samples::client();
         let watched = CodeVerdict::ReplayOnly(Reason::CodeExpired);

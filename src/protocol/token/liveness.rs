@@ -152,6 +152,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::token::access_token::Jti;
+    use crate::protocol::token::delegation::Delegation;
     use crate::protocol::words::identifiers::Subject;
     use crate::protocol::words::samples::{self, EPOCHS, NOW};
     use crate::protocol::words::strength::Strength;
@@ -365,6 +366,84 @@ mod tests {
                 stands(&of_client(), client.as_ref(), None, &own, LATER),
                 "{client:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_exchanged_token_has_no_session_of_its_own() {
+        let exchanged = AccessToken {
+            delegation: Some(Delegation {
+                actors: Vec::new(),
+                origins: Vec::new(),
+            }),
+            ..standing_on(StandsOn::User(EPOCHS))
+        };
+        assert!(lives(&exchanged, |facts| facts.session = None));
+        let sign_in = SignIn {
+            sid: None,
+            ..samples::sign_in()
+        };
+        let without_session = AccessToken {
+            user: Some(sign_in),
+            ..standing_on(StandsOn::User(EPOCHS))
+        };
+        assert!(lives(&without_session, |facts| facts.session = None));
+    }
+
+    #[test]
+    fn a_registration_stands_by_strength_scope_and_tenant() {
+        let judged = |client: &Client, catalogue: &Catalogue, names: &str| {
+            check_registration(
+                &samples::sign_in(),
+                &samples::scope(names),
+                client,
+                catalogue,
+            )
+        };
+        let (client, catalogue) = (samples::client(), samples::catalogue());
+        assert_eq!(judged(&client, &catalogue, "openid stock"), Ok(()));
+        let stronger = Client {
+            minimum_acr: Strength::TwoFactors,
+            ..samples::client()
+        };
+        let weak = Err(Reason::AcrBelowMinimum);
+        assert_eq!(judged(&stronger, &catalogue, "openid"), weak);
+        let gone = Err(Reason::GrantNoLongerStands);
+        assert_eq!(judged(&client, &catalogue, "openid phone"), gone);
+        let mut without_scope = samples::catalogue();
+        without_scope.scopes.remove("stock");
+        assert_eq!(judged(&client, &without_scope, "openid stock"), gone);
+        let mut without_tenant = samples::catalogue();
+        without_tenant.tenants.clear();
+        assert_eq!(judged(&client, &without_tenant, "openid"), gone);
+    }
+
+    #[test]
+    fn a_consent_lapses_for_what_was_given_before_its_end_where_the_client_needs_one() {
+        let grant = samples::given("openid");
+        let asking = Client {
+            require_consent: Some(true),
+            ..samples::client()
+        };
+        let at = |seconds| grant.issued_at.plus(Duration::from_secs(seconds));
+        let has_lapsed = |client: &Client, end: Option<Instant>, now: Instant| {
+            let facts = LivenessFacts {
+                consent_expires_at: end,
+                ..standing()
+            };
+            consent_has_lapsed(&grant, client, &facts, now)
+        };
+        assert!(has_lapsed(&asking, Some(at(10)), at(10)));
+        assert!(!has_lapsed(&asking, Some(at(10)), at(9)));
+        assert!(!has_lapsed(&asking, None, at(10)));
+        // What is given at the end, or after it, was consented to anew.
+        assert!(!has_lapsed(&asking, Some(at(0)), at(10)));
+        for require_consent in [None, Some(false)] {
+            let client = Client {
+                require_consent,
+                ..samples::client()
+            };
+            assert!(!has_lapsed(&client, Some(at(10)), at(10)));
         }
     }
 

@@ -562,6 +562,175 @@ mod tests {
     }
 
     #[test]
+    fn a_refresh_token_is_issued_for_offline_access_to_a_client_that_may_refresh() {
+        let refreshing = Client {
+            grant_types: [GrantType::RefreshToken].into(),
+            ..samples::client()
+        };
+        let offline = scope("openid offline_access");
+        assert!(is_issued(&offline, &refreshing));
+        assert!(!is_issued(&offline, &samples::client()));
+        assert!(!is_issued(&scope("openid"), &refreshing));
+    }
+
+    /// The statement's comparison, as `REFRESH` of `store/grants.rs` makes it.
+    fn is_within(grant: &Grant, within: &Within<'_>) -> bool {
+        let tenant = grant.user.tenant.as_ref().map_or("", TenantName::as_str);
+        let acr = grant.user.acr.as_str();
+        grant.scope.iter().all(|name| within.scopes.contains(&name))
+            && within.tenants.contains(&tenant)
+            && grant.expires_at > within.expires_after
+            && grant.last_used_at > within.used_after
+            && within.acrs.as_ref().is_none_or(|acrs| acrs.contains(&acr))
+    }
+
+    #[test]
+    fn the_statement_is_told_the_same_as_the_judge_says() {
+        let now = NOW.plus(HOUR);
+        let of_tenant = |tenant: Option<&str>, acr: &str, names: &str| {
+            let mut grant = samples::given(names);
+            grant.last_used_at = now;
+            grant.user.tenant = tenant.map(TenantName::new);
+            grant.user.acr = acr.to_owned();
+            grant
+        };
+        let mut grants = Vec::new();
+        for tenant in [None, Some("acme"), Some("other")] {
+            for acr in ["0", "1", "2", "3"] {
+                for names in [
+                    "openid offline_access",
+                    "offline_access phone",
+                    "stock gone",
+                ] {
+                    grants.push(of_tenant(tenant, acr, names));
+                }
+            }
+        }
+        for tick in [0, 1] {
+            let mut expiring = of_tenant(None, "1", "offline_access");
+            expiring.expires_at = now.plus(Duration::from_micros(tick));
+            let mut idle = of_tenant(None, "1", "offline_access");
+            idle.last_used_at = now.minus(samples::client().lifetimes.refresh_token_idle);
+            idle.last_used_at = idle.last_used_at.plus(Duration::from_micros(tick));
+            grants.extend([expiring, idle]);
+        }
+        let mut catalogue = samples::catalogue();
+        catalogue.scopes.remove("profile");
+        let of_acme = Some([TenantName::new("acme")].into());
+        for (tenants, minimum_acr) in [
+            (None, Strength::SignedIn),
+            (of_acme, Strength::TwoFactors),
+            (None, Strength::PhishingResistant),
+        ] {
+            let client = Client {
+                tenants,
+                minimum_acr,
+                ..samples::client()
+            };
+            let asked = request(None, &[]);
+            let within = within(&asked, &client, &catalogue, now).unwrap();
+            for grant in &grants {
+                assert_eq!(
+                    is_within(grant, &within),
+                    check_standing(grant, &client, &catalogue, now).is_ok(),
+                    "{grant:?} {within:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_statement_cannot_compare_is_judged_from_the_row() {
+        let now = NOW.plus(HOUR);
+        let is_left = |asked: RefreshTokenRequest, client: &Client, catalogue: &Catalogue| {
+            within(&asked, client, catalogue, now).is_none()
+        };
+        let (client, catalogue) = (samples::client(), samples::catalogue());
+        assert!(is_left(request(Some("openid"), &[]), &client, &catalogue));
+        assert!(is_left(request(None, &[ORDERS]), &client, &catalogue));
+        for (most, left) in [(MOST_NAMES, false), (MOST_NAMES + 1, true)] {
+            let names: Vec<String> = (0..most).map(|number| format!("s{number}")).collect();
+            let broad = Client {
+                scope: names.iter().map(String::as_str).collect(),
+                ..samples::client()
+            };
+            assert_eq!(is_left(request(None, &[]), &broad, &catalogue), left);
+            let mut crowded = samples::catalogue();
+            let acme = crowded.tenants.remove("acme").unwrap();
+            for name in names {
+                crowded.tenants.insert(name, acme.clone());
+            }
+            assert_eq!(is_left(request(None, &[]), &client, &crowded), left);
+        }
+    }
+
+    #[test]
+    fn a_token_stands_while_it_is_the_current_one_and_all_beneath_it_does() {
+        use crate::protocol::token::liveness::GrantFacts;
+        use crate::protocol::words::samples::EPOCHS;
+
+        let refreshing = Client {
+            grant_types: [GrantType::RefreshToken].into(),
+            require_consent: Some(true),
+            ..samples::client()
+        };
+        let facts = LivenessFacts {
+            token_revoked: false,
+            grant: Some(GrantFacts {
+                revoked: false,
+                offline: true,
+                expires_at: grant().expires_at,
+                epochs: EPOCHS,
+            }),
+            session: None,
+            client_enabled: true,
+            epochs: EPOCHS,
+            consent_expires_at: None,
+        };
+        let now = NOW.plus(HOUR);
+        let is_good = |grant: &Grant, generation, client: &Client, facts: &LivenessFacts| {
+            let handle = RefreshHandle {
+                grant: grant.id,
+                generation,
+            };
+            let alice = samples::alice();
+            stands(
+                grant,
+                handle,
+                client,
+                &samples::catalogue(),
+                Some(&alice),
+                facts,
+                now,
+            )
+        };
+        assert!(is_good(&grant(), 3, &refreshing, &facts));
+        assert!(!is_good(&grant(), 2, &refreshing, &facts));
+        assert!(!is_good(&grant(), 4, &refreshing, &facts));
+        assert!(!is_good(&grant(), 3, &samples::client(), &facts));
+        let revoked = Grant {
+            revoked_at: Some(NOW),
+            ..grant()
+        };
+        assert!(!is_good(&revoked, 3, &refreshing, &facts));
+        let beyond = Grant {
+            scope: scope("offline_access phone"),
+            ..grant()
+        };
+        assert!(!is_good(&beyond, 3, &refreshing, &facts));
+        let lapsed = LivenessFacts {
+            consent_expires_at: Some(now),
+            ..facts.clone()
+        };
+        assert!(!is_good(&grant(), 3, &refreshing, &lapsed));
+        let disabled = LivenessFacts {
+            client_enabled: false,
+            ..facts
+        };
+        assert!(!is_good(&grant(), 3, &refreshing, &disabled));
+    }
+
+    #[test]
     fn another_form_of_a_token_is_no_token() {
         let handle = RefreshHandle {
             grant: samples::grant(),

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::client::Client;
 use crate::protocol::words::parameters;
@@ -185,17 +185,29 @@ fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn is_host(host: &str) -> bool {
-    match host.strip_prefix('[') {
-        Some(literal) => literal
-            .strip_suffix(']')
-            .is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
-        None => host.split('.').all(|label| {
-            !label.is_empty()
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-        }),
+    let is_label = |label: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.bytes().all(allowed)
+    };
+    is_spelt_as_browsers_do(host) && (host.starts_with('[') || host.split('.').all(is_label))
+}
+
+/// Whether browsers spell this host so, but for its case. `127.1` and `0x7f.0.0.1` are 127.0.0.1 to
+/// them, and an IPv6 address has one spelling.
+pub fn is_spelt_as_browsers_do(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    if let Some(literal) = host.strip_prefix('[') {
+        let address = literal.strip_suffix(']').unwrap_or_default();
+        let parsed: Result<Ipv6Addr, _> = address.parse();
+        // They write no IPv4 address within one.
+        return !address.contains('.') && parsed.is_ok_and(|ip| ip.to_string() == address);
     }
+    let labels = host.strip_suffix('.').unwrap_or(&host);
+    let last = labels.rsplit('.').next().unwrap_or_default();
+    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(is_hex);
+    !is_number || host.parse::<Ipv4Addr>().is_ok()
 }
 
 /// A port has one spelling: no sign, no leading zero, and not 0.

@@ -2,7 +2,7 @@
 //! could read in different ways is refused (RFC 3986 §3).
 
 use crate::protocol::words::client::Client;
-use crate::protocol::words::redirect_uri::origin_of;
+use crate::protocol::words::redirect_uri::{is_spelt_as_browsers_do, origin_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebUrl<'a> {
@@ -103,22 +103,18 @@ fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str>
 }
 
 fn check_host(host: &str) -> Result<(), &'static str> {
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    if let Some(address) = bracketed {
-        let parsed: Result<std::net::Ipv6Addr, _> = address.parse();
-        return parsed
-            .map(|_| ())
-            .map_err(|_| "has no IPv6 address between its brackets");
-    }
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
-    if host.is_empty() || host.starts_with('.') || host.contains("..") || !host.bytes().all(allowed)
-    {
+    let is_name = !host.starts_with('.') && !host.contains("..") && host.bytes().all(allowed);
+    let is_literal = host.starts_with('[') && !host.bytes().any(|byte| byte.is_ascii_uppercase());
+    if host.is_empty() || !(is_name || is_literal) {
         return Err("must have a host name in lower case");
     }
-    Ok(())
+    if is_spelt_as_browsers_do(host) {
+        Ok(())
+    } else {
+        Err("must have an address as browsers write it, such as 127.0.0.1 or [2001:db8::1]")
+    }
 }
 
 /// Whether `origin` is the origin of one of the client's redirect URIs or one of its
@@ -172,7 +168,10 @@ mod tests {
             "https://example.com/\u{0}", "https://ex\u{e4}mple.com", "https://EXAMPLE.com", "https://example.com:",
             "https://example.com:0", "https://example.com:65536", "https://example.com:+1", "https://[::1",
             "https://[]", "https://::1", "https://[::1]x", "https://a..b", "https://*.a.b", "https://example.com/%",
-            "https://example.com/%4", "https://example.com/%zz", "https://example.com/%e",
+            "https://example.com/%4", "https://example.com/%zz", "https://example.com/%e", "https://127.1/",
+            "https://0x7f.0.0.1/", "https://2130706433/", "https://127.0.0.01/", "https://127.0.0.1./",
+            "https://a.0x/", "https://a.1/", "https://1.2.3.4.5/", "https://[2001:DB8::1]/", "https://[2001:db8:0::1]/",
+            "https://[::ffff:192.0.2.1]/", "https://[::ffff:c000:201]/", "https://./",
         ];
         for text in rows {
             assert!(WebUrl::parse(text).is_err(), "{text:?}");
@@ -198,6 +197,8 @@ mod tests {
             "http://localhost.example.com",
             "http://127.0.0.2",
             "http://0.0.0.0",
+            "http://[2001:db8::1]",
+            "http://1a.0xg.example.",
         ] {
             assert!(!WebUrl::parse(text).unwrap().is_protected(), "{text}");
         }

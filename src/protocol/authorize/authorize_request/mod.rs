@@ -207,8 +207,8 @@ pub fn validate(
         .map_err(|refusal| AuthorizeError::Redirect(path, refusal))
 }
 
-/// The parameters that mean something here, in the order they were sent: validating these gives the
-/// same verdict as the original did.
+/// The parameters that mean something here, in the order they were sent. A request that is taken
+/// with all of its parameters is taken with these, as the same.
 pub fn known(parameters: &Parameters) -> Parameters {
     let is_known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
     Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))

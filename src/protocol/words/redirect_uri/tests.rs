@@ -16,8 +16,8 @@ fn what_a_client_may_register() {
     #[rustfmt::skip]
     let rows = [
         "https://rp1.example/cb", "https://rp1.example", "https://rp1.example?x=1",
-        "https://rp1.example:8443/cb?a=b&c=%20d", "https://RP1.example/CB", "https://[2001:db8::1]:8443/cb",
-        "https://192.0.2.1/cb", "https://my_host.example/cb~(1);v=2,3", "https://rp1.example/%C3%A9",
+        "https://rp1.example:8443/cb?a=b&c=%20d", "https://RP1.example/CB", "https://[2001:DB8::1]:8443/cb",
+        "https://192.0.2.1/cb", "https://rp1.0xg/cb", "https://my_host.example/cb~(1);v=2,3", "https://rp1.example/%C3%A9",
         "http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1/cb", "http://127.0.0.1:1/cb",
         "http://[::1]/cb", "http://[::1]:65535/cb",
     ];
@@ -77,7 +77,9 @@ fn what_is_not_well_formed_no_client_may_register() {
         "https://rp1.example/*", "https://*.rp1.example/cb", "https://rp1.example/.*", "https://rp1.example/{id}",
         "https://rp1.example/<b>", "https://rp1.example/\"", "https://rp1.example/%", "https://rp1.example/%4",
         "https://rp1.example/%zz", "https://rp1%2eexample/cb", "https://rp1.examp%E2%93%81e/cb",
-        "https://rp1%E3%80%82example/cb", "https://rp1.example%EF%BC%8Fevil/cb",
+        "https://rp1%E3%80%82example/cb", "https://rp1.example%EF%BC%8Fevil/cb", "https://127.1/cb",
+        "https://0X7F.0.0.1/cb", "https://2130706433/cb", "https://127.0.0.01/cb", "https://rp1.1/cb",
+        "https://[2001:db8:0::1]/cb", "https://[::ffff:192.0.2.1]/cb", "https://[::ffff:c000:201]/cb",
     ];
     for uri in rows {
         refused_for_everyone(uri);

@@ -1,0 +1,42 @@
+//! Dumps of IdentityServer. What is left out is told, and no secret is. What comes of it is a
+//! document that can be judged.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use gatepost::protocol::registration::client_rules::ClientDefaults;
+use gatepost::protocol::registration::document::Document;
+use gatepost::protocol::registration::import::identity_server;
+use gatepost::protocol::registration::references::Stored;
+use gatepost::protocol::registration::walker::parse;
+use gatepost_fuzz::{NOW, assert_untold};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+const SECRETS: [&str; 5] = [
+    "ClientSecrets",
+    "ApiSecrets",
+    "ApiResourceSecrets",
+    "PasswordHash",
+    "AspNetUserTokens",
+];
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(dump) = serde_json::from_slice::<Value>(data) else {
+        return;
+    };
+    let import = match identity_server::read(dump.clone(), BTreeMap::new(), NOW) {
+        Ok(import) => import,
+        Err(error) => return assert_untold(&[error], &dump, &SECRETS),
+    };
+    let (document, lines) = import.finish();
+    assert_untold(&lines, &dump, &SECRETS);
+    let document = parse(&document.to_string()).expect("it is JSON");
+    let judged = Document::judge(&document, &ClientDefaults::default(), &Stored::default());
+    let told: Vec<String> = judged
+        .problems
+        .iter()
+        .map(|problem| problem.to_string())
+        .collect();
+    assert_untold(&told, &dump, &SECRETS);
+});

@@ -1,0 +1,74 @@
+//! Bodies of SCIM's POST and PATCH. Whatever is sent, each attribute keeps its shape; and what a
+//! user then shows is read back as what they have.
+#![no_main]
+
+use gatepost::protocol::scim::attribute::{Shape, UserAttribute, UserAttributes};
+use gatepost::protocol::scim::patch::patched;
+use gatepost::protocol::scim::projection::Projection;
+use gatepost::protocol::scim::resource::{ScimProfile, ScimUser, read};
+use gatepost::protocol::words::identifiers::Subject;
+use gatepost_fuzz::NOW;
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
+
+fn alice() -> ScimUser {
+    let claims = json!({
+        "email": "alice@example.com", "email_verified": true, "name": "Alice", "role": ["buyer", "clerk"],
+        "phone_number": "+49 30 1",
+    });
+    ScimUser {
+        subject: Subject::new("alice-subject"),
+        external_id: Some(String::from("4711")),
+        profile: ScimProfile {
+            username: Some(String::from("alice")),
+            tenant: None,
+            enabled: true,
+            claims: claims.as_object().cloned().unwrap_or_default(),
+        },
+        has_second_factor: false,
+        created: NOW,
+        last_modified: NOW,
+        version: String::from("1"),
+    }
+}
+
+fn check_shapes(attributes: &UserAttributes) {
+    let is_text = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| !text.is_empty() && !text.contains('\0'))
+    };
+    for (attribute, value) in attributes {
+        let fits = match attribute.shape() {
+            Shape::Text | Shape::OneElement => is_text(value),
+            Shape::Flag => value.is_boolean(),
+            Shape::Elements => value.as_array().is_some_and(|values| {
+                (1..=200).contains(&values.len()) && values.iter().all(is_text)
+            }),
+        };
+        assert!(fits, "{attribute:?}: {value}");
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(body) = serde_json::from_slice::<Value>(data) else {
+        return;
+    };
+    let alice = alice();
+    if let Ok(attributes) = read(&body) {
+        check_shapes(&attributes);
+        let _ = ScimProfile::new(&attributes);
+        let _ = alice.changed_to(&alice.replaced_by(&attributes));
+    }
+    let Ok(attributes) = patched(&alice.attributes(), &body) else {
+        return;
+    };
+    check_shapes(&attributes);
+    let Ok(changed) = alice.changed_to(&attributes) else {
+        return;
+    };
+    let shown = changed.show("https://login.example/scim/1", &Projection::default());
+    let has = changed.attributes();
+    assert_eq!(read(&Value::Object(shown)), Ok(has.clone()));
+    assert!(!has.contains_key(&UserAttribute::Password));
+});
