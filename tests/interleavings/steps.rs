@@ -1,23 +1,10 @@
 //! What can happen next in a world, and what it leaves.
 
-use gatepost::protocol::authorize::authorization_code::CodeVerdict;
-use gatepost::protocol::token::grant::Grant;
-use gatepost::protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
-use gatepost::protocol::token::refresh_token::RefreshVerdict;
-use gatepost::protocol::words::epochs::SessionEpochs;
-use gatepost::protocol::words::instant::Instant;
-use gatepost::protocol::words::reason::Reason;
-
-use crate::judges::{
-    Judges, is_alive, refresh_request, refresh_token_stands, verdict_on_code, verdict_on_refresh,
-};
-use crate::statements::sample::{self, CATALOGUE, CLIENT, NOW};
-use crate::statements::{
-    self, EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, Sent, is_within,
-};
+use crate::judges::{Court, Given, Question, Verdict};
+use crate::statements::{self, EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, Sent};
 use crate::world::{
-    Answer, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request, Rows,
-    Running, SessionRow, Stage, Statement, Step, World, keep,
+    Answer, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request, Running,
+    SessionRow, Stage, Statement, Step, World, keep,
 };
 
 /// Everything that can happen next.
@@ -109,10 +96,10 @@ fn is_severed(running: &Running) -> bool {
 }
 
 /// The world after a step, or the promise that is broken in it.
-pub fn take(world: &World, step: Step, judges: &Judges) -> Result<World, Promise> {
+pub fn take(world: &World, step: Step, court: &Court<'_>) -> Result<World, Promise> {
     let mut next = Next {
         world: *world,
-        judges,
+        court,
     };
     match step {
         Step::Comes(request) => next.comes(request)?,
@@ -142,7 +129,6 @@ pub fn take(world: &World, step: Step, judges: &Judges) -> Result<World, Promise
             next.world.crash = Crash::Past;
         }
     }
-    next.is_asked()?;
     Ok(next.world)
 }
 
@@ -150,72 +136,50 @@ fn is_connected(running: &Running) -> bool {
     matches!(running.stage, Stage::Begun { .. } | Stage::Committed { .. })
 }
 
-/// The facts of which the liveness of something given at `epochs` is judged.
-fn facts(rows: &Rows, row: GrantRow, offline: bool, session: u8) -> LivenessFacts {
-    let session = match rows.sessions[usize::from(session)] {
-        SessionRow::Absent => None,
-        SessionRow::Begun => Some(SessionFacts { ended: false }),
-        SessionRow::Ended => Some(SessionFacts { ended: true }),
+/// Introspection, which may come at any moment: one read, judged.
+pub fn ask(world: &World, court: &Court<'_>) -> Result<(), Promise> {
+    let asked = Next {
+        world: *world,
+        court,
     };
-    LivenessFacts {
-        token_revoked: false,
-        grant: Some(GrantFacts {
-            revoked: row.revoked,
-            offline,
-            expires_at: sample::grant_end(),
-            epochs: row.epochs.facts(),
-        }),
-        session,
-        client_enabled: true,
-        epochs: rows.epochs.facts(),
-        consent_expires_at: None,
-    }
+    (0..)
+        .take(LINES)
+        .try_for_each(|line| asked.is_asked_about(line))
 }
 
 struct Next<'a> {
     world: World,
-    judges: &'a Judges,
+    court: &'a Court<'a>,
 }
 
 impl Next<'_> {
-    fn now(&self) -> Instant {
-        match self.world.is_later {
-            true => NOW.plus(CLIENT.lifetimes.refresh_token_retry_window),
-            false => NOW,
-        }
-    }
-
     fn code(&self, line: u8) -> Code {
         self.world.lines[usize::from(line)].code.unwrap()
     }
 
-    /// The grant as its row, or its code, has it.
-    fn grant(&self, epochs: EpochsHeld, row: Option<GrantRow>) -> Grant {
-        let scope = match self.world.scope {
-            GrantScope::Offline => sample::OFFLINE,
-            GrantScope::Online => sample::ONLINE,
-        };
-        let grant = sample::grant(scope, epochs);
-        Grant {
-            generation: row.map_or(0, |row| row.generation.into()),
-            revoked_at: row.filter(|row| row.revoked).map(|_| NOW),
-            ..grant
+    /// A grant of that line, and what it stands on now.
+    fn given(&self, line: u8, row: Option<GrantRow>) -> Given {
+        let code = self.code(line);
+        let rows = &self.world.primary;
+        Given {
+            scope: self.world.scope,
+            at: row.map_or(code.epochs, |row| row.epochs),
+            now: rows.epochs,
+            generation: row.map_or(0, |row| row.generation),
+            revoked: row.is_some_and(|row| row.revoked),
+            session: rows.sessions[usize::from(code.session)],
+            in_session: self.world.scope == GrantScope::Online,
+            is_later: self.world.is_later,
         }
     }
 
     /// `{stands}`, and the session where the statement looks at that, too.
-    fn stands(&self, line: u8, with_session: bool) -> bool {
-        let code = self.code(line);
-        let given = GrantRow {
-            epochs: code.epochs,
-            generation: 0,
-            moved: Moved::Never,
-            attempt: 0,
-            revoked: false,
+    fn stands(&self, line: u8, in_session: bool) -> bool {
+        let given = Given {
+            in_session,
+            ..self.given(line, None)
         };
-        let facts = facts(&self.world.primary, given, !with_session, code.session);
-        let grant = self.grant(code.epochs, None);
-        is_alive(self.judges.stands, &grant, &facts, self.now())
+        self.court.says(Question::Stands(given))
     }
 
     // --- Requests.
@@ -236,12 +200,7 @@ impl Next<'_> {
                 running.over_before = known.over;
                 running.is_replay = known.gave_tokens;
                 known.presented = 2.min(known.presented + 1);
-                let grant = self.grant(self.code(line).epochs, None);
-                let burn = match verdict_on_code(self.judges, grant, is_right, self.now()) {
-                    CodeVerdict::Redeem => false,
-                    CodeVerdict::Burn(_) => true,
-                    other => panic!("{other:?}"),
-                };
+                let burn = !self.court.says(Question::Code { is_right });
                 running.stage = Stage::Sends(Statement::Redeem { burn });
             }
             Request::Refresh {
@@ -253,8 +212,7 @@ impl Next<'_> {
                 running.over_before = known.over;
                 running.is_replay = generation < known.replay_below;
                 known.closed_below = known.closed_below.max(generation);
-                let request = refresh_request(names_scope);
-                if (self.judges.within)(&request, &CLIENT, &CATALOGUE, self.now()).is_some() {
+                if self.court.says(Question::IsTriedAtOnce { names_scope }) {
                     running.stage = Stage::Sends(Statement::MoveOn);
                 }
             }
@@ -362,7 +320,7 @@ impl Next<'_> {
         let epochs = self.code(line).epochs;
         let row = &mut self.world.primary.grants[usize::from(line)];
         let before = *row;
-        let answer = (self.judges.redeem)(row, epochs, burn, sent);
+        let answer = (self.court.judges.redeem)(row, epochs, burn, sent);
         let known = &mut self.world.lines[usize::from(line)];
         match before {
             None => {
@@ -382,27 +340,25 @@ impl Next<'_> {
 
     /// What is answered where it moved the grant.
     fn moves_on(&mut self, line: u8, generation: u8, sent: Sent) -> Option<Answer> {
-        let request = refresh_request(false);
-        let now = self.now();
-        let within = (self.judges.within)(&request, &CLIENT, &CATALOGUE, now)?;
         let index = usize::from(line);
         let before = self.world.primary.grants[index];
-        let epochs = self.code(line).epochs;
-        let is_within = is_within(&self.grant(epochs, before), &within);
+        let is_within = self.court.says(Question::IsWithin);
         let row = &mut self.world.primary.grants[index];
         if !statements::move_on(row, generation, is_within, sent) {
             return None;
         }
         // As if the row that came back had been read first.
-        let grant = self.grant(epochs, before);
-        Some(
-            match verdict_on_refresh(self.judges, &grant, generation, false, now) {
-                RefreshVerdict::Refresh(_) => Answer::Refreshed {
-                    generation: generation + 1,
-                },
-                RefreshVerdict::OldToken(_) | RefreshVerdict::Refuse(_) => Answer::Refused,
+        let verdict = self.court.verdict(Question::Refresh {
+            given: self.given(line, before),
+            generation,
+            names_scope: false,
+        });
+        Some(match verdict {
+            Verdict::Yes => Answer::Refreshed {
+                generation: generation + 1,
             },
-        )
+            Verdict::No | Verdict::Revoked | Verdict::OldToken => Answer::Refused,
+        })
     }
 
     fn refreshes(&mut self, line: u8, generation: u8, sent: Sent) -> Result<Answer, Promise> {
@@ -431,16 +387,15 @@ impl Next<'_> {
             unreachable!("{running:?}");
         };
         let row = self.world.primary.grants[usize::from(line)];
-        let grant = self.grant(self.code(line).epochs, row);
-        let verdict = verdict_on_refresh(self.judges, &grant, generation, names_scope, self.now());
+        let verdict = self.court.verdict(Question::Refresh {
+            given: self.given(line, row),
+            generation,
+            names_scope,
+        });
         running.stage = match verdict {
-            RefreshVerdict::Refuse(error) if error.reason == Reason::GrantRevoked => {
-                Stage::Sends(Statement::Revoke)
-            }
-            RefreshVerdict::Refuse(_) => return self.answers(running, Answer::Refused),
-            RefreshVerdict::Refresh(_) | RefreshVerdict::OldToken(_) => {
-                Stage::Sends(Statement::Refresh)
-            }
+            Verdict::Revoked => Stage::Sends(Statement::Revoke),
+            Verdict::No => return self.answers(running, Answer::Refused),
+            Verdict::Yes | Verdict::OldToken => Stage::Sends(Statement::Refresh),
         };
         self.stays(running)
     }
@@ -448,17 +403,11 @@ impl Next<'_> {
     /// One read, judged; nothing is written.
     fn signs_on(&mut self) -> Result<(), Promise> {
         let rows = self.world.primary;
-        let begun_at = SessionEpochs {
-            installation: 0,
-            user: 0,
+        let question = Question::Session {
+            now: rows.epochs,
+            row: rows.sessions[0],
         };
-        let ended_at = (rows.sessions[0] == SessionRow::Ended).then_some(NOW);
-        let now = SessionEpochs {
-            installation: rows.epochs.installation.into(),
-            user: rows.epochs.user.into(),
-        };
-        let session = sample::session(begun_at, ended_at);
-        if !(self.judges.session_stands)(&session, Some(now), self.now()) {
+        if !self.court.says(question) {
             let kept = self.world.session_may_end;
             return keep(Promise::NothingIssuedAfterAnEndingIsEndedByIt, kept);
         }
@@ -479,10 +428,6 @@ impl Next<'_> {
     /// A code of the second line. Where the standby has other epochs than were read, nobody was told
     /// of that ending, and it may be lost; then what was given on it is dead, which is the safe side.
     fn seals(&mut self, epochs: EpochsHeld, session: u8) {
-        let epochs = EpochsHeld {
-            client: self.world.primary.epochs.client,
-            ..epochs
-        };
         let line = &mut self.world.lines[1];
         line.code = Some(Code { epochs, session });
         line.may_end |= self.world.standby.epochs != epochs;
@@ -694,14 +639,6 @@ impl Next<'_> {
         }
     }
 
-    // --- Introspection, which may come at any moment: one read, judged.
-
-    fn is_asked(&self) -> Result<(), Promise> {
-        (0..)
-            .take(LINES)
-            .try_for_each(|line| self.is_asked_about(line))
-    }
-
     fn is_asked_about(&self, number: u8) -> Result<(), Promise> {
         let index = usize::from(number);
         let line = self.world.lines[index];
@@ -712,10 +649,9 @@ impl Next<'_> {
         };
         keep(durable, line.handed_out <= row.generation + 1)?;
         let offline = self.world.scope == GrantScope::Offline;
-        let grant = self.grant(row.epochs, Some(row));
-        let facts = facts(rows, row, offline, self.code(number).session);
-        let access = is_alive(self.judges.access_token_stands, &grant, &facts, self.now());
-        let refresh = refresh_token_stands(self.judges, &grant, row.generation, &facts, self.now());
+        let given = self.given(number, Some(row));
+        let access = self.court.says(Question::AccessToken(given));
+        let refresh = offline && self.court.says(Question::RefreshToken(given));
         let honoured = access || refresh;
         keep(
             Promise::WhatEndedIsNeverHonoured,

@@ -1,12 +1,9 @@
 //! The statements of codes, refresh tokens and revocations, as functions of a row in memory. A test
 //! of the service, `statements_as_modelled`, gives them and the functions of `store/grants.rs` the
-//! same rows, from [`every_case`], and wants the same answers and the same rows after that.
-
-pub mod sample;
+//! same rows, those of `cases.rs`, and wants the same answers and the same rows after that.
 
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::refresh_token::Within;
-use gatepost::protocol::words::epochs::Epochs;
 
 /// Small, since there are hundreds of thousands of worlds: 0 is what everything begins at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,17 +12,6 @@ pub struct EpochsHeld {
     pub client: u8,
     pub user: u8,
     pub consent: u8,
-}
-
-impl EpochsHeld {
-    pub fn facts(self) -> Epochs {
-        Epochs {
-            installation: self.installation.into(),
-            client: self.client.into(),
-            user: self.user.into(),
-            consent: self.consent.into(),
-        }
-    }
 }
 
 /// `grants`: what changes of a row.
@@ -159,76 +145,4 @@ pub fn is_within(grant: &Grant, within: &Within<'_>) -> bool {
         && grant.expires_at > within.expires_after
         && grant.last_used_at > within.used_after
         && within.acrs.as_ref().is_none_or(|acrs| acrs.contains(&acr))
-}
-
-/// The number of the request that a case is about.
-pub const OWN: u8 = 1;
-const ANOTHERS: u8 = 2;
-
-#[derive(Clone, Copy, Debug)]
-pub enum Statement {
-    Redeem { burn: bool },
-    MoveOn { presented: u8 },
-    Refresh { presented: u8 },
-    Revoke,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answer {
-    Redeemed(RedemptionAnswer),
-    /// Only whether something was left to spend or to revoke is told.
-    Burnt(bool),
-    Moved(bool),
-    Refreshed(Option<RefreshAnswer>),
-    Revoked(bool),
-}
-
-impl Statement {
-    pub fn run(self, row: &mut Option<GrantRow>, sent: Sent) -> Answer {
-        let epochs = EpochsHeld::default();
-        match self {
-            Statement::Redeem { burn: false } => Answer::Redeemed(redeem(row, epochs, false, sent)),
-            Statement::Redeem { burn: true } => {
-                let answer = redeem(row, epochs, true, sent);
-                Answer::Burnt(answer != RedemptionAnswer::ReplayedAgain)
-            }
-            Statement::MoveOn { presented } => Answer::Moved(move_on(row, presented, true, sent)),
-            Statement::Refresh { presented } => Answer::Refreshed(refresh(row, presented, sent)),
-            Statement::Revoke => Answer::Revoked(revoke(row)),
-        }
-    }
-}
-
-/// Every row before, and each statement that may come to it.
-pub fn every_case() -> Vec<(Option<GrantRow>, Statement)> {
-    let mut rows = vec![None];
-    for generation in 0..3 {
-        for moved in [Moved::Never, Moved::LongAgo, Moved::JustNow] {
-            for attempt in [OWN, ANOTHERS] {
-                for revoked in [false, true] {
-                    rows.push(Some(GrantRow {
-                        epochs: EpochsHeld::default(),
-                        generation,
-                        moved,
-                        attempt,
-                        revoked,
-                    }));
-                }
-            }
-        }
-    }
-    let mut statements = vec![
-        Statement::Redeem { burn: false },
-        Statement::Redeem { burn: true },
-        Statement::Revoke,
-    ];
-    for presented in 0..3 {
-        statements.push(Statement::MoveOn { presented });
-        statements.push(Statement::Refresh { presented });
-    }
-    let mut cases = Vec::new();
-    for row in rows {
-        cases.extend(statements.iter().map(|statement| (row, *statement)));
-    }
-    cases
 }

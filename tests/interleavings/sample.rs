@@ -9,12 +9,14 @@ use gatepost::protocol::token::claims::{ClaimNames, built_in_scopes};
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
-use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn, User};
 use serde_json::json;
+
+use crate::statements::EpochsHeld;
 
 /// 2026-11-20T00:00:00Z
 pub const NOW: Instant = Instant::from_seconds(1_795_132_800);
@@ -93,7 +95,7 @@ pub fn session(epochs: SessionEpochs, ended_at: Option<Instant>) -> Session {
 }
 
 /// A grant as its code carries it.
-pub fn grant(scope: &str, epochs: super::EpochsHeld) -> Grant {
+pub fn grant(scope: &str, epochs: EpochsHeld) -> Grant {
     let expires_at = grant_end();
     Grant {
         id: GrantId {
@@ -106,7 +108,7 @@ pub fn grant(scope: &str, epochs: super::EpochsHeld) -> Grant {
         resources: Vec::new(),
         claims: ClaimNames::default(),
         token_claims: serde_json::Map::new(),
-        epochs: epochs.facts(),
+        epochs: facts_of(epochs),
         generation: 0,
         issued_at: NOW,
         last_used_at: NOW,
@@ -118,4 +120,13 @@ pub fn grant(scope: &str, epochs: super::EpochsHeld) -> Grant {
 /// When it ends.
 pub fn grant_end() -> Instant {
     NOW.plus(Duration::from_secs(2_592_000))
+}
+
+pub fn facts_of(epochs: EpochsHeld) -> Epochs {
+    Epochs {
+        installation: epochs.installation.into(),
+        client: epochs.client.into(),
+        user: epochs.user.into(),
+        consent: epochs.consent.into(),
+    }
 }
