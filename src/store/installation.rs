@@ -101,10 +101,10 @@ impl RegistryWriter<'_> {
 }
 
 // The version goes up, too: a client's own token takes the epoch from what a process holds in
-// memory.
+// memory. It goes up by a step that is drawn, as at every change of the registry.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation SET epoch = new_epoch(), registry_version = registry_version + 1 RETURNING id
+    UPDATE installation SET epoch = new_epoch(), registry_version = registry_version + 1 + floor(random() * 1073741824)::int8 RETURNING id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )

@@ -17,13 +17,23 @@ use crate::deadline;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
-const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING registry_version - 1 AS version, clock_timestamp() AS now";
+///
+/// The step is drawn. A change that no standby had is lost with its version when a standby becomes
+/// the primary, and a process may hold what it read at that version. If versions were counted, the
+/// next change would get the same version again, and that process would take the lost change for
+/// today's. Versions still rise, so that the oldest of several is the smallest, and they stay
+/// numbers that JSON carries exactly: below 2^53 for 16 million changes.
+const BUMP: &str = "
+WITH drawn AS (SELECT 1 + floor(random() * 1073741824)::int8 AS step)
+UPDATE installation SET registry_version = registry_version + step FROM drawn
+RETURNING registry_version - step AS version, registry_version AS version_afterwards, clock_timestamp() AS now";
 
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
     pub(super) transaction: Transaction<'a>,
     chain: Chain,
     version: i64,
+    version_if_written: i64,
     /// Who makes the change, if it is a client.
     pub author: Option<EventAuthor>,
     /// Sends nothing from then on: the time of the request that it is for is over.
@@ -60,6 +70,7 @@ impl Store {
                 transaction,
                 chain: self.chains().begin_tentatively(),
                 version: column(&alone, "version")?,
+                version_if_written: column(&alone, "version_afterwards")?,
                 author: None,
                 send_before,
                 wrote: false,
@@ -122,7 +133,10 @@ impl RegistryWriter<'_> {
 
     /// The version that is in force when this change is done.
     pub fn version_afterwards(&self) -> i64 {
-        self.version + i64::from(self.wrote)
+        match self.wrote {
+            true => self.version_if_written,
+            false => self.version,
+        }
     }
 
     fn require_time(&self) -> Result<(), StoreError> {

@@ -776,11 +776,11 @@ idle:
 #if KINDS & ENDS_CLIENT
     :: atomic { drawn < ENDINGS -> kind = ENDS_CLIENT; marks_all_before(); drawn++;
             primary.epoch[CLIENT] = new_epoch(primary.epoch[CLIENT]);
-#if !REGISTRY
-#elif defined(DRAWN_REGISTRY_VERSION)
-            primary.registry_version = drawn;
-#elif !defined(WITHOUT_BUMP)
+#if !REGISTRY || defined(WITHOUT_BUMP)
+#elif defined(COUNTED_REGISTRY_VERSION)
             primary.registry_version++;
+#else
+            primary.registry_version = drawn;
 #endif
 #if REGISTRY
             has_heard[0] = 0; has_heard[1] = 0;

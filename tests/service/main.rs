@@ -107,6 +107,7 @@ mod sessions;
 mod sign_in_by_address;
 mod sign_in_storm;
 mod sign_up;
+mod statements_as_modelled;
 mod static_files;
 mod stolen_database;
 mod store_grants;

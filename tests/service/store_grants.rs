@@ -29,14 +29,14 @@ use crate::support::postgres::TestDatabase;
 const ATTEMPT: [u8; 16] = [7; 16];
 
 /// A client, a user who signed in a second ago, and the store.
-struct Scene {
-    database: TestDatabase,
-    store: Store,
+pub struct Scene {
+    pub database: TestDatabase,
+    pub store: Store,
     day: Day,
     sid: Sid,
 }
 
-fn client_id() -> ClientId {
+pub fn client_id() -> ClientId {
     ClientId::new("web")
 }
 
@@ -44,7 +44,7 @@ fn alice() -> Subject {
     Subject::new("alice-sub")
 }
 
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
     store
@@ -113,7 +113,7 @@ fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
 
 impl Scene {
     /// A grant as a code issued now would carry it.
-    fn grant(&self) -> Grant {
+    pub fn grant(&self) -> Grant {
         let now = self.database.now();
         let expires_at = now.plus(Duration::from_secs(30 * 86_400));
         let sign_in = SignIn {

@@ -1,5 +1,7 @@
 //! The registry: changes are whole, versioned and audited.
 
+use std::collections::BTreeSet;
+
 use gatepost::protocol::keys::key_schedule::KeyTimes;
 use gatepost::protocol::registration::ObjectKind;
 use gatepost::protocol::registration::walker::parse_own;
@@ -11,7 +13,7 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::catalogue::{self, CatalogueRow};
 use gatepost::store::clients::{self, SecretRow};
 use gatepost::store::signing_keys::{self, SigningKeyRow};
-use gatepost::store::{StoreError, installation};
+use gatepost::store::{Store, StoreError, installation};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
@@ -111,28 +113,48 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
 fn changes_happen_one_after_the_other() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let before = version(&database);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            let store = &store;
-            scope.spawn(move || {
-                store
-                    .change_registry(|writer| {
-                        let count = writer.clients()?.len();
-                        writer.upsert_clients(&[(
-                            &ClientId::new(format!("client {count}")),
-                            &json!({}),
-                            true,
-                        )])
-                    })
-                    .unwrap();
-            });
-        }
+    let versions: BTreeSet<i64> = std::thread::scope(|scope| {
+        let threads = [(); 8].map(|()| scope.spawn(|| add_a_client(&store)));
+        threads
+            .map(|thread| thread.join().unwrap())
+            .into_iter()
+            .collect()
     });
-    assert_eq!(
-        (version(&database), database.count("clients")),
-        (before + 8, 8)
-    );
+    assert_eq!((versions.len(), database.count("clients")), (8, 8));
+    assert_eq!(versions.last(), Some(&version(&database)));
+}
+
+/// Answers the version that it makes.
+fn add_a_client(store: &Store) -> i64 {
+    store
+        .change_registry(|writer| {
+            let name = ClientId::new(format!("client {}", writer.clients()?.len()));
+            writer.upsert_clients(&[(&name, &json!({}), true)])?;
+            Ok::<_, StoreError>(writer.version_afterwards())
+        })
+        .unwrap()
+}
+
+/// A process may hold what it read at a version that no standby ever had.
+#[test]
+fn a_version_that_was_lost_in_a_failover_does_not_come_again() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let before = version(&database);
+    let changes: [fn(&Store) -> i64; 2] = [add_a_client, |store| {
+        installation::revoke_everything(store, &AuditEvent::default()).unwrap();
+        installation::read(store).unwrap().registry_version
+    }];
+    for change in changes {
+        let lost = change(&store);
+        database.run(&format!(
+            "DELETE FROM clients; UPDATE installation SET registry_version = {before}"
+        ));
+        let next = change(&store);
+        let drawn = before + 1..=before + (1 << 30);
+        assert!(drawn.contains(&lost) && drawn.contains(&next));
+        assert_ne!(lost, next);
+    }
 }
 
 #[test]

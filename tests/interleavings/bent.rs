@@ -1,0 +1,313 @@
+//! Judgements that are bent, each in one way. A promise must break: what cannot fail shows nothing.
+
+use gatepost::protocol::authorize::authorization_code::{AuthorizationCode, CodeVerdict};
+use gatepost::protocol::token::access_token::AccessToken;
+use gatepost::protocol::token::grant::Grant;
+use gatepost::protocol::token::liveness::{self, LivenessFacts};
+use gatepost::protocol::token::refresh_token::{self, RefreshHandle, RefreshVerdict};
+use gatepost::protocol::token::token_request::{AuthorizationCodeRequest, RefreshTokenRequest};
+use gatepost::protocol::words::catalogue::Catalogue;
+use gatepost::protocol::words::client::Client;
+use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::instant::Instant;
+use gatepost::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost::protocol::words::session::{Session, User};
+
+use crate::judges::{Judges, OF_THE_CODE};
+use crate::statements::{self, EpochsHeld, GrantRow, RedemptionAnswer, Sent};
+use crate::world::{GrantScope, Promise, World, with_code, with_tokens};
+
+pub struct Bent {
+    pub what: &'static str,
+    pub judges: Judges,
+    pub beginning: World,
+    pub breaks: Promise,
+}
+
+const INSTALLATION: usize = 0;
+const CLIENT: usize = 1;
+const USER: usize = 2;
+const CONSENT: usize = 3;
+
+/// The facts with one epoch as it was when the grant was given.
+fn overlooking<const EPOCH: usize>(facts: &LivenessFacts) -> LivenessFacts {
+    let mut facts = facts.clone();
+    let given = facts.grant.unwrap().epochs;
+    let now = &mut facts.epochs;
+    match EPOCH {
+        INSTALLATION => now.installation = given.installation,
+        CLIENT => now.client = given.client,
+        USER => now.user = given.user,
+        CONSENT => now.consent = given.consent,
+        _ => unreachable!("there are four"),
+    }
+    facts
+}
+
+fn stands_without<const EPOCH: usize>(
+    token: &AccessToken,
+    client: Option<&Client>,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
+    liveness::stands(token, client, user, &overlooking::<EPOCH>(facts), now)
+}
+
+fn refresh_token_stands_without<const EPOCH: usize>(
+    grant: &Grant,
+    handle: RefreshHandle,
+    client: &Client,
+    catalogue: &Catalogue,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
+    let facts = overlooking::<EPOCH>(facts);
+    refresh_token::stands(grant, handle, client, catalogue, user, &facts, now)
+}
+
+fn session_stands_without<const EPOCH: usize>(
+    session: &Session,
+    now_at: Option<SessionEpochs>,
+    now: Instant,
+) -> bool {
+    let at = now_at.map(|mut at| {
+        match EPOCH {
+            INSTALLATION => at.installation = session.epochs.installation,
+            _ => at.user = session.epochs.user,
+        }
+        at
+    });
+    session.stands(at, now)
+}
+
+fn session_stands_though_ended(session: &Session, at: Option<SessionEpochs>, now: Instant) -> bool {
+    let session = Session {
+        ended_at: None,
+        ..session.clone()
+    };
+    session.stands(at, now)
+}
+
+fn no_code_is_burnt(
+    _: &AuthorizationCode,
+    _: &AuthorizationCodeRequest,
+    _: &Client,
+    _: &Catalogue,
+    _: Instant,
+) -> CodeVerdict {
+    CodeVerdict::Redeem
+}
+
+fn stands_without_withdrawals(
+    token: &AccessToken,
+    client: Option<&Client>,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
+    facts.epochs.consent == 0 && liveness::stands(token, client, user, facts, now)
+}
+
+fn stands_though_revoked(
+    token: &AccessToken,
+    client: Option<&Client>,
+    user: Option<&User>,
+    facts: &LivenessFacts,
+    now: Instant,
+) -> bool {
+    let mut facts = facts.clone();
+    facts.grant.as_mut().unwrap().revoked = false;
+    liveness::stands(token, client, user, &facts, now)
+}
+
+fn refuses(reason: Reason) -> RefreshVerdict {
+    RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason))
+}
+
+fn old_tokens_are_refused(
+    grant: &Grant,
+    handle: RefreshHandle,
+    request: &RefreshTokenRequest,
+    client: &Client,
+    catalogue: &Catalogue,
+    issuer: &str,
+    now: Instant,
+) -> RefreshVerdict {
+    let verdict = refresh_token::judge(grant, handle, request, client, catalogue, issuer, now);
+    match verdict {
+        RefreshVerdict::OldToken(_) => refuses(Reason::RefreshTokenReplayed),
+        verdict => verdict,
+    }
+}
+
+fn revoked_grants_are_unknown(
+    grant: &Grant,
+    handle: RefreshHandle,
+    request: &RefreshTokenRequest,
+    client: &Client,
+    catalogue: &Catalogue,
+    issuer: &str,
+    now: Instant,
+) -> RefreshVerdict {
+    if grant.revoked_at.is_some() {
+        return refuses(Reason::UnknownRefreshToken);
+    }
+    refresh_token::judge(grant, handle, request, client, catalogue, issuer, now)
+}
+
+/// As if its attempt were not compared, nor the row looked at: whoever comes enters it.
+fn redeem_enters_again(
+    row: &mut Option<GrantRow>,
+    epochs: EpochsHeld,
+    burn: bool,
+    sent: Sent,
+) -> RedemptionAnswer {
+    *row = None;
+    statements::redeem(row, epochs, burn, sent)
+}
+
+fn of_epoch<const EPOCH: usize>(name: [&'static str; 3]) -> [Bent; 3] {
+    let code = with_code(GrantScope::Online);
+    let tokens = with_tokens(GrantScope::Offline, 0);
+    let breaks = Promise::WhatEndedIsNeverHonoured;
+    let bent = |what, judges, beginning| Bent {
+        what,
+        judges,
+        beginning,
+        breaks,
+    };
+    let introspection = Judges {
+        access_token_stands: stands_without::<EPOCH>,
+        ..OF_THE_CODE
+    };
+    let of_refresh_tokens = Judges {
+        refresh_token_stands: refresh_token_stands_without::<EPOCH>,
+        ..OF_THE_CODE
+    };
+    let statements = Judges {
+        stands: stands_without::<EPOCH>,
+        ..OF_THE_CODE
+    };
+    [
+        bent(name[0], introspection, tokens),
+        bent(name[1], of_refresh_tokens, tokens),
+        bent(name[2], statements, code),
+    ]
+}
+
+pub fn every_one() -> Vec<Bent> {
+    let code = with_code(GrantScope::Offline);
+    let tokens = with_tokens(GrantScope::Offline, 1);
+    let bent = |what, judges, beginning, breaks| Bent {
+        what,
+        judges,
+        beginning,
+        breaks,
+    };
+    let mut all = vec![
+        bent(
+            "Session::stands overlooks installation.epoch",
+            Judges {
+                session_stands: session_stands_without::<INSTALLATION>,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::WhatEndedIsNeverHonoured,
+        ),
+        bent(
+            "Session::stands overlooks users.epoch",
+            Judges {
+                session_stands: session_stands_without::<USER>,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::WhatEndedIsNeverHonoured,
+        ),
+        bent(
+            "Session::stands overlooks ended_at",
+            Judges {
+                session_stands: session_stands_though_ended,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::WhatEndedIsNeverHonoured,
+        ),
+        bent(
+            "liveness::stands overlooks revoked_at",
+            Judges {
+                access_token_stands: stands_though_revoked,
+                ..OF_THE_CODE
+            },
+            tokens,
+            Promise::AReplayEndsTheLine,
+        ),
+        bent(
+            "{stands} refuses whoever withdrew a consent once",
+            Judges {
+                stands: stands_without_withdrawals,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::NothingIssuedAfterAnEndingIsEndedByIt,
+        ),
+        bent(
+            "authorization_code::redeem never burns a code",
+            Judges {
+                code: no_code_is_burnt,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::OnlyTheRightVerifierGetsTokens,
+        ),
+        bent(
+            "refresh_token::judge refuses every old token",
+            Judges {
+                refresh: old_tokens_are_refused,
+                ..OF_THE_CODE
+            },
+            tokens,
+            Promise::ARepeatedRefreshGetsAnAnswerThatWorks,
+        ),
+        bent(
+            "refresh_token::judge says of a revoked grant that it is unknown",
+            Judges {
+                refresh: revoked_grants_are_unknown,
+                ..OF_THE_CODE
+            },
+            with_tokens(GrantScope::Offline, 2),
+            Promise::AReplayEndsTheLine,
+        ),
+        bent(
+            "REDEEM enters a code again",
+            Judges {
+                redeem: redeem_enters_again,
+                ..OF_THE_CODE
+            },
+            code,
+            Promise::ACodeGivesTokensOnce,
+        ),
+    ];
+    all.extend(of_epoch::<INSTALLATION>([
+        "liveness::stands overlooks installation.epoch",
+        "refresh_token::stands overlooks installation.epoch",
+        "{stands} overlooks installation.epoch",
+    ]));
+    all.extend(of_epoch::<CLIENT>([
+        "liveness::stands overlooks clients.epoch",
+        "refresh_token::stands overlooks clients.epoch",
+        "{stands} overlooks clients.epoch",
+    ]));
+    all.extend(of_epoch::<USER>([
+        "liveness::stands overlooks users.epoch",
+        "refresh_token::stands overlooks users.epoch",
+        "{stands} overlooks users.epoch",
+    ]));
+    all.extend(of_epoch::<CONSENT>([
+        "liveness::stands overlooks consents.epoch",
+        "refresh_token::stands overlooks consents.epoch",
+        "{stands} overlooks consents.epoch",
+    ]));
+    all
+}
