@@ -77,6 +77,7 @@ mod login;
 mod login_limits;
 mod login_providers;
 mod logout;
+mod metadata_documents;
 mod metrics;
 mod moving_in;
 mod moving_in_compared;
