@@ -1,5 +1,5 @@
-//! The metadata documents by which clients describe themselves: fetched from the address that is the
-//! `client_id`, and kept as key sets are. Only registered addresses are fetched.
+//! The metadata documents by which clients describe themselves. They are fetched from the address
+//! that is the `client_id`, and kept as key sets are. Only registered addresses are fetched.
 
 use std::sync::Arc;
 

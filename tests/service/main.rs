@@ -95,6 +95,7 @@ mod refresh_both_ways;
 mod refresh_families;
 mod refresh_token;
 mod registration_over_http;
+mod resources;
 mod restored;
 mod revocation;
 mod revocations_hold;

@@ -264,6 +264,7 @@ pub fn with_default_scope(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::words::catalogue::RegisteredResource;
     use crate::protocol::words::samples::{catalogue, scope};
 
     const ISSUER: &str = "https://op.example/idp";
@@ -318,6 +319,38 @@ mod tests {
                 "{text} {requested:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_slash_behind_the_host_counts_only_where_both_are_registered() {
+        let mut catalogue = catalogue();
+        let bare = "https://orders.example.com";
+        let named = |catalogue: &Catalogue, sent: &str| {
+            let parameters = Parameters::from_pairs([("resource", sent), ("scope", sent)]);
+            let named = with_registered_names(&parameters, catalogue).into_owned();
+            assert_eq!(named.single("scope"), Ok(Some(sent)));
+            named.single("resource").unwrap().unwrap().to_owned()
+        };
+        for (sent, expected) in [
+            (bare, ORDERS),
+            (ORDERS, ORDERS),
+            ("https://orders.example.com?", "https://orders.example.com?"),
+            (
+                "https://orders.example.com//",
+                "https://orders.example.com//",
+            ),
+            ("HTTPS://orders.example.com", "HTTPS://orders.example.com"),
+            ("https://elsewhere.example", "https://elsewhere.example"),
+            ("stock/", "stock/"),
+        ] {
+            assert_eq!(named(&catalogue, sent), expected);
+        }
+        let exact = RegisteredResource {
+            name: bare.to_owned(),
+            ..catalogue.resources[ORDERS].clone()
+        };
+        catalogue.resources.insert(bare.to_owned(), exact);
+        assert_eq!(named(&catalogue, bare), bare);
     }
 
     #[test]
