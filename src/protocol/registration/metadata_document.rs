@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, PRIVATE_MEMBERS};
-use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
@@ -162,10 +161,14 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
 
 /// Whether the method is the registered one. No method is `none`.
 fn is_method(registered: &Client, method: Option<&Value>) -> bool {
-    let method = method.map_or(Some("none"), Value::as_str);
-    METHODS
-        .iter()
-        .any(|(name, known)| Some(*name) == method && *known == registered.authentication)
+    matches!(
+        (registered.authentication, method.map(Value::as_str)),
+        (ClientAuthenticationMethod::None, None | Some(Some("none")))
+            | (
+                ClientAuthenticationMethod::PrivateKeyJwt,
+                Some(Some("private_key_jwt"))
+            )
+    )
 }
 
 /// A secret that everybody can read, or a private key.
