@@ -11,6 +11,7 @@ use log::{Level, Record};
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
+use crate::app::fetched::TRY_AGAIN;
 use crate::config::Config;
 use crate::deadline;
 use crate::endpoints;
@@ -279,6 +280,9 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
         }
     };
     response.note.detail = detail;
+    if reason == Reason::MetadataDocumentUnavailable {
+        response = answers::retry_after(response, TRY_AGAIN);
+    }
     match challenge {
         Some(challenge) => response.header("WWW-Authenticate", challenge),
         None => response,

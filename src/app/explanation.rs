@@ -2,8 +2,11 @@
 //! the same judges as the endpoint does, reads only, and shows neither secrets nor values of
 //! claims.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
+use super::metadata_documents::reason_for;
 use super::{App, id_tokens};
 use crate::config::Config;
 use crate::protocol::authorize::authorize_request::{
@@ -20,6 +23,7 @@ use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
+use crate::registry::RegisteredClient;
 use crate::store::{StoreError, clients};
 
 /// What was found, and what it is about.
@@ -160,9 +164,9 @@ pub fn authorization_request(
         }
     };
     let snapshot = app.registry.snapshot();
-    let registered = app.registry.client(&named)?;
-    let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
-        return unknown(app, &named, reach);
+    let registered = match within_reach(app, &named, reach)? {
+        Ok(registered) => registered,
+        Err(explained) => return Ok(explained),
     };
     let client = &registered.client;
     let catalogue = within(&snapshot.catalogue, reach);
@@ -244,6 +248,22 @@ fn within(catalogue: &Catalogue, reach: &[&str]) -> Catalogue {
     let tenants = &mut catalogue.tenants;
     tenants.retain(|name, _| reach.contains(&"") || reach.contains(&name.as_str()));
     catalogue
+}
+
+/// The client of that name, if it is within `reach`, with what its metadata document says.
+fn within_reach(
+    app: &App,
+    named: &ClientId,
+    reach: &[&str],
+) -> Result<Result<Arc<RegisteredClient>, Explained>, StoreError> {
+    let registered = app.registry.client(named)?;
+    let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
+        return unknown(app, named, reach).map(Err);
+    };
+    Ok(app.described(&registered).map_err(|problem| {
+        let reason = reason_for(&problem).unwrap_or(Reason::Overloaded);
+        refused(reason, Some(&problem.to_string()))
+    }))
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client

@@ -11,7 +11,7 @@ use crate::outbound::{Asker, Deadline, OutboundError};
 /// provenance.
 const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 /// After a fetch that failed.
-const TRY_AGAIN: Duration = Duration::from_secs(10);
+pub const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Documents kept at once. Their addresses are registered: more of them would be a fault.
 const MOST_HELD: usize = 10_000;
 
@@ -26,6 +26,8 @@ pub const KEY_SETS: Shelf = Shelf {
     fresh: Duration::from_secs(600),
     stale: Duration::from_secs(3_600),
 };
+/// The keys of clients are in some of them.
+pub const CLIENT_DOCUMENTS: Shelf = KEY_SETS;
 pub const METADATA: Shelf = Shelf {
     fresh: Duration::from_secs(3_600),
     stale: Duration::from_secs(86_400),

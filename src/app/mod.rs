@@ -15,12 +15,15 @@ pub mod key_keeping;
 mod last_uses;
 pub mod letters;
 mod metadata;
+pub mod metadata_documents;
 pub mod password_rules;
 pub mod registration;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
+
+use serde_json::Value;
 
 use self::audit_keeping::AuditFailures;
 use crate::clock::Clock;
@@ -120,6 +123,8 @@ pub struct App {
     pub outbound: Outbound,
     pub key_sets: Fetched<KeySet>,
     pub upstream_documents: Fetched<UpstreamMetadata>,
+    /// What clients say of themselves, by `client_id`.
+    pub metadata_documents: Fetched<Value>,
     ui_locales: &'static [&'static str],
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     hashing: Hashing,
@@ -250,6 +255,7 @@ impl App {
             .map_err(LoadError::Unfit)?,
             key_sets: Fetched::new(fetched::KEY_SETS),
             upstream_documents: Fetched::new(fetched::METADATA),
+            metadata_documents: Fetched::new(fetched::CLIENT_DOCUMENTS),
             ui_locales,
             rendered: RwLock::default(),
             password_rules: PasswordRules::new(&config),

@@ -10,15 +10,17 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
 use super::{idp, input};
+use crate::app::metadata_documents::fetch_metadata_document;
 use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
 use crate::app::registration::events::client_event;
 use crate::keys::random;
+use crate::outbound::{Asker, Deadline, OutboundError};
 use crate::protocol::registration::client_checkup::examine;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{self, ObjectKind, timestamp};
+use crate::protocol::registration::{self, ObjectKind, metadata_document, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
 use crate::protocol::upstream::outbound_address::may_be_dialled;
@@ -215,8 +217,12 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "",
         &operator.config.client_defaults,
     );
-    let client =
+    let mut client =
         client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
+    let mut of_document = None;
+    if client.metadata_document {
+        of_document = Some(describe(&operator, &mut client)?);
+    }
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> =
         row.secrets.iter().map(|row| opened(row, &sealer)).collect();
@@ -227,6 +233,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         &idp::known(&operator)?,
         now,
     );
+    findings.extend(of_document);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
@@ -246,6 +253,30 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "try",
         json!(tries),
     )
+}
+
+/// Adds what the client's metadata document says now, and tells what of it does not count.
+fn describe(operator: &Operator, client: &mut Client) -> Result<Finding, Failure> {
+    let outbound = operator.outbound()?;
+    let asker = Asker::Worker(&outbound);
+    let found = fetch_metadata_document(asker, client, Deadline::usual());
+    let read = found.and_then(|document| {
+        metadata_document::read(client, &document).map_err(OutboundError::Unfit)
+    });
+    Ok(match read {
+        Err(problem) => Finding::broken(format!("its metadata document: {problem}")),
+        Ok(described) => {
+            *client = described.client;
+            let left_out = match described.left_out.join(", ") {
+                none if none.is_empty() => String::from("nothing"),
+                some => some,
+            };
+            let uris = client.redirect_uris.join(", ");
+            Finding::fine(format!(
+                "its metadata document has the redirect URIs {uris}; left out of it: {left_out}"
+            ))
+        }
+    })
 }
 
 /// The scopes and resources that are registered, as a server knows them.

@@ -22,7 +22,6 @@ use crate::endpoints::metrics::DOCTOR;
 use crate::endpoints::static_files;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
-use crate::outbound::Outbound;
 use crate::protocol::keys::key_schedule::{announced, current};
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::problem::{Finding, Verdict};
@@ -230,8 +229,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
     let config = &operator.config;
     let signing = client::signing(operator, now)?;
     let providers = idp::known(operator)?;
-    let outbound = Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), 1)
-        .map_err(Failure::Configuration)?;
+    let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
     for row in clients::list(&operator.store)?

@@ -84,9 +84,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     })?;
     let provider = read(row)?;
     let sealers = operator.unchecked_sealers(&installation)?;
-    let allow = &operator.config.outbound_allow;
-    let ca_file = operator.config.ca_file.as_deref();
-    let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
+    let outbound = operator.outbound()?;
     let findings = tried(&outbound, &sealers.client_secrets, row, &provider);
     // Our addresses that the provider must know, each with what the pages of providers call it.
     let mut addresses = vec![("redirect_uri", "redirect URI", "callback")];

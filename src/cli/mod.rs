@@ -20,6 +20,7 @@ mod operator;
 mod output;
 mod reference;
 mod registry;
+mod resource;
 mod sealed;
 pub mod serve;
 mod session;
@@ -75,6 +76,7 @@ const RUN: &[(&str, Run)] = &[
     ("explain request", Once(explain::request)),
     ("client revoke", Once(client::revoke)),
     ("client remove", Once(client::remove)),
+    ("resource metadata", Once(resource::metadata)),
     ("signup make", Once(signup::make)),
     ("signup list", Once(signup::list)),
     ("signup end", Once(signup::end)),

@@ -9,6 +9,7 @@ use crate::app;
 use crate::config::Config;
 use crate::keys::master::MasterSecret;
 use crate::keys::password::PasswordHashing;
+use crate::outbound::Outbound;
 use crate::protocol::audit::audit_chain::COMMAND;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
@@ -100,6 +101,12 @@ impl Operator {
             .as_ref()
             .ok_or_else(|| Failure::Configuration(String::from(missing)))?;
         MasterSecret::read(path).map_err(Failure::Configuration)
+    }
+
+    /// For requests of our own, as a server makes them.
+    pub(super) fn outbound(&self) -> Result<Outbound, Failure> {
+        let ca_file = self.config.ca_file.as_deref();
+        Outbound::new(&self.config.outbound_allow, ca_file, 1).map_err(Failure::Configuration)
     }
 
     pub(super) fn password_hashing(&self) -> Result<PasswordHashing, Failure> {

@@ -402,7 +402,11 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             detail,
         } => {
             let told = (reason, detail.as_deref());
-            let mut response = error_page_with(presentation, Problem::BadRequest, told, "", None);
+            let problem = match reason {
+                Reason::UnregisteredDocument => Problem::NotRegistered,
+                _ => Problem::BadRequest,
+            };
+            let mut response = error_page_with(presentation, problem, told, "", None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response

@@ -7,6 +7,7 @@ use super::answers;
 use super::forms::require_form;
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::metadata_documents::undescribed;
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::http::{Request, Response};
 use crate::keys::random;
@@ -29,6 +30,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let now = app.now();
     let client = authenticate(app, request, &parameters, now)?;
     let client_id = &client.client.client_id;
+    let client = app
+        .described(&client)
+        .map_err(|problem| undescribed(&problem, client_id))?;
     // Where the header names the client, the form need not.
     let named = [("client_id", client_id.as_str())];
     let sent = parameters.iter().filter(|(name, _)| *name != "client_id");

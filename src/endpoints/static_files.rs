@@ -128,10 +128,11 @@ pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failu
     if name.contains('\0') || name.chars().nth(parameters::CLIENT_ID).is_some() {
         return Err(not_found());
     }
-    let client = app
+    let registered = app
         .registry
         .client(&ClientId::new(name))?
         .ok_or_else(not_found)?;
+    let client = app.described(&registered).map_err(|_| not_found())?;
     let uri = client
         .client
         .links

@@ -13,6 +13,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
+use crate::protocol::token::audience::with_registered_names;
 use crate::protocol::token::token_request::{self, TokenRequest};
 use crate::protocol::words::parameters::Parameters;
 
@@ -37,7 +38,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         now,
     };
     let has_grant = |name: &str| app.has_grant(name);
-    let answer = TokenRequest::from_form(&parameters, &client.client, has_grant, now)
+    let named = with_registered_names(&parameters, &context.snapshot.catalogue);
+    let answer = TokenRequest::from_form(&named, &client.client, has_grant, now)
         .map_err(Failure::from)
         .and_then(|request| grants::handle(context, &request))
         .map_err(|failure| failure.about(client_id, grant_type))?;

@@ -10,7 +10,10 @@ pub mod own_page;
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::app::failure::Failure;
+use crate::app::metadata_documents::undescribed;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form};
@@ -37,6 +40,7 @@ use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::session::{LOCAL, PASSWORD};
 use crate::protocol::words::strength::Strength;
+use crate::protocol::words::web_url::check_document_url;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
@@ -130,15 +134,14 @@ impl Visit {
         received_at: Instant,
         sealed: String,
     ) -> Result<Visit, Failure> {
-        let unknown = || AuthorizeError::Page {
-            client_id: None,
-            reason: Reason::UnknownClient,
-            detail: None,
-        };
-        let client = app
+        let client_id = authorize_request::client_id(parameters)?;
+        let registered = app
             .registry
-            .client(&authorize_request::client_id(parameters)?)?
-            .ok_or_else(unknown)?;
+            .client(&client_id)?
+            .ok_or_else(|| unknown(&client_id))?;
+        let client = app
+            .described(&registered)
+            .map_err(|problem| undescribed(&problem, &client_id))?;
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(
             parameters,
@@ -325,6 +328,25 @@ impl Visit {
             )
         };
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
+    }
+}
+
+/// Nobody is registered under that name. Where it may be the address of a metadata document, the
+/// log has the registration, to be copied.
+fn unknown(client_id: &ClientId) -> AuthorizeError {
+    let is_document = check_document_url(client_id.as_str()).is_ok();
+    if is_document {
+        let client = json!({"client_id": client_id.as_str(), "metadata_document": true});
+        let document = json!({"clients": [client]});
+        log::info!("a client that is not registered; to register it, apply {document}");
+    }
+    AuthorizeError::Page {
+        client_id: None,
+        reason: match is_document {
+            true => Reason::UnregisteredDocument,
+            false => Reason::UnknownClient,
+        },
+        detail: None,
     }
 }
 

@@ -20,6 +20,7 @@ use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::outbound_address::may_be_dialled;
 use crate::protocol::words::forwarded::Cidr;
+use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 
 /// From the first packet to the last byte of the answer.
@@ -76,6 +77,8 @@ pub enum OutboundError {
     TooLong,
     /// No authority that is trusted signed the server's certificate.
     NotTrusted,
+    /// The answer has something in it that is refused.
+    Unfit(Reason),
     /// Refused, cut off, with an unfit certificate, or not HTTP.
     Failed(String),
 }
@@ -318,6 +321,9 @@ impl fmt::Display for OutboundError {
             OutboundError::NotTrusted => {
                 "the server's certificate is of no authority that is trusted here; \
                  GATEPOST_CA_FILE can name more"
+            }
+            OutboundError::Unfit(reason) => {
+                return write!(formatter, "{}: {}", reason.code(), reason.remedy());
             }
             OutboundError::Failed(cause) => cause,
         })

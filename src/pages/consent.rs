@@ -13,7 +13,9 @@ use crate::protocol::authorize::interaction::is_required;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::Client;
+use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::scope::ScopeKind;
+use crate::protocol::words::web_url::WebUrl;
 
 /// What is asked of the person: the request, who made it, and the scopes that there are.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,9 @@ pub fn page(
             button .link type="submit" name="decision" value="another" { (texts.not_you) }
         }
         (session_changed(texts, drawn_again))
+        @if client.metadata_document && let Ending::Client(path) = &request.ending {
+            (parties(texts, client, &path.to))
+        }
         @if let Some(user_code) = &user_code {
             div .notice .warning {
                 h2 { (texts.device_warning_title) }
@@ -110,6 +115,18 @@ pub fn page(
         (client_links(chrome, client))
     };
     document_with(chrome, drawn_again, title, card)
+}
+
+/// Whom the person deals with, in our words: the application chose its name itself.
+fn parties(texts: &Texts, client: &Client, to: &RedirectTarget) -> Markup {
+    let host = |address| WebUrl::parse(address).map_or(address, |url| url.host);
+    html! {
+        p { (about(texts.client_belongs_to, host(client.client_id.as_str()))) }
+        p { (about(texts.answer_goes_to, host(to.uri()))) }
+        @if to.is_loopback() {
+            div .notice .warning { p { (texts.answer_goes_to_program) } }
+        }
+    }
 }
 
 /// One that is required cannot be left out. Its checkbox is disabled, so browsers do not send it:

@@ -8,6 +8,8 @@ use crate::pages::texts::Texts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     BadRequest,
+    /// 400: the operator may register the application.
+    NotRegistered,
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -35,6 +37,7 @@ impl Problem {
     pub const fn status(self) -> u16 {
         match self {
             Problem::BadRequest
+            | Problem::NotRegistered
             | Problem::RoundTripOver
             | Problem::LinkOver
             | Problem::NotBelieved => 400,
@@ -61,6 +64,7 @@ impl Problem {
                 );
             }
             Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
+            Problem::NotRegistered => (texts.bad_request, texts.ask_operator),
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
             Problem::MethodNotAllowed => {

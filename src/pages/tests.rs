@@ -175,6 +175,19 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         asked.claims.userinfo = [name.to_owned()].into();
         add("consent", consent(&asked, true, false));
         add("consent again", consent(&request, false, true));
+        let of_itself = Client {
+            metadata_document: true,
+            ..client.clone()
+        };
+        let described = consent::Asked {
+            request: &request,
+            client: &of_itself,
+            catalogue: &catalogue,
+        };
+        add(
+            "consent for one that describes itself",
+            consent::page(chrome, FORM, described, named, false, false),
+        );
         add("device", consent(&device, false, false));
         add("device again", consent(&device, false, true));
         add(

@@ -182,6 +182,9 @@ texts! {
     remember: Text,
     remember_hint: Text,
     consent_hint: Template,
+    client_belongs_to: Template,
+    answer_goes_to: Template,
+    answer_goes_to_program: Text,
     allow: Text,
     deny: Text,
     session_changed: Text,
@@ -346,6 +349,7 @@ texts! {
     // What went wrong, and what one can do
     bad_request: Text,
     bad_request_advice: Text,
+    ask_operator: Text,
     forbidden: Text,
     forbidden_advice: Text,
     not_found: Text,

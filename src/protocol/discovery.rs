@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
 use crate::protocol::login::passkey;
@@ -82,10 +82,10 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let Provider {
         issuer,
         catalogue,
-        takes_pushed_requests,
         grant_types,
         signing_algorithms,
         ui_locales,
+        ..
     } = provider;
     let address = |path| endpoint_url(issuer, path);
     // Each algorithm that signs here also verifies here. The client's registration says which of
@@ -160,12 +160,25 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "backchannel_logout_supported": true,
         "backchannel_logout_session_supported": true,
     });
-    if *takes_pushed_requests && let Some(members) = document.as_object_mut() {
-        let endpoint = address(PUSHED_REQUEST_PATH);
+    if let Some(members) = document.as_object_mut() {
+        members.extend(where_in_use(provider));
+    }
+    document
+}
+
+/// What is said only where it is in use.
+fn where_in_use(provider: &Provider<'_>) -> Map<String, Value> {
+    let mut members = Map::new();
+    if provider.takes_pushed_requests {
+        let endpoint = endpoint_url(provider.issuer, PUSHED_REQUEST_PATH);
         let name = "pushed_authorization_request_endpoint";
         members.insert(String::from(name), Value::from(endpoint));
     }
-    document
+    if provider.catalogue.metadata_documents {
+        let name = "client_id_metadata_document_supported";
+        members.insert(String::from(name), Value::Bool(true));
+    }
+    members
 }
 
 #[cfg(test)]

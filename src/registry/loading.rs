@@ -120,6 +120,7 @@ fn open_text(sealed: &SecretBytes, sealer: &Sealer) -> Option<SecretText> {
 pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
     let mut catalogue = Catalogue {
         plain_pkce: rows.plain_pkce,
+        metadata_documents: rows.metadata_documents,
         idle_identity_providers: rows.idle_identity_providers,
         ..Catalogue::default()
     };

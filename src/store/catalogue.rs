@@ -41,19 +41,22 @@ pub struct CatalogueRows {
     pub entries: Vec<CatalogueRow>,
     /// Whether some enabled client is registered with `allow_plain_pkce`.
     pub plain_pkce: bool,
+    /// Whether some enabled client is registered with `metadata_document`.
+    pub metadata_documents: bool,
     /// Names of identity providers that no enabled client allows.
     pub idle_identity_providers: BTreeSet<String>,
 }
 
 const LOAD: &str = "
-SELECT i.registry_version, p.plain_pkce, e.kind, e.name, e.document, e.sealed_secret,
+SELECT i.registry_version, p.plain_pkce, p.metadata_documents, e.kind, e.name, e.document, e.sealed_secret,
        e.kind = 'identity_provider' AND NOT EXISTS (
            SELECT FROM clients c WHERE c.enabled AND (
                jsonb_typeof(c.metadata -> 'identity_providers') IS DISTINCT FROM 'array'
                OR c.metadata -> 'identity_providers' ? e.name)) AS idle,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
-CROSS JOIN (SELECT EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce) AS p
+CROSS JOIN (SELECT EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce,
+    EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"metadata_document\": true}') AS metadata_documents) AS p
 LEFT JOIN catalogue_entries e ON true
 LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
@@ -67,11 +70,14 @@ fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     let idle = rows
         .iter()
         .filter(|row| column::<Option<bool>>(row, "idle") == Ok(Some(true)));
+    let is_so = |name| {
+        rows.first()
+            .map_or(Ok(false), |row| column::<bool>(row, name))
+    };
     let value = CatalogueRows {
         entries: entries(rows)?,
-        plain_pkce: rows
-            .first()
-            .map_or(Ok(false), |row| column(row, "plain_pkce"))?,
+        plain_pkce: is_so("plain_pkce")?,
+        metadata_documents: is_so("metadata_documents")?,
         idle_identity_providers: idle
             .map(|row| column(row, "name"))
             .collect::<Result<_, _>>()?,

@@ -2,7 +2,8 @@
 //! of theirs.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +19,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rsa::RsaPublicKey;
 use rsa::pkcs1::DecodeRsaPublicKey;
 use rsa::traits::PublicKeyParts;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::jwt::forge;
@@ -145,6 +149,10 @@ pub enum Behaviour {
     Redirect(u16, String),
     /// Answers with this status and nothing.
     Status(u16),
+    /// Answers 200 with this `Content-Type` and text.
+    Text(&'static str, String),
+    /// Answers 200 with this JSON, after so long.
+    Late(Duration, Value),
     /// Says nothing for so long.
     Silent(Duration),
     /// Sends without end.
@@ -160,6 +168,23 @@ pub struct WebServer {
 
 impl WebServer {
     pub fn start(behaviour: Behaviour) -> WebServer {
+        WebServer::serve(behaviour, None)
+    }
+
+    /// By TLS, with a certificate beside which its key lies.
+    pub fn start_tls(behaviour: Behaviour, certificate: &Path) -> WebServer {
+        let chain = CertificateDer::pem_file_iter(certificate).unwrap();
+        let chain = chain.map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(certificate.with_extension("key")).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let config = builder.with_no_client_auth().with_single_cert(chain, key);
+        WebServer::serve(behaviour, Some(Arc::new(config.unwrap())))
+    }
+
+    fn serve(behaviour: Behaviour, tls: Option<Arc<ServerConfig>>) -> WebServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = WebServer {
@@ -171,12 +196,14 @@ impl WebServer {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (behaviour, requests) = (Arc::clone(&behaviour), Arc::clone(&requests));
-                thread::spawn(move || {
-                    let mut stream = stream;
-                    requests.lock().unwrap().push(head_of(&mut stream));
-                    let behaviour = behaviour.lock().unwrap().clone();
-                    // The other side may have had enough.
-                    let _ = behave(&mut stream, behaviour);
+                let tls = tls.clone();
+                thread::spawn(move || match tls {
+                    None => answer(stream, &behaviour, &requests),
+                    Some(config) => {
+                        let connection = ServerConnection::new(config).unwrap();
+                        let stream = StreamOwned::new(connection, stream);
+                        answer(stream, &behaviour, &requests);
+                    }
                 });
             }
         });
@@ -197,7 +224,19 @@ impl WebServer {
     }
 }
 
-fn head_of(stream: &mut TcpStream) -> String {
+fn answer(
+    mut stream: impl Read + Write,
+    behaviour: &Mutex<Behaviour>,
+    requests: &Mutex<Vec<String>>,
+) {
+    requests.lock().unwrap().push(head_of(&mut stream));
+    let behaviour = behaviour.lock().unwrap().clone();
+    // The other side may have had enough.
+    let _ = behave(&mut stream, behaviour);
+    let _ = stream.flush();
+}
+
+fn head_of(stream: &mut impl Read) -> String {
     let (mut read, mut buffer) = (Vec::new(), [0; 1_024]);
     while !read.windows(4).any(|window| window == b"\r\n\r\n") {
         match stream.read(&mut buffer) {
@@ -208,14 +247,21 @@ fn head_of(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-fn behave(stream: &mut TcpStream, behaviour: Behaviour) -> std::io::Result<()> {
+fn behave(stream: &mut impl Write, behaviour: Behaviour) -> std::io::Result<()> {
     match behaviour {
-        Behaviour::Json(value) => {
-            let body = value.to_string();
+        Behaviour::Json(value) => behave(
+            stream,
+            Behaviour::Text("application/json", value.to_string()),
+        ),
+        Behaviour::Late(time, value) => {
+            thread::sleep(time);
+            behave(stream, Behaviour::Json(value))
+        }
+        Behaviour::Text(content_type, body) => {
             let length = body.len();
             write!(
                 stream,
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+                "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n{body}"
             )
         }
         Behaviour::Redirect(status, location) => {

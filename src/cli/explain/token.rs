@@ -16,7 +16,9 @@ use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::assertion::is_workload_typ;
-use crate::protocol::token::audience::{granted_scope, narrow, narrow_granted};
+use crate::protocol::token::audience::{
+    granted_scope, narrow, narrow_granted, with_registered_names,
+};
 use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
 use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
 use crate::protocol::token::token_request::{
@@ -166,7 +168,8 @@ fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explaine
             Map::new(),
         ))
     };
-    match TokenRequest::from_form(parameters, client, |name| app.has_grant(name), app.now()) {
+    let named = with_registered_names(parameters, &snapshot.catalogue);
+    match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now()) {
         Err(error) => Ok(of_error(error)),
         Ok(TokenRequest::AuthorizationCode(request)) => {
             code(app, &request.code, Some((client, &request)))

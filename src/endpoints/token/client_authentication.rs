@@ -12,6 +12,7 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::fetched::Provenance;
 use crate::app::guesses::{Guesses, Source};
+use crate::app::metadata_documents::reason_for;
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::outbound::{Asker, Deadline};
@@ -209,8 +210,14 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
         .map_or(&[][..], |registered| &registered.secrets);
     let proven = match presented.judge(client, secrets, now) {
         ClientVerdict::Authenticated => Ok(()),
-        ClientVerdict::ByAssertion(jws) => match client {
-            Some(client) => by_assertion(app, presented, client, &jws, now)?,
+        ClientVerdict::ByAssertion(jws) => match &registered {
+            Some(registered) => match app.described(registered) {
+                Ok(described) => by_assertion(app, presented, &described.client, &jws, now)?,
+                Err(problem) => {
+                    let reason = reason_for(&problem).ok_or(Failure::Busy)?;
+                    Err(presented.failure(reason))
+                }
+            },
             None => Err(presented.failure(Reason::UnknownClientAtToken)),
         },
         ClientVerdict::Refused(failure) => Err(failure),

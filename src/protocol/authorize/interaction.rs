@@ -384,8 +384,12 @@ pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool
 }
 
 /// Where other programs can pose as the client, an agreement is remembered only on loopback, and
-/// only if the registration sets `allow_remember_consent`.
+/// only if the registration sets `allow_remember_consent`. Never on the loopback of a client that
+/// describes itself: whoever writes its document can name a program on every machine.
 fn may_remember_at(client: &Client, redirect: &RedirectTarget) -> bool {
+    if client.metadata_document && redirect.is_loopback() {
+        return false;
+    }
     let by_itself = !is_impersonable(client, redirect);
     client.allow_remember_consent.map_or(by_itself, |said| {
         said && (by_itself || redirect.is_loopback())

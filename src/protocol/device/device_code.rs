@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::token::audience::{narrow, requested_scope, with_default_scope};
+use crate::protocol::token::audience::{
+    narrow, requested_scope, with_default_scope, with_registered_names,
+};
 use crate::protocol::token::token_request::{resources, scope};
 use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::catalogue::Catalogue;
@@ -147,7 +149,7 @@ impl DeviceAuthorizationRequest {
         let scope = scope(parameters)?
             .map(|named| with_default_scope(&named, ResponseType::CODE, client, catalogue));
         let scope = requested_scope(scope.as_ref(), client, catalogue)?;
-        let resources = resources(parameters)?;
+        let resources = resources(&with_registered_names(parameters, catalogue))?;
         AcrValues::parse(acr_values, client, catalogue).map_err(invalid_request)?;
         narrow(&scope, &resources, &[], catalogue, issuer)?;
         Ok(DeviceAuthorizationRequest {

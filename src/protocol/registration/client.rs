@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client_rules;
+use super::metadata_document;
 use super::names::{display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
 use super::provider::{issuer, protected_url};
@@ -25,7 +26,7 @@ use crate::protocol::words::redirect_uri;
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::strength::Strength;
-use crate::protocol::words::web_url::WebUrl;
+use crate::protocol::words::web_url::{WebUrl, check_host_name};
 
 /// The longest lifetime of anything that ends: ten years.
 pub const LONGEST_LIFETIME: u64 = 315_360_000;
@@ -94,9 +95,11 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         of_public_client
     };
     let (grant_types, response_types) = flows(walker);
-    let client = Client {
+    let mut client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
         client_id: ClientId::new(client_id),
+        metadata_document: walker.is_set("metadata_document"),
+        redirect_hosts: redirect_hosts(walker),
         links: links(walker),
         enabled: walker.flag("enabled").unwrap_or(true),
         redirect_uris: walker
@@ -138,15 +141,11 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", 1..=LONGEST_LIFETIME),
-        requires_pushed_requests: walker
-            .flag("require_pushed_authorization_requests")
-            .unwrap_or(false),
+        requires_pushed_requests: walker.is_set("require_pushed_authorization_requests"),
         require_pkce: walker.flag("require_pkce"),
-        allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
+        allow_plain_pkce: walker.is_set("allow_plain_pkce"),
         legacy_until: legacy_until(walker),
-        allow_access_tokens_via_browser: walker
-            .flag("allow_access_tokens_via_browser")
-            .unwrap_or(false),
+        allow_access_tokens_via_browser: walker.is_set("allow_access_tokens_via_browser"),
         iss_on_error: walker
             .flag("authorization_response_iss_on_error")
             .unwrap_or(true),
@@ -159,8 +158,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
         always_include_user_claims_in_id_token: walker
-            .flag("always_include_user_claims_in_id_token")
-            .unwrap_or(false),
+            .is_set("always_include_user_claims_in_id_token"),
         client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
         allowed_cors_origins: cors_origins(walker),
         claims: own_claims(walker),
@@ -173,6 +171,9 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
     };
+    if client.metadata_document {
+        metadata_document::settle(walker, &mut client);
+    }
     client_rules::check(walker, &client, credentials.has_secrets);
     if credentials.said.is_some_and(|said| said != confidential) {
         walker.problem(
@@ -208,6 +209,11 @@ fn credentials(walker: &mut Walker<'_, '_>) -> Credentials {
         has_secrets: has_secrets == Some(true),
         said,
     }
+}
+
+fn redirect_hosts(walker: &mut Walker<'_, '_>) -> BTreeSet<String> {
+    let hosts = walker.strings("redirect_hosts", check_host_name);
+    hosts.into_iter().flatten().collect()
 }
 
 fn cors_origins(walker: &mut Walker<'_, '_>) -> BTreeSet<String> {

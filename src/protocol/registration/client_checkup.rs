@@ -39,7 +39,8 @@ pub fn examine(
         ClientAuthenticationMethod::PrivateKeyJwt
             if client.jwks.is_none()
                 && client.jwks_uri.is_none()
-                && client.federated.is_empty() =>
+                && client.federated.is_empty()
+                && !client.metadata_document =>
         {
             findings.push(Finding::broken(
                 "private_key_jwt without a key: register jwks, jwks_uri or federated",
@@ -79,7 +80,7 @@ pub fn examine(
         Finding::fine(format!("grants: {}", names.join(", ")))
     });
     let uses_code = client.allows_grant(&GrantType::AuthorizationCode);
-    if uses_code && client.redirect_uris.is_empty() {
+    if uses_code && client.redirect_uris.is_empty() && !client.metadata_document {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
     // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is

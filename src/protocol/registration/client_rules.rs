@@ -49,7 +49,7 @@ fn uses_code(client: &Client) -> bool {
 
 /// Between response types, grant types and redirect URIs.
 #[rustfmt::skip]
-fn of_flows(client: &Client) -> [Contradiction; 6] {
+fn of_flows(client: &Client) -> [Contradiction; 7] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let code = uses_code(client);
     let tokens = client.response_types.iter().any(|kind| kind.returns_tokens());
@@ -65,8 +65,10 @@ fn of_flows(client: &Client) -> [Contradiction; 6] {
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
         (access_token && !client.allow_access_tokens_via_browser,
             "response_types", "hands access tokens through the browser, where they leak: it needs allow_access_tokens_via_browser"),
-        (!client.response_types.is_empty() && client.redirect_uris.is_empty(),
+        (!client.response_types.is_empty() && client.redirect_uris.is_empty() && !client.metadata_document,
             "redirect_uris", "is required: response_types need somewhere to answer to"),
+        (!client.redirect_hosts.is_empty() && !client.metadata_document,
+            "redirect_hosts", "needs metadata_document"),
     ]
 }
 
@@ -145,7 +147,7 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
     [
         (client.jwks.is_some() && client.jwks_uri.is_some(),
             "jwks", "must not stand beside jwks_uri"),
-        (by_key && !has_keys && !federated,
+        (by_key && !has_keys && !federated && !client.metadata_document,
             "token_endpoint_auth_method", "is private_key_jwt, which needs jwks, jwks_uri or federated"),
         (federated && !by_key,
             "federated", "needs the token_endpoint_auth_method private_key_jwt"),

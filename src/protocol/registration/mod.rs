@@ -5,7 +5,7 @@
 //! `document` reads the whole, `client` and its neighbours the objects in it, `walker` one JSON
 //! object; `references` checks what holds between objects. `plan` compares a document with what is
 //! registered, `import` makes one of what another program has, and `client_checkup` says what keeps
-//! a registered client from working.
+//! a registered client from working. `metadata_document` reads what a client says of itself.
 
 pub mod client_checkup;
 
@@ -17,6 +17,7 @@ pub mod client_secret;
 pub mod document;
 pub mod grade;
 pub mod import;
+pub mod metadata_document;
 pub mod names;
 pub mod plan;
 pub mod problem;

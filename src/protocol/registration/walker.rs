@@ -204,6 +204,11 @@ impl<'v> Walker<'v, '_> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
+    /// Whether it is there and true.
+    pub(super) fn is_set(&mut self, key: &'static str) -> bool {
+        self.flag(key).unwrap_or(false)
+    }
+
     pub(super) fn seconds(
         &mut self,
         key: &'static str,

@@ -5,15 +5,47 @@ use std::borrow::Cow;
 
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
     /// The scopes that are left: those of other resources are taken out.
     pub scope: ScopeSet,
     pub audience: Vec<String>,
+}
+
+/// The parameters, in which each `resource` has its registered name. `https://host` and
+/// `https://host/` are one address (RFC 3986 §6.2.3), of which one may be registered.
+pub fn with_registered_names<'a>(
+    parameters: &'a Parameters,
+    catalogue: &Catalogue,
+) -> Cow<'a, Parameters> {
+    if !parameters.was_sent("resource") {
+        return Cow::Borrowed(parameters);
+    }
+    let named = parameters.iter().map(|(name, value)| match name {
+        "resource" => (name, registered_name(value, catalogue)),
+        _ => (name, value),
+    });
+    Cow::Owned(Parameters::from_pairs(named))
+}
+
+fn registered_name<'a>(sent: &'a str, catalogue: &'a Catalogue) -> &'a str {
+    let is_host =
+        WebUrl::parse(sent).is_ok_and(|url| ["", "/"].contains(&url.path) && url.query.is_none());
+    if !is_host || catalogue.resources.contains_key(sent) {
+        return sent;
+    }
+    let other = match sent.strip_suffix('/') {
+        Some(bare) => bare.to_owned(),
+        None => format!("{sent}/"),
+    };
+    let registered = catalogue.resources.get(&other);
+    registered.map_or(sent, |resource| &resource.name)
 }
 
 /// Narrows a scope to the requested resources. `authorized` are the resources of the authorization
@@ -232,6 +264,7 @@ pub fn with_default_scope(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::words::catalogue::RegisteredResource;
     use crate::protocol::words::samples::{catalogue, scope};
 
     const ISSUER: &str = "https://op.example/idp";
@@ -286,6 +319,38 @@ mod tests {
                 "{text} {requested:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_slash_behind_the_host_counts_only_where_both_are_registered() {
+        let mut catalogue = catalogue();
+        let bare = "https://orders.example.com";
+        let named = |catalogue: &Catalogue, sent: &str| {
+            let parameters = Parameters::from_pairs([("resource", sent), ("scope", sent)]);
+            let named = with_registered_names(&parameters, catalogue).into_owned();
+            assert_eq!(named.single("scope"), Ok(Some(sent)));
+            named.single("resource").unwrap().unwrap().to_owned()
+        };
+        for (sent, expected) in [
+            (bare, ORDERS),
+            (ORDERS, ORDERS),
+            ("https://orders.example.com?", "https://orders.example.com?"),
+            (
+                "https://orders.example.com//",
+                "https://orders.example.com//",
+            ),
+            ("HTTPS://orders.example.com", "HTTPS://orders.example.com"),
+            ("https://elsewhere.example", "https://elsewhere.example"),
+            ("stock/", "stock/"),
+        ] {
+            assert_eq!(named(&catalogue, sent), expected);
+        }
+        let exact = RegisteredResource {
+            name: bare.to_owned(),
+            ..catalogue.resources[ORDERS].clone()
+        };
+        catalogue.resources.insert(bare.to_owned(), exact);
+        assert_eq!(named(&catalogue, bare), bare);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub struct Catalogue {
     pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
     /// Whether any client may use the PKCE method `plain`. Discovery lists the method then.
     pub plain_pkce: bool,
+    /// Whether any enabled client describes itself in a metadata document.
+    pub metadata_documents: bool,
 }
 
 impl Catalogue {

@@ -20,6 +20,11 @@ pub struct Client {
     pub client_id: ClientId,
     /// The `client_id` where none was registered.
     pub client_name: LocalizedText,
+    /// Whether the `client_id` is the address of a document that says the client's name, links,
+    /// redirect URIs and keys.
+    pub metadata_document: bool,
+    /// Hosts, besides that of the document, that its redirect URIs may have.
+    pub redirect_hosts: BTreeSet<String>,
     pub links: ClientLinks,
     pub enabled: bool,
     /// Each checked by `redirect_uri::check_registered`.

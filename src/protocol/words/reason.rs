@@ -97,6 +97,11 @@ reasons! {
     PushedRequestExpired "GP1153" "The request_uri is not valid any more." "Send the browser within 90 seconds, or push the request again.";
     PushedRequestUsed "GP1154" "The request_uri was used before." "Push a request for each sign-in.";
     PushedRequestRequired "GP1155" "The request must be pushed first." "The client registers require_pushed_authorization_requests: send the request to /connect/par.";
+    UnregisteredDocument "GP1169" "The application is not registered here." "Whoever runs this service can register it: the log has a line with the document to apply.";
+    MetadataDocumentUnavailable "GP1170" "The application's metadata document cannot be read now." "Let the client_id answer 200 with application/json, within 5 seconds and without a redirect; the log says what it did instead.";
+    MalformedMetadataDocument "GP1171" "The application's metadata document is not valid." "Serve one JSON object of at most 5 KiB, with exactly this client_id and at most 20 redirect_uris.";
+    MetadataDocumentMethod "GP1172" "The application's metadata document is not valid." "Leave secrets and private keys out, and let token_endpoint_auth_method be the registered one; absent is none.";
+    MetadataDocumentRedirectUris "GP1173" "The application's metadata document is not valid." "List redirect_uris on https of the document's own host, of a registered redirect_hosts, or on http of localhost, 127.0.0.1 or [::1].";
     InteractionRequired "GP1140" "The user must prove who they are by another factor." "Repeat the request without prompt=none.";
     SecondFactorWrong "GP1805" "The code is not right." "Type the code that the app shows now, or a recovery code; the clocks of phone and server must agree to 30 seconds.";
     TooManyCodes "GP1806" "Too many wrong codes." "Wait as long as Retry-After says; recovery codes and passkeys go on.";
@@ -277,6 +282,7 @@ named! {
         SlowDown = "slow_down",
         AccessDenied = "access_denied",
         ExpiredToken = "expired_token",
+        TemporarilyUnavailable = "temporarily_unavailable",
     }
 }
 

@@ -50,10 +50,16 @@ pub struct RedirectTarget {
 impl RedirectTarget {
     pub fn match_registered(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
+        // Their authors write for the machines of others, which they cannot ask for a free port.
+        // Each consent on loopback is asked for anew.
+        let any_port = match client.metadata_document {
+            true => &LOOPBACK_HOSTS[..],
+            false => &ANY_PORT_HOSTS[..],
+        };
         let known = client
             .redirect_uris
             .iter()
-            .any(|registered| registered == sent || is_same_but_port(registered, sent));
+            .any(|registered| registered == sent || is_same_but_port(registered, sent, any_port));
         known.then(|| RedirectTarget {
             uri: sent.to_owned(),
         })
@@ -289,13 +295,13 @@ fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
 
 /// The one exception to byte equality: a URI that was registered without a port on a loopback
 /// address matches with any port (RFC 8252 §7.3).
-fn is_same_but_port(registered: &str, sent: &str) -> bool {
+fn is_same_but_port(registered: &str, sent: &str, hosts: &[&str]) -> bool {
     let (Some(registered), Some(sent)) = (split(registered), split(sent)) else {
         return false;
     };
     let any_port = registered
         .authority
-        .filter(|authority| ANY_PORT_HOSTS.contains(authority));
+        .filter(|authority| hosts.contains(authority));
     let sent_host = sent
         .authority
         .and_then(split_authority)

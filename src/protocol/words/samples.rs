@@ -109,6 +109,8 @@ pub(crate) fn client() -> Client {
     Client {
         client_id: ClientId::new("web"),
         client_name: "Web shop".into(),
+        metadata_document: false,
+        redirect_hosts: [].into(),
         links: ClientLinks::default(),
         enabled: true,
         redirect_uris: vec![String::from("https://shop.example.com/cb")],

@@ -55,6 +55,37 @@ impl<'a> WebUrl<'a> {
     }
 }
 
+/// Checks the address of a metadata document, which is also the client's name
+/// (draft-ietf-oauth-client-id-metadata-document §3). The error names the rule that it breaks.
+pub fn check_document_url(text: &str) -> Result<(), &'static str> {
+    let url = WebUrl::parse(text)?;
+    let is_dots = |segment: &str| {
+        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+        segment == "." || segment == ".."
+    };
+    let rules = [
+        (url.https, "must begin with https://"),
+        (url.path.len() > 1, "must have a path other than /"),
+        (url.query.is_none(), "must not have a query"),
+        (
+            !url.path.split('/').any(is_dots),
+            "must not have a . or .. segment",
+        ),
+    ];
+    match rules.into_iter().find(|(is_kept, _)| !is_kept) {
+        Some((_, rule)) => Err(rule),
+        None => Ok(()),
+    }
+}
+
+/// Checks the name of a host, without a port.
+pub fn check_host_name(text: &str) -> Result<(), &'static str> {
+    match WebUrl::parse(&format!("https://{text}")) {
+        Ok(url) if url.host == text => Ok(()),
+        Ok(_) | Err(_) => Err("must be the name of a host alone, as app.example.com"),
+    }
+}
+
 fn check_characters(text: &str) -> Result<(), &'static str> {
     if text.chars().count() > 2_000 {
         return Err("must be at most 2000 characters");

@@ -16,6 +16,7 @@ mod tests;
 use super::pkce::CodeChallenge;
 use super::requested_claims::RequestedClaims;
 use crate::protocol::device::device_code::UserCode;
+use crate::protocol::token::audience::with_registered_names;
 use crate::protocol::words::acr_values::{self, AcrValues};
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
@@ -200,6 +201,7 @@ pub fn validate(
     catalogue: &Catalogue,
     received_at: Instant,
 ) -> Result<AuthorizeRequest, AuthorizeError> {
+    let parameters = &*with_registered_names(parameters, catalogue);
     let redirect = redirect_target(parameters, client)?;
     let path = ReturnPath::find(parameters, client, redirect.clone());
     let registered = Registered { client, catalogue };

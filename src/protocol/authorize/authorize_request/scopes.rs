@@ -8,8 +8,9 @@ use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
-/// Reads `scope`. A request that sends `resource` and no `scope` gets all scopes of the client that
-/// lead to these resources (RFC 6749 §3.3). Any other gets the client's `default_scope` with what
+/// Reads `scope`. A request that sends `resource` and no `scope`, or `offline_access` alone, gets
+/// all scopes of the client that lead to these resources (RFC 6749 §3.3), and `offline_access` if
+/// it asks for that and may. Any other gets the client's `default_scope` with what
 /// it names. `offline_access` is dropped where no code is asked for.
 pub(crate) fn read(
     text: Option<&str>,
@@ -17,14 +18,17 @@ pub(crate) fn read(
     response_type: ResponseType,
     registered: &Registered<'_>,
 ) -> Result<ScopeSet, AuthorizeRefusal> {
-    let sent = match text {
-        None if !resources.is_empty() => behind(resources, registered)?,
-        _ => {
-            let named = ScopeSet::parse(text.unwrap_or_default())
-                .ok_or_else(|| invalid_scope(Reason::UnknownScope))?;
-            let Registered { client, catalogue } = registered;
-            with_default_scope(&named, response_type, client, catalogue)
+    let Registered { client, catalogue } = registered;
+    let named = ScopeSet::parse(text.unwrap_or_default())
+        .ok_or_else(|| invalid_scope(Reason::UnknownScope))?;
+    let says_nothing = named.iter().all(|name| name == OFFLINE_ACCESS);
+    let sent = match says_nothing && !resources.is_empty() {
+        true => {
+            let behind = behind(resources, registered)?;
+            let kept = named.iter().filter(|name| client.scope.contains(name));
+            behind.iter().chain(kept).collect()
         }
+        false => with_default_scope(&named, response_type, client, catalogue),
     };
     let allowed = |name: &&str| {
         registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name)

@@ -3,9 +3,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 
 const issuer = process.env.ISSUER ?? "http://localhost:8080";
 const resource = process.env.RESOURCE ?? "http://localhost:3002/mcp"; // where clients find this server
-const { origin, pathname, port } = new URL(resource);
-const metadataPath = `/.well-known/oauth-protected-resource${pathname}`; // RFC 9728 §3.1
-const metadataAt = `${origin}${metadataPath}`;
+const metadataAt = new URL("/.well-known/oauth-protected-resource" + new URL(resource).pathname, resource); // RFC 9728 §3.1
 const { jwks_uri } = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
 const keys = createRemoteJWKSet(new URL(jwks_uri));
 
@@ -14,7 +12,7 @@ function send(response, status, body, headers = {}) {
 }
 
 createServer(async (request, response) => {
-  if (request.url === metadataPath) {
+  if (request.url === metadataAt.pathname) {
     const metadata = { resource, authorization_servers: [issuer], scopes_supported: ["tools.call"] };
     return send(response, 200, metadata); // RFC 9728
   }
@@ -33,4 +31,4 @@ createServer(async (request, response) => {
   }
   // Here your MCP library takes over.
   send(response, 200, { jsonrpc: "2.0", id: 1, result: { tools: [] } });
-}).listen(process.env.PORT ?? port, "localhost"); // PORT: behind a proxy
+}).listen(process.env.PORT ?? new URL(resource).port, "localhost"); // PORT: behind a proxy

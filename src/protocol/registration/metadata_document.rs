@@ -1,0 +1,229 @@
+//! Client ID Metadata Documents (draft-ietf-oauth-client-id-metadata-document): the `client_id` is
+//! an address, and the document there says what the client is called, where answers go and which
+//! keys it has. The operator registers the address. Flow, method, scopes and hosts are what the
+//! registration says: no document, whoever wrote it, makes more of a client.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::protocol::keys::key_set::{KeySet, PRIVATE_MEMBERS};
+use crate::protocol::registration::names::is_invisible;
+use crate::protocol::registration::walker::Walker;
+use crate::protocol::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::check_registered;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::protocol::words::web_url::{WebUrl, check_document_url};
+
+/// Members of `redirect_uris`.
+const MOST_REDIRECT_URIS: usize = 20;
+/// Characters of `client_name`.
+const LONGEST_NAME: usize = 60;
+
+/// What the document says in place of the registration.
+const TAKEN: [&str; 8] = [
+    "client_name",
+    "client_uri",
+    "logo_uri",
+    "policy_uri",
+    "tos_uri",
+    "redirect_uris",
+    "jwks",
+    "jwks_uri",
+];
+
+/// Fills in what follows from `metadata_document`, and notes what must not stand beside it.
+pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
+    if let Err(rule) = check_document_url(client.client_id.as_str()) {
+        walker.problem("client_id", rule);
+    }
+    let members = walker.members();
+    let translated = members.keys();
+    let translated = translated.filter(|key| key.starts_with("client_name#"));
+    let beside = TAKEN.into_iter().chain(["federated", "secrets"]);
+    let beside = beside.filter(|key| members.contains_key(*key));
+    for key in beside.chain(translated.map(String::as_str)) {
+        walker.problem(key, "must be left out: metadata_document is true");
+    }
+    if walker.value("grant_types").is_none() && client.scope.contains(OFFLINE_ACCESS) {
+        client.grant_types.insert(GrantType::RefreshToken);
+    }
+    let is_served = |grant_type: &GrantType| {
+        matches!(
+            grant_type,
+            GrantType::AuthorizationCode | GrantType::RefreshToken
+        )
+    };
+    let has_method = matches!(
+        client.authentication,
+        ClientAuthenticationMethod::None | ClientAuthenticationMethod::PrivateKeyJwt
+    );
+    let wants = [
+        (
+            client.grant_types.iter().all(is_served),
+            "grant_types",
+            "must have authorization_code and refresh_token alone: metadata_document is true",
+        ),
+        (
+            client.response_types == BTreeSet::from([ResponseType::CODE]),
+            "response_types",
+            "must be code alone: metadata_document is true",
+        ),
+        (
+            has_method,
+            "token_endpoint_auth_method",
+            "must be none or private_key_jwt: metadata_document is true",
+        ),
+        (
+            !client.allow_plain_pkce,
+            "allow_plain_pkce",
+            "must not be true: metadata_document is true",
+        ),
+        (
+            client.require_pkce != Some(false),
+            "require_pkce",
+            "must not be false: metadata_document is true",
+        ),
+    ];
+    for (is_so, key, rule) in wants {
+        if !is_so {
+            walker.problem(key, rule);
+        }
+    }
+    // The statements that redeem codes read these in what is stored.
+    client.require_pkce = Some(true);
+    let consent = *client.require_consent.get_or_insert(true);
+    for (key, value) in [("require_pkce", true), ("require_consent", consent)] {
+        walker
+            .stored_as
+            .insert(String::from(key), Value::from(value));
+    }
+}
+
+/// A client with what its document says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescribedClient {
+    pub client: Client,
+    /// What of the document does not count, for the operator.
+    pub left_out: Vec<String>,
+}
+
+/// Reads the document that was found at the `client_id`. Members that are not taken are left out,
+/// and so are links and redirect URIs on hosts that are not the client's.
+pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Reason> {
+    let client_id = registered.client_id.as_str();
+    let own = WebUrl::parse(client_id).map_err(|_| Reason::MalformedMetadataDocument)?;
+    let members = document
+        .as_object()
+        .filter(|members| members.get("client_id").and_then(Value::as_str) == Some(client_id));
+    let members = members.ok_or(Reason::MalformedMetadataDocument)?;
+    let listed = members.get("redirect_uris").and_then(Value::as_array);
+    let listed = listed.map(Vec::as_slice).unwrap_or_default();
+    if listed.len() > MOST_REDIRECT_URIS {
+        return Err(Reason::MalformedMetadataDocument);
+    }
+    let method = members.get("token_endpoint_auth_method");
+    if !is_method(registered, method) || has_secret(document) {
+        return Err(Reason::MetadataDocumentMethod);
+    }
+    let is_own_host =
+        |text: &&str| WebUrl::parse(text).is_ok_and(|url| url.https && url.host == own.host);
+    let text = |key: &str| members.get(key).and_then(Value::as_str);
+    let link = |key| text(key).filter(is_own_host).map(str::to_owned);
+    let is_open = |text: &&str| may_answer_at(text, own.host, &registered.redirect_hosts);
+    let redirect_uris = listed.iter().filter_map(Value::as_str).filter(is_open);
+    let redirect_uris: Vec<String> = redirect_uris.map(str::to_owned).collect();
+    if redirect_uris.is_empty() {
+        return Err(Reason::MetadataDocumentRedirectUris);
+    }
+    let is_https = |text: &&str| WebUrl::parse(text).is_ok_and(|url| url.https);
+    let jwks = members.get("jwks");
+    let mut client = Client {
+        links: ClientLinks {
+            client_uri: link("client_uri"),
+            logo_uri: link("logo_uri"),
+            policy_uri: link("policy_uri"),
+            tos_uri: link("tos_uri"),
+        },
+        jwks: jwks.filter(|jwks| KeySet::parse(jwks).is_some()).cloned(),
+        jwks_uri: text("jwks_uri").filter(is_https).map(str::to_owned),
+        redirect_uris,
+        ..registered.clone()
+    };
+    if let Some(name) = text("client_name").filter(|name| is_name(name)) {
+        client.client_name = name.into();
+    }
+    let left_out = left_out(document, &client);
+    Ok(DescribedClient { client, left_out })
+}
+
+/// Whether the method is the registered one. No method is `none`.
+fn is_method(registered: &Client, method: Option<&Value>) -> bool {
+    matches!(
+        (registered.authentication, method.map(Value::as_str)),
+        (ClientAuthenticationMethod::None, None | Some(Some("none")))
+            | (
+                ClientAuthenticationMethod::PrivateKeyJwt,
+                Some(Some("private_key_jwt"))
+            )
+    )
+}
+
+/// A secret that everybody can read, or a private key.
+fn has_secret(document: &Value) -> bool {
+    let secret = ["client_secret", "client_secret_expires_at"];
+    let keys = document.pointer("/jwks/keys").and_then(Value::as_array);
+    let is_private = |key: &Value| {
+        let mut members = PRIVATE_MEMBERS.iter();
+        members.any(|member| key.get(member).is_some())
+    };
+    secret.iter().any(|member| document.get(member).is_some())
+        || keys.is_some_and(|keys| keys.iter().any(is_private))
+}
+
+/// Whether answers may go there: by https to the document's host or a registered one, or to a
+/// program on the person's own machine.
+fn may_answer_at(uri: &str, own_host: &str, further: &BTreeSet<String>) -> bool {
+    let is_its = |url: WebUrl<'_>| {
+        let is_host = url.host == own_host || further.contains(url.host);
+        if url.https {
+            is_host
+        } else {
+            url.is_loopback()
+        }
+    };
+    check_registered(uri, false).is_ok() && WebUrl::parse(uri).is_ok_and(is_its)
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = name.chars().nth(LONGEST_NAME).is_none() && !name.trim().is_empty();
+    fits && !name.chars().any(is_invisible)
+}
+
+/// The members that say nothing here, and the redirect URIs that are not the client's.
+fn left_out(document: &Value, client: &Client) -> Vec<String> {
+    let links = &client.links;
+    let name = document.get("client_name").and_then(Value::as_str);
+    let counts = |key: &str| match key {
+        "client_id" | "token_endpoint_auth_method" | "redirect_uris" => true,
+        "client_name" => name == Some(&client.client_name.plain),
+        "client_uri" => links.client_uri.is_some(),
+        "logo_uri" => links.logo_uri.is_some(),
+        "policy_uri" => links.policy_uri.is_some(),
+        "tos_uri" => links.tos_uri.is_some(),
+        "jwks" => client.jwks.is_some(),
+        "jwks_uri" => client.jwks_uri.is_some(),
+        _ => false,
+    };
+    let members = document.as_object().into_iter().flatten();
+    let members = members.filter(|(key, _)| !counts(key));
+    let listed = document.get("redirect_uris").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten();
+    let others = listed.filter(|uri| !client.redirect_uris.iter().any(|kept| *uri == kept));
+    let members = members.map(|(key, _)| key.clone());
+    members
+        .chain(others.map(|uri| format!("the redirect URI {uri}")))
+        .collect()
+}

@@ -1,0 +1,614 @@
+//! Clients that describe themselves: the operator registers the address of a document, and the
+//! document says the rest (draft-ietf-oauth-client-id-metadata-document).
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    VERIFIER, assert_refused, authorize_path, decide, decode_jwt, issued, sign_in, signed_in, text,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
+use crate::support::http::Answer;
+use crate::support::mailbox::Keys;
+use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
+
+const WEB: &str = "https://app.example/cb";
+const SCOPE: &str = "openid profile offline_access orders.read";
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// The site of a client, and a Gatepost that may ask it.
+struct Scene {
+    gatepost: Gatepost,
+    site: WebServer,
+    keys: Keys,
+}
+
+impl Scene {
+    /// With a client for each path below its site.
+    fn start(paths: &[&str], changes: &Value) -> Scene {
+        let keys = Keys::make();
+        let site = WebServer::start_tls(Behaviour::Status(404), &keys.file("right.pem"));
+        let ca = keys.file("ca.pem").display().to_string();
+        let settings = [
+            ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"),
+            ("GATEPOST_CA_FILE", ca.as_str()),
+        ];
+        let mut document = document();
+        let clients = document["clients"].as_array_mut().unwrap();
+        for path in paths {
+            clients.push(registration(&url(&site, path), changes));
+        }
+        let gatepost = Gatepost::start_with(&document, &settings);
+        Scene {
+            gatepost,
+            site,
+            keys,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        url(&self.site, path)
+    }
+
+    /// What the client at that path says of itself, with changes.
+    fn serve(&self, path: &str, changes: &Value) {
+        let document = self.document(path, changes);
+        self.site.behave(Behaviour::Json(document));
+    }
+
+    fn document(&self, path: &str, changes: &Value) -> Value {
+        let document = json!({
+            "client_id": self.url(path), "client_name": "Agent", "scope": "orders.write",
+            "redirect_uris": [WEB, "http://127.0.0.1/cb", "http://localhost/cb", "https://evil.example/cb",
+                "http://app.example/cb", "com.example.app:/cb"],
+            "grant_types": ["authorization_code"],
+        });
+        changed(document, changes)
+    }
+
+    fn ask(&self, path: &str) -> Answer {
+        let request = authorize_path(&self.url(path), WEB, &[("scope", SCOPE)]);
+        self.gatepost.get(&request)
+    }
+
+    fn redeem(&self, path: &str, redirect_uri: &str, code: &str) -> Answer {
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("client_id", &self.url(path)),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", VERIFIER),
+        ];
+        self.gatepost.post("/connect/token", &[], &form)
+    }
+}
+
+fn url(site: &WebServer, path: &str) -> String {
+    format!("https://localhost:{}{path}", site.port)
+}
+
+fn registration(client_id: &str, changes: &Value) -> Value {
+    let registration = json!({
+        "client_id": client_id, "metadata_document": true, "scope": SCOPE, "redirect_hosts": ["app.example"],
+    });
+    changed(registration, changes)
+}
+
+fn changed(mut document: Value, changes: &Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        document[name] = value.clone();
+    }
+    let members = document.as_object_mut().unwrap();
+    members.retain(|_, value| !value.is_null());
+    document
+}
+
+#[test]
+fn a_client_that_describes_itself_signs_people_in() {
+    let scene = Scene::start(&["/agent.json"], &json!({}));
+    let path = "/agent.json";
+    scene.serve(
+        path,
+        &json!({"logo_uri": "https://elsewhere.example/logo.png"}),
+    );
+    let gatepost = &scene.gatepost;
+    let discovery = gatepost.get("/.well-known/openid-configuration").json();
+    assert_eq!(discovery["client_id_metadata_document_supported"], true);
+    let mut browser = signed_in(gatepost);
+    let asked = authorize_path(&scene.url(path), WEB, &[("scope", SCOPE)]);
+    let page = browser.visit(&asked);
+    let shown = page.text();
+    for words in [
+        "Agent</bdi>",
+        "belongs to",
+        "localhost</bdi>",
+        "answer goes to",
+        "app.example</bdi>",
+        "name=\"remember\"",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("a program on this computer") && !shown.contains("client-logo"));
+    let scopes = ["profile", "offline_access", "orders.read"];
+    let answer = decide(&mut browser, &page, "allow", &scopes, true);
+    let tokens = issued(&scene.redeem(path, WEB, &answer.query()["code"]));
+    let (_, claims) = decode_jwt(text(&tokens, "access_token"));
+    assert_eq!(claims["client_id"], json!(scene.url(path)));
+    assert_eq!(text(&tokens, "scope"), SCOPE);
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("client_id", &scene.url(path)),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
+    issued(&gatepost.post("/connect/token", &[], &form));
+    // Remembered, and by a document that is fetched once.
+    let again = browser.get(&asked);
+    assert!(again.query().contains_key("code"), "{}", again.text());
+    assert_eq!(scene.site.requests().len(), 1);
+    let wide = authorize_path(&scene.url(path), WEB, &[("scope", "openid orders.write")]);
+    assert_eq!(browser.get(&wide).query()["error"], "invalid_scope");
+    let bare = authorize_path(&scene.url(path), WEB, &[("code_challenge", "")]);
+    assert_eq!(browser.get(&bare).query()["error"], "invalid_request");
+}
+
+#[test]
+fn an_answer_to_this_computer_is_warned_of_and_asked_for_each_time() {
+    let changes = json!({"allow_remember_consent": true});
+    let scene = Scene::start(&["/agent.json"], &changes);
+    let path = "/agent.json";
+    scene.serve(path, &json!({}));
+    let mut browser = signed_in(&scene.gatepost);
+    // Any port, and localhost too: the document is written for the machines of others.
+    for uri in [
+        "http://127.0.0.1:4711/cb",
+        "http://localhost:52345/cb",
+        "http://localhost/cb",
+    ] {
+        let asked = authorize_path(&scene.url(path), uri, &[("scope", "openid profile")]);
+        for _ in 0..2 {
+            let page = browser.visit(&asked);
+            let shown = page.text();
+            assert!(
+                shown.contains("a program on this computer"),
+                "{uri}: {shown}"
+            );
+            assert!(!shown.contains("name=\"remember\""), "{uri}");
+            let answer = decide(&mut browser, &page, "allow", &["profile"], true);
+            issued(&scene.redeem(path, uri, &answer.query()["code"]));
+        }
+    }
+    for uri in [
+        "https://evil.example/cb",
+        "http://app.example/cb",
+        "com.example.app:/cb",
+        "http://127.0.0.1:4711/other",
+        "http://[::1]/cb",
+        "https://localhost/cb",
+    ] {
+        let refused = browser.get(&authorize_path(&scene.url(path), uri, &[]));
+        refused.assert_error_page(400, "GP1105", uri);
+    }
+}
+
+#[test]
+fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
+    let faults: Vec<(&str, Value, &str)> = vec![
+        (
+            "another client_id",
+            json!({"client_id": "https://localhost/agent.json"}),
+            "GP1171",
+        ),
+        ("no client_id", json!({"client_id": null}), "GP1171"),
+        (
+            "too many",
+            json!({"redirect_uris": vec![WEB; 21]}),
+            "GP1171",
+        ),
+        (
+            "too long",
+            json!({"client_name": "x".repeat(5_120)}),
+            "GP1171",
+        ),
+        ("a secret", json!({"client_secret": "s3cret"}), "GP1172"),
+        (
+            "a private key",
+            json!({"jwks": {"keys": [{"kty": "EC", "d": "x"}]}}),
+            "GP1172",
+        ),
+        (
+            "a symmetric key",
+            json!({"jwks": {"keys": [{"kty": "oct", "k": "x"}]}}),
+            "GP1172",
+        ),
+        (
+            "another method",
+            json!({"token_endpoint_auth_method": "private_key_jwt"}),
+            "GP1172",
+        ),
+        (
+            "a secret's method",
+            json!({"token_endpoint_auth_method": "client_secret_post"}),
+            "GP1172",
+        ),
+        (
+            "no method's name",
+            json!({"token_endpoint_auth_method": 7}),
+            "GP1172",
+        ),
+        (
+            "nowhere to go",
+            json!({"redirect_uris": ["https://evil.example/cb"]}),
+            "GP1173",
+        ),
+        ("no list", json!({"redirect_uris": WEB}), "GP1173"),
+    ];
+    let unheard = [
+        ("away", Behaviour::Status(500)),
+        ("not there", Behaviour::Status(404)),
+        ("another success", Behaviour::Status(204)),
+        ("a page", Behaviour::Text("text/html", String::from("{}"))),
+        ("no type", Behaviour::Text("", String::from("{}"))),
+        (
+            "elsewhere",
+            Behaviour::Redirect(302, String::from("https://localhost/agent.json")),
+        ),
+    ];
+    let others = [
+        ("an array", Behaviour::Json(json!([])), "GP1171"),
+        (
+            "no JSON",
+            Behaviour::Text("application/json", String::from("{")),
+            "GP1171",
+        ),
+        ("without end", Behaviour::Endless, "GP1171"),
+    ];
+    // One client for each: after a failure there is a pause.
+    let paths: Vec<String> = (0..32).map(|number| format!("/{number}.json")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let scene = Scene::start(&paths, &json!({}));
+    let mut next = paths.iter().copied();
+    for (case, changes, code) in faults {
+        let path = next.next().unwrap();
+        scene.serve(path, &changes);
+        scene.ask(path).assert_error_page(400, code, case);
+    }
+    for (case, behaviour, code) in others {
+        scene.site.behave(behaviour);
+        scene
+            .ask(next.next().unwrap())
+            .assert_error_page(400, code, case);
+    }
+    for (case, behaviour) in unheard {
+        scene.site.behave(behaviour);
+        let answer = scene.ask(next.next().unwrap());
+        answer.assert_error_page(503, "GP1170", case);
+        assert_eq!(answer.header("retry-after"), Some("10"), "{case}");
+    }
+    // With parameters, and in a type of its own.
+    for content_type in ["Application/JSON; charset=utf-8", "application/cimd+json"] {
+        let path = next.next().unwrap();
+        let document = scene.document(path, &json!({})).to_string();
+        scene.site.behave(Behaviour::Text(content_type, document));
+        assert_eq!(scene.ask(path).status, 303, "{content_type}");
+    }
+    // A name that could pass for another is not taken.
+    for name in [
+        "x".repeat(61),
+        String::from("Agent\u{202e}"),
+        String::from("  "),
+    ] {
+        let path = next.next().unwrap();
+        scene.serve(path, &json!({"client_name": name}));
+        let mut browser = signed_in(&scene.gatepost);
+        let page = browser.visit(&authorize_path(&scene.url(path), WEB, &[]));
+        assert!(
+            page.text().contains(&format!("{}</bdi>", scene.url(path))),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn one_request_fetches_and_none_for_a_while_after_a_failure() {
+    let scene = Scene::start(&["/late.json", "/away.json", "/silent.json"], &json!({}));
+    let late = scene.document("/late.json", &json!({}));
+    scene
+        .site
+        .behave(Behaviour::Late(Duration::from_secs(1), late));
+    let asked = authorize_path(&scene.url("/late.json"), WEB, &[]);
+    thread::scope(|scope| {
+        let visits: Vec<_> = (0..6)
+            .map(|_| scope.spawn(|| scene.gatepost.get(&asked).status))
+            .collect();
+        for visit in visits {
+            assert_eq!(visit.join().unwrap(), 303);
+        }
+    });
+    assert_eq!(scene.site.requests().len(), 1);
+
+    scene.site.behave(Behaviour::Status(503));
+    for _ in 0..3 {
+        scene
+            .ask("/away.json")
+            .assert_error_page(503, "GP1170", "away");
+    }
+    assert_eq!(scene.site.requests().len(), 2);
+
+    scene
+        .site
+        .behave(Behaviour::Silent(Duration::from_secs(20)));
+    let begun = Instant::now();
+    scene
+        .ask("/silent.json")
+        .assert_error_page(503, "GP1170", "silent");
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn a_document_that_turns_bad_during_a_sign_in_does_not_end_it() {
+    let scene = Scene::start(&["/agent.json"], &json!({"require_consent": false}));
+    scene.serve("/agent.json", &json!({}));
+    let mut browser = scene.gatepost.browser();
+    let page = browser.visit(&authorize_path(&scene.url("/agent.json"), WEB, &[]));
+    scene.serve(
+        "/agent.json",
+        &json!({"redirect_uris": ["https://evil.example/cb"]}),
+    );
+    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let answer = browser.follow(answer);
+    issued(&scene.redeem("/agent.json", WEB, &answer.query()["code"]));
+}
+
+#[test]
+fn keys_of_the_document_authenticate_the_client() {
+    let method = json!({"token_endpoint_auth_method": "private_key_jwt"});
+    let scene = Scene::start(&["/inline.json", "/uri.json", "/away.json"], &method);
+    let gatepost = &scene.gatepost;
+    let (first, second) = (Signer::es256("first"), Signer::es256("second"));
+    let jwks = WebServer::start_tls(
+        Behaviour::Json(key_set(&[&first])),
+        &scene.keys.file("right.pem"),
+    );
+    let ask = |path: &str, signer: &Signer| {
+        let client_id = scene.url(path);
+        let assertion = signer.sign(&json!({
+            "iss": client_id, "sub": client_id, "aud": gatepost.base_url, "exp": now() + 60,
+            "jti": format!("{path} {} {}", signer.kid, now()),
+        }));
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", "none"),
+            ("client_assertion_type", ASSERTION_TYPE),
+            ("client_assertion", &assertion),
+        ];
+        gatepost.post("/connect/token", &[], &form)
+    };
+    let with = |members: Value| changed(method.clone(), &members);
+    scene.serve("/inline.json", &with(json!({"jwks": key_set(&[&first])})));
+    // It is the client: its token is no good.
+    assert_refused(&ask("/inline.json", &first), 400, "invalid_grant", "inline");
+    assert_refused(
+        &ask("/inline.json", &second),
+        400,
+        "invalid_client",
+        "another's",
+    );
+    scene.serve("/uri.json", &with(json!({"jwks_uri": url(&jwks, "/keys")})));
+    assert_refused(
+        &ask("/uri.json", &first),
+        400,
+        "invalid_grant",
+        "by address",
+    );
+    jwks.behave(Behaviour::Json(key_set(&[&second])));
+    assert_refused(&ask("/uri.json", &second), 400, "invalid_grant", "rotated");
+    scene.site.behave(Behaviour::Status(500));
+    assert_refused(&ask("/away.json", &first), 400, "invalid_client", "away");
+    assert!(gatepost.log().contains("GP1170"));
+    // Held, although its site is away.
+    assert_refused(
+        &ask("/uri.json", &second),
+        400,
+        "invalid_client",
+        "replayed",
+    );
+}
+
+#[test]
+fn no_document_leads_into_the_operators_network() {
+    let inside = WebServer::start(Behaviour::Json(json!({})));
+    let addresses = [
+        format!("https://127.0.0.1:{}/agent.json", inside.port),
+        format!("https://localhost:{}/agent.json", inside.port),
+        format!("https://[::1]:{}/agent.json", inside.port),
+        format!("https://[::ffff:127.0.0.1]:{}/agent.json", inside.port),
+        String::from("https://10.0.0.1/agent.json"),
+        String::from("https://169.254.169.254/latest/meta-data"),
+        String::from("https://192.168.0.1/agent.json"),
+        String::from("https://172.16.0.1/agent.json"),
+        String::from("https://100.64.0.1/agent.json"),
+        String::from("https://0.0.0.0/agent.json"),
+        String::from("https://[fd00::1]/agent.json"),
+        String::from("https://[fe80::1]/agent.json"),
+        String::from("https://[64:ff9b::a00:1]/agent.json"),
+    ];
+    let mut document = document();
+    for address in &addresses {
+        let clients = document["clients"].as_array_mut().unwrap();
+        clients.push(registration(address, &json!({})));
+    }
+    let gatepost = Gatepost::start_with(&document, &[]);
+    for address in &addresses {
+        let answer = gatepost.get(&authorize_path(address, WEB, &[]));
+        answer.assert_error_page(503, "GP1170", address);
+    }
+    assert_eq!(inside.requests(), Vec::<String>::new());
+}
+
+#[test]
+fn apply_refuses_what_the_document_says_and_what_is_weaker() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let good = "https://agent.example.com/oauth/client.json";
+    let told = |client: &Value| {
+        let output = gatepost.run(&["plan", "-"], &json!({"clients": [client]}).to_string());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(told(&registration(good, &json!({}))), "");
+    for client_id in [
+        "agent",
+        "http://agent.example.com/client.json",
+        "https://agent.example.com",
+        "https://agent.example.com/",
+        "https://user@agent.example.com/client.json",
+        "https://agent.example.com/client.json?a=b",
+        "https://agent.example.com/client.json#a",
+        "https://agent.example.com/a/../client.json",
+        "https://agent.example.com/%2E/client.json",
+    ] {
+        let told = told(&registration(client_id, &json!({})));
+        assert!(told.contains(".client_id"), "{client_id}: {told}");
+    }
+    for (changes, key) in [
+        (json!({"client_name": "Agent"}), "client_name"),
+        (json!({"client_name#de": "Agent"}), "client_name#de"),
+        (
+            json!({"client_uri": "https://agent.example.com/"}),
+            "client_uri",
+        ),
+        (
+            json!({"logo_uri": "https://agent.example.com/l.png"}),
+            "logo_uri",
+        ),
+        (json!({"redirect_uris": [WEB]}), "redirect_uris"),
+        (json!({"jwks": key_set(&[&Signer::es256("k")])}), "jwks"),
+        (
+            json!({"jwks_uri": "https://agent.example.com/keys"}),
+            "jwks_uri",
+        ),
+        (
+            json!({"secrets": [{"value": "a-secret-of-some-length"}]}),
+            "secrets",
+        ),
+        (json!({"confidential": true}), "token_endpoint_auth_method"),
+        (
+            json!({"token_endpoint_auth_method": "client_secret_basic"}),
+            "token_endpoint_auth_method",
+        ),
+        (
+            json!({"grant_types": ["authorization_code", "client_credentials", "refresh_token"]}),
+            "grant_types",
+        ),
+        (
+            json!({"response_types": ["code", "code id_token"]}),
+            "response_types",
+        ),
+        (json!({"allow_plain_pkce": true}), "allow_plain_pkce"),
+        (json!({"require_pkce": false}), "require_pkce"),
+        (
+            json!({"redirect_hosts": ["https://app.example"]}),
+            "redirect_hosts[0]",
+        ),
+        (
+            json!({"redirect_hosts": ["app.example:8443"]}),
+            "redirect_hosts[0]",
+        ),
+        (
+            json!({"redirect_hosts": ["*.example"]}),
+            "redirect_hosts[0]",
+        ),
+        (
+            json!({"metadata_document": false, "redirect_uris": [WEB], "scope": "openid"}),
+            "redirect_hosts",
+        ),
+    ] {
+        let told = told(&registration(good, &changes));
+        assert!(told.contains(&format!(".{key}")), "{changes}: {told}");
+    }
+    let client = registration(good, &json!({}));
+    gatepost.apply(&json!({"clients": [client]}));
+    // What was applied is as it was, and stays so.
+    let again = gatepost.run(&["plan", "-"], &json!({"clients": [client]}).to_string());
+    assert_eq!(again.status.code(), Some(0), "{again:?}");
+    gatepost.settle();
+    let supported = || {
+        let discovery = gatepost.get("/.well-known/openid-configuration").json();
+        discovery["client_id_metadata_document_supported"].clone()
+    };
+    assert_eq!(supported(), json!(true));
+    gatepost.apply(&json!({"clients": [registration(good, &json!({"enabled": false}))]}));
+    gatepost.settle();
+    assert_eq!(supported(), Value::Null);
+    let answer = gatepost.get(&authorize_path(good, WEB, &[]));
+    answer.assert_error_page(400, "GP1103", "disabled");
+}
+
+#[test]
+fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let client_id = "https://agent.example.com/oauth/client.json";
+    let answer = gatepost.get(&authorize_path(client_id, WEB, &[]));
+    answer.assert_error_page(400, "GP1169", "not registered");
+    assert!(
+        answer.text().contains("Ask the operator"),
+        "{}",
+        answer.text()
+    );
+    let log = gatepost.log();
+    let (_, line) = log.split_once("to register it, apply ").unwrap();
+    gatepost.run_well(&["apply", "-"], line.lines().next().unwrap());
+    let shown = gatepost.run_well(&["client", "show", client_id], "");
+    assert!(shown.contains("metadata_document: true"), "{shown}");
+    for other in [
+        "http://agent.example.com/client.json",
+        "https://agent.example.com/",
+        "agent",
+    ] {
+        let answer = gatepost.get(&authorize_path(other, WEB, &[]));
+        answer.assert_error_page(400, "GP1102", other);
+        assert!(!answer.text().contains("Ask the operator"), "{other}");
+    }
+}
+
+#[test]
+fn commands_and_pushed_requests_read_the_document_too() {
+    let scene = Scene::start(&["/agent.json"], &json!({}));
+    let client_id = scene.url("/agent.json");
+    scene.serve(
+        "/agent.json",
+        &json!({"client_name": "x".repeat(61), "tos_uri": "https://evil.example/"}),
+    );
+    let told = scene.gatepost.run_well(&["client", "test", &client_id], "");
+    for words in [
+        "the redirect URIs https://app.example/cb, http://127.0.0.1/cb, http://localhost/cb;",
+        "client_name, grant_types, scope, tos_uri, the redirect URI \"https://evil.example/cb\"",
+        "com.example.app:/cb",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let request = authorize_path(&client_id, WEB, &[("scope", "openid")]);
+    let explained = scene.gatepost.run_well(&["explain", &request], "");
+    assert!(explained.contains("it is good"), "{explained}");
+    let form: Vec<(String, String)> =
+        form_urlencoded::parse(request.split_once('?').unwrap().1.as_bytes())
+            .into_owned()
+            .collect();
+    let form: Vec<(&str, &str)> = form
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    let pushed = scene.gatepost.post("/connect/par", &[], &form);
+    assert_eq!(pushed.status, 201, "{}", pushed.text());
+    scene.site.behave(Behaviour::Status(404));
+    let output = scene.gatepost.run(&["client", "test", &client_id], "");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !output.status.success() && told.contains("status 404"),
+        "{told}"
+    );
+}
