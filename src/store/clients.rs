@@ -353,7 +353,9 @@ CROSS JOIN LATERAL (VALUES
     (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
     (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}'),
     (7, 'registration.write, which changes everything',
-     'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')))
+     'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' '))),
+    (8, 'client assertions for the token endpoint''s URL',
+     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}' AND c.metadata ?| '{jwks, jwks_uri}')
 ) AS w (place, setting, is_so)
 WHERE c.enabled AND w.is_so
 GROUP BY w.place, w.setting

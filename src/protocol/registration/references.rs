@@ -279,6 +279,8 @@ named! {
         ReusedRefreshTokens = "refresh tokens that are reused",
         /// The scope `registration.write` of `urn:gatepost:admin`: whoever has it is an operator.
         WholeRegistration = "registration.write, which changes everything",
+        /// `private_key_jwt` while `GATEPOST_CLIENT_ASSERTION_AUDIENCE` is `any` (RFC 10070).
+        TokenEndpointAsAudience = "client assertions for the token endpoint's URL",
     }
 }
 
