@@ -179,19 +179,14 @@ mod issuing {
             (&second["resource"], &second["scope"]),
             (&json!(MCP), &json!("chat.read chat.write"))
         );
-        let audited =
-            gatepost.run_well(&["audit", "list", "--event", "id_jag_issued", "--json"], "");
-        let event: Value = serde_json::from_str(audited.lines().next().unwrap()).unwrap();
-        assert_eq!(
-            (
-                &event["client_id"],
-                &event["sub"],
-                &event["detail"]["audience"]
-            ),
-            (&json!("wiki"), &signed_in_as["sub"], &json!(CHAT)),
-            "{audited}"
-        );
-        assert_eq!(audited.lines().count(), 2, "{audited}");
+        let listed = ["audit", "list", "--event", "id_jag_issued", "--json"];
+        let printed = gatepost.run_well(&listed, "");
+        let audited: Value = serde_json::from_str(&printed).unwrap();
+        let event = &audited[0];
+        assert_eq!(event["client_id"], "wiki", "{printed}");
+        assert_eq!(event["sub"], signed_in_as["sub"], "{printed}");
+        assert_eq!(event["detail"]["audience"], CHAT, "{printed}");
+        assert_eq!(audited.as_array().unwrap().len(), 2, "{printed}");
         // It opens nothing here.
         assert_eq!(
             userinfo(&gatepost, text(&answer, "access_token")).status,
