@@ -70,6 +70,11 @@ const SCIM_READ: i64 = 2;
 /// read after it.
 const SCIM_WRITE: i64 = 3;
 
+/// What the ID token stands on; the event.
+const ID_JAG_ISSUED: i64 = 2;
+/// That it is good once; the user, by the name in it, and as every extension grant reads them.
+const ID_JAG_TAKEN: i64 = 3;
+
 /// Session; people.
 const FIND_PEOPLE: i64 = 2;
 /// Session; person; factors; sign-ins; wrong passwords.
@@ -486,6 +491,87 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
     ] {
         refreshed(further);
         let cost = meter.of(|| refreshed(further));
+        assert_eq!(
+            (cost.writes, cost.statements()),
+            (ROUNDS, ROUNDS * statements),
+            "{cost:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_ID_JAG", "on"),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    let (jwt_bearer, exchange) = (
+        "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "urn:ietf:params:oauth:grant-type:token-exchange",
+    );
+    let signer = Signer::es256("k");
+    let resource = "https://orders.example";
+    let agent = json!({
+        "grant_types": ["authorization_code", jwt_bearer, exchange], "scope": "openid orders.read",
+        "id_jag": [{"audience": "https://other.example", "client_id": "a", "resources": [resource], "scope": "read"}],
+    });
+    let mut registered = with_clients(document(), &[("agent", agent)]);
+    registered["assertion_issuers"] = json!([{
+        "issuer": "https://idp.example", "jwks": support::signer::key_set(&[&signer]), "algs": ["ES256"],
+        "clients": ["agent"], "id_jag": true, "subject": "username",
+    }]);
+    gatepost.apply(&registered);
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let tokens = flow::tokens(&gatepost, &mut signed_in(&gatepost), "agent", "openid");
+    let authorization = basic("agent", CONF1_SECRET);
+    let ask = |form: &[(&str, &str)]| {
+        let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], form);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let issue = || {
+        ask(&[
+            ("grant_type", exchange),
+            (
+                "requested_token_type",
+                "urn:ietf:params:oauth:token-type:id-jag",
+            ),
+            ("subject_token", tokens["id_token"].as_str().unwrap()),
+            (
+                "subject_token_type",
+                "urn:ietf:params:oauth:token-type:id_token",
+            ),
+            ("audience", "https://other.example"),
+        ]);
+    };
+    let mut number = 0;
+    let mut take = || {
+        number += 1;
+        let now = support::signer::now();
+        let claims = json!({
+            "iss": "https://idp.example", "sub": "alice", "aud": gatepost.base_url, "client_id": "agent",
+            "iat": now, "exp": now + 300, "jti": number.to_string(), "resource": resource,
+        });
+        let header = json!({"alg": "ES256", "kid": "k", "typ": "oauth-id-jag+jwt"});
+        ask(&[
+            ("grant_type", jwt_bearer),
+            ("assertion", &signer.sign_under(&header, &claims)),
+        ]);
+    };
+    issue();
+    take();
+    meter.await_quiet();
+    let issued = meter.of(issue);
+    let taken = meter.of(take);
+    for (cost, statements) in [(issued, ID_JAG_ISSUED), (taken, ID_JAG_TAKEN)] {
         assert_eq!(
             (cost.writes, cost.statements()),
             (ROUNDS, ROUNDS * statements),

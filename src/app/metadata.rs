@@ -49,6 +49,7 @@ impl App {
             issuer: self.issuer(),
             catalogue: &snapshot.catalogue,
             takes_pushed_requests: self.config.pushed_requests,
+            id_jag: self.config.id_jag,
             grant_types: &grant_types(self, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
             ui_locales: self.ui_locales,

@@ -29,7 +29,7 @@ use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
 use crate::pages::language::Language;
-use crate::protocol::registration::references;
+use crate::protocol::registration::references::{self, WeakSetting};
 use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
@@ -327,10 +327,13 @@ fn keep(app: &App) -> ! {
         let in_frames = app.config.cookie_same_site == SameSite::None;
         let version = app.registry.snapshot().version;
         // Looks at every registration, so nothing waits for it.
-        if let Some(uses) = (judged != version)
+        if let Some(mut uses) = (judged != version)
             .then(|| weak_settings(&app.store))
             .and_then(Result::ok)
         {
+            if app.config.client_assertions_name_issuer {
+                uses.retain(|one| one.setting != WeakSetting::TokenEndpointAsAudience);
+            }
             let line = references::line(&uses, in_frames);
             if told != line {
                 log::warn!(

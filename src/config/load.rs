@@ -77,6 +77,9 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         &DATABASE_URL_FILE,
         Some("gatepost-database-url"),
     );
+    let base_url = reader
+        .parsed(&BASE_URL, BaseUrl::parse)
+        .unwrap_or_else(BaseUrl::placeholder);
     let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
     let statuses = [
@@ -90,9 +93,8 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         database_url: database_url.unwrap_or_else(|| SecretText::new("")),
         database_connections: reader.number_or(&DATABASE_CONNECTIONS, workers.min(24)),
         grants_database_url: reader.secret(&GRANTS_DATABASE_URL, &GRANTS_DATABASE_URL_FILE, None),
-        base_url: reader
-            .parsed(&BASE_URL, BaseUrl::parse)
-            .unwrap_or_else(BaseUrl::placeholder),
+        client_defaults: client_defaults(reader, &base_url),
+        base_url,
         listeners: listeners(reader),
         workers,
         upstream_places: reader.number(&UPSTREAM_PLACES),
@@ -131,11 +133,16 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
         sign_in_with: sign_in_with(reader),
         pushed_requests: reader.choice(&PUSHED_REQUESTS, &switch, true),
+        id_jag: reader.choice(&ID_JAG, &switch, false),
+        client_assertions_name_issuer: reader.choice(
+            &CLIENT_ASSERTION_AUDIENCE,
+            &[("any", false), ("issuer", true)],
+            false,
+        ),
         scim: reader.choice(&SCIM, &switch, false),
         admin_api: reader.choice(&ADMIN_API, &switch, false),
         administration: administration(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
-        client_defaults: client_defaults(reader),
     }
 }
 
@@ -276,7 +283,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
     }
 }
 
-fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
+fn client_defaults(reader: &mut Reader<'_>, base_url: &BaseUrl) -> ClientDefaults {
     ClientDefaults {
         authorization_code_lifetime: reader.seconds(&AUTHORIZATION_CODE_LIFETIME),
         id_token_lifetime: reader.seconds(&ID_TOKEN_LIFETIME),
@@ -297,5 +304,6 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
             &Strength::ALL.map(|one| (one.as_str(), one)),
             Strength::SignedIn,
         ),
+        issuer: base_url.as_str().to_owned(),
     }
 }

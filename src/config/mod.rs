@@ -66,6 +66,10 @@ pub struct Config {
     pub sign_in_with: SignInWith,
     /// `GATEPOST_PUSHED_REQUESTS`
     pub pushed_requests: bool,
+    /// `GATEPOST_ID_JAG`
+    pub id_jag: bool,
+    /// `GATEPOST_CLIENT_ASSERTION_AUDIENCE`: whether client assertions must name the issuer.
+    pub client_assertions_name_issuer: bool,
     /// `GATEPOST_SCIM`
     pub scim: bool,
     /// `GATEPOST_ADMIN_API`

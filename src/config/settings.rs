@@ -121,6 +121,12 @@ settings! {
     PUSHED_REQUESTS: Text, Is("on"),
         "`off`: clients cannot push their requests (RFC 9126), and discovery does not name the \
          endpoint; for an upgrade with several machines";
+    ID_JAG: Text, Is("off"),
+        "`on`: clients may redeem and get ID-JAGs (identity assertion authorization grants), as far \
+         as the registration says";
+    CLIENT_ASSERTION_AUDIENCE: Text, Is("any"),
+        "`aud` of the JWTs that clients authenticate with: `issuer` (RFC 10070), or `any`: also the \
+         token endpoint's URL";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
     ADMIN_API: Text, Is("off"),

@@ -84,7 +84,11 @@ fn nothing_but_the_required_gives_the_defaults() {
         }
     );
     assert_eq!(config.session_lifetime, Duration::from_secs(36_000));
-    assert_eq!(config.client_defaults, ClientDefaults::default());
+    let defaults = ClientDefaults {
+        issuer: String::from("https://id.example"),
+        ..ClientDefaults::default()
+    };
+    assert_eq!(config.client_defaults, defaults);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
 use crate::protocol::login::passkey;
+use crate::protocol::token::claims::present;
+use crate::protocol::token::id_jag::{GRANT_PROFILE, ID_JAG_TYPE};
 use crate::protocol::words::acr_values;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
@@ -66,6 +68,7 @@ pub struct Provider<'a> {
     pub issuer: &'a str,
     pub catalogue: &'a Catalogue,
     pub takes_pushed_requests: bool,
+    pub id_jag: bool,
     pub grant_types: &'a [GrantType],
     /// There is a key for each.
     pub signing_algorithms: &'a [SigningAlgorithm],
@@ -82,10 +85,11 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let Provider {
         issuer,
         catalogue,
+        takes_pushed_requests,
+        id_jag,
         grant_types,
         signing_algorithms,
         ui_locales,
-        ..
     } = provider;
     let address = |path| endpoint_url(issuer, path);
     // Each algorithm that signs here also verifies here. The client's registration says which of
@@ -120,7 +124,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         *acr != Strength::PhishingResistant.as_str() || passkey::host(issuer).is_some()
     };
     let s256 = CodeChallengeMethod::S256.as_str();
-    let mut document = json!({
+    let members = json!({
         "issuer": issuer,
         "authorization_endpoint": address(AUTHORIZE_PATH),
         "token_endpoint": address(TOKEN_PATH),
@@ -159,26 +163,13 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "frontchannel_logout_session_supported": true,
         "backchannel_logout_supported": true,
         "backchannel_logout_session_supported": true,
+        "pushed_authorization_request_endpoint":
+            takes_pushed_requests.then(|| address(PUSHED_REQUEST_PATH)),
+        "client_id_metadata_document_supported": catalogue.metadata_documents.then_some(true),
+        "identity_chaining_requested_token_types_supported": id_jag.then_some([ID_JAG_TYPE]),
+        "authorization_grant_profiles_supported": id_jag.then_some([GRANT_PROFILE]),
     });
-    if let Some(members) = document.as_object_mut() {
-        members.extend(where_in_use(provider));
-    }
-    document
-}
-
-/// What is said only where it is in use.
-fn where_in_use(provider: &Provider<'_>) -> Map<String, Value> {
-    let mut members = Map::new();
-    if provider.takes_pushed_requests {
-        let endpoint = endpoint_url(provider.issuer, PUSHED_REQUEST_PATH);
-        let name = "pushed_authorization_request_endpoint";
-        members.insert(String::from(name), Value::from(endpoint));
-    }
-    if provider.catalogue.metadata_documents {
-        let name = "client_id_metadata_document_supported";
-        members.insert(String::from(name), Value::Bool(true));
-    }
-    members
+    Value::Object(present(members))
 }
 
 #[cfg(test)]
@@ -192,6 +183,7 @@ mod tests {
             issuer: "https://op.example/idp/",
             catalogue,
             takes_pushed_requests: true,
+            id_jag: false,
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &[SigningAlgorithm::Es256],
             ui_locales: &["en", "de"],

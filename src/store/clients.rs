@@ -362,7 +362,9 @@ CROSS JOIN LATERAL (VALUES
      'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')), false),
     (8, 'tokens that were made for somebody else',
      jsonb_path_exists(c.metadata, '$.federated[*].audience ? (@ != $issuer)', jsonb_build_object('issuer', i.issuer)), false),
-    (9, 'tokens of long life', c.metadata ? 'client_credentials_token_lifetime', false)
+    (9, 'tokens of long life', c.metadata ? 'client_credentials_token_lifetime', false),
+    (10, 'client assertions for the token endpoint''s URL',
+     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}' AND c.metadata ?| '{jwks, jwks_uri}', false)
 ) AS w (place, setting, is_so, ends)
 LEFT JOIN flow_uses f ON f.client_id = c.client_id AND f.flow = w.setting
 WHERE c.enabled AND w.is_so

@@ -48,6 +48,7 @@ impl Machine {
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
+        settings.push(("GATEPOST_ID_JAG", "on"));
         settings.push(("GATEPOST_SCIM", "on"));
         settings.push(("GATEPOST_ADMIN_API", "on"));
         let gatepost = Gatepost::start_with(&installed(), &settings);

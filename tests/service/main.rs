@@ -67,6 +67,7 @@ mod grant_jwt_bearer;
 mod grant_password;
 mod grant_token_exchange;
 mod hashing;
+mod id_jag;
 mod imported_passwords;
 mod introspection;
 mod issued_tokens;

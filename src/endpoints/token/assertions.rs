@@ -40,11 +40,18 @@ impl<'a> KeySource<'a> {
 
 impl App {
     /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
-    pub fn assertion_audiences(&self) -> [String; 2] {
-        [
-            self.issuer().to_owned(),
-            endpoint_url(self.issuer(), TOKEN_PATH),
-        ]
+    pub fn assertion_audiences(&self) -> Vec<String> {
+        let token_endpoint = endpoint_url(self.issuer(), TOKEN_PATH);
+        vec![self.issuer().to_owned(), token_endpoint]
+    }
+
+    /// The same of a client's authentication: the issuer alone where the setting says so (RFC
+    /// 10070).
+    pub fn client_assertion_audiences(&self) -> Vec<String> {
+        match self.config.client_assertions_name_issuer {
+            true => vec![self.issuer().to_owned()],
+            false => self.assertion_audiences(),
+        }
     }
 
     /// Verifies an assertion, judges its claims and takes it, so that it is never taken again.

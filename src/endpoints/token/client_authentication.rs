@@ -255,7 +255,7 @@ fn by_assertion(
     let expected = ExpectedAssertion {
         issuer: name,
         subject: Some(name),
-        audiences: &app.assertion_audiences(),
+        audiences: &app.client_assertion_audiences(),
     };
     let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
     Ok(spent

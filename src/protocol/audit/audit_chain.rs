@@ -19,7 +19,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 72] = [
+pub const EVENTS: [&str; 73] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -47,6 +47,7 @@ pub const EVENTS: [&str; 72] = [
     "grant_begun",
     "grant_refused",
     "grant_revoked",
+    "id_jag_issued",
     "identity_link_failed",
     "identity_link_refused",
     "identity_linked",

@@ -15,6 +15,8 @@ pub const ID_TOKEN_TYP: &str = AccessTokenTyp::Jwt.as_str();
 pub const ACCESS_TOKEN_TYP: &str = AccessTokenTyp::AtJwt.as_str();
 /// OpenID Connect Back-Channel Logout §2.4
 pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
+/// draft-ietf-oauth-identity-assertion-authz-grant-04 §3
+pub const ID_JAG_TYP: &str = "oauth-id-jag+jwt";
 
 /// Longer tokens are refused unread.
 pub const MOST_BYTES: usize = 16 * 1_024;

@@ -9,7 +9,7 @@ use crate::protocol::registration::client_rules::jwks;
 use crate::protocol::registration::names::{
     STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
 };
-use crate::protocol::registration::provider::{issuer, protected_url};
+use crate::protocol::registration::provider::{acr_map, issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, expected};
 use crate::protocol::words::catalogue::{
     AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredScope, RegisteredTenant,
@@ -199,6 +199,14 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
         ("link", AssertionSubject::Link),
         ("username", AssertionSubject::Username),
     ];
+    let id_jag = walker.flag("id_jag").unwrap_or(false);
+    let acr_map = acr_map(walker);
+    if !acr_map.is_empty() && !id_jag {
+        walker.problem(
+            "acr_map",
+            "is for issuers with id_jag: only ID-JAGs tell an acr",
+        );
+    }
     AssertionIssuer {
         issuer,
         jwks,
@@ -213,6 +221,8 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
         subject: walker
             .one_of("subject", &subject)
             .unwrap_or(AssertionSubject::Link),
+        id_jag,
+        acr_map,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
-    ClientLinks, GrantType, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
+    ClientLinks, GrantType, IdJagEntry, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
     WorkloadIdentity,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
@@ -170,6 +170,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .seconds("device_interval", 1..=300)
             .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
+        id_jag: id_jags(walker, &defaults.issuer),
     };
     if client.metadata_document {
         metadata_document::settle(walker, &mut client);
@@ -452,6 +453,31 @@ pub(super) fn exchange(walker: &mut Walker<'_, '_>) {
     for key in ["from_clients", "as_resources", "to_resources"] {
         walker.not_empty(key, "must not be empty");
         walker.strings(key, token_name);
+    }
+}
+
+fn id_jags(walker: &mut Walker<'_, '_>, ours: &str) -> Vec<IdJagEntry> {
+    let entries = walker.list("id_jag", id_jag).unwrap_or_default();
+    if entries.iter().any(|entry| entry.audience == ours) {
+        walker.problem("id_jag", "must not name this issuer: its tokens are here");
+    }
+    entries
+}
+
+fn id_jag(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Option<IdJagEntry> {
+    Walker::object(value, path, problems, id_jag_entry)
+}
+
+pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
+    let scope = walker.required("scope", scope_names);
+    IdJagEntry {
+        audience: walker.required("audience", issuer),
+        client_id: walker.required("client_id", token_name),
+        resources: walker.strings("resources", token_name).unwrap_or_default(),
+        scope: ScopeSet::parse(&scope).unwrap_or_default(),
+        allowed_roles: walker.strings_or_all("allowed_roles", display_text),
+        minimum_acr: minimum_acr(walker),
+        email: walker.flag("email").unwrap_or(false),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::DocumentProblem;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
-    AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType,
+    AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType, IdJagEntry,
     RefreshTokenUsage, WorkloadIdentity,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
@@ -86,11 +86,13 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
 
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
-fn of_grants(client: &Client) -> [Contradiction; 9] {
+fn of_grants(client: &Client) -> [Contradiction; 11] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let confidential = client.is_confidential();
     let has_own_tokens = allows(GrantType::ClientCredentials) && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
+    let gives_id_jags = !client.id_jag.is_empty();
+    let is_double = |one: &IdJagEntry| client.id_jag.iter().filter(|other| other.audience == one.audience).count() > 1;
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
@@ -100,7 +102,11 @@ fn of_grants(client: &Client) -> [Contradiction; 9] {
             "client_credentials_token_lifetime", "needs the grant type client_credentials and the access_token_type reference, which can be revoked"),
         (allows(GrantType::TokenExchange) && !confidential,
             "grant_types", "has token exchange, which is for confidential clients only"),
-        (allows(GrantType::TokenExchange) && client.token_exchange.is_none(),
+        (gives_id_jags && !allows(GrantType::TokenExchange),
+            "grant_types", "must contain token exchange: an ID-JAG is asked for by that"),
+        (client.id_jag.iter().any(is_double),
+            "id_jag", "must not have the same audience twice"),
+        (allows(GrantType::TokenExchange) && client.token_exchange.is_none() && !gives_id_jags,
             "token_exchange", "is required: grant_types has token exchange, and nothing says whose tokens"),
         (asks_for_refresh && !allows(GrantType::RefreshToken),
             "grant_types", "must contain refresh_token: scope has offline_access, which asks for a refresh token that nobody could use"),
@@ -215,6 +221,8 @@ pub struct ClientDefaults {
     pub access_token_typ: AccessTokenTyp,
     /// What none of them may go below.
     pub minimum_acr: Strength,
+    /// Ours: no client gets ID-JAGs for it.
+    pub issuer: String,
 }
 
 impl Default for ClientDefaults {
@@ -231,6 +239,7 @@ impl Default for ClientDefaults {
             device_interval: Duration::from_secs(5),
             access_token_typ: AccessTokenTyp::AtJwt,
             minimum_acr: Strength::SignedIn,
+            issuer: String::new(),
         }
     }
 }

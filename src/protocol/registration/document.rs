@@ -309,6 +309,10 @@ pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
         ),
         ("token_exchange", Walker::keys(client::exchange)),
         (
+            "id_jag",
+            Walker::keys(|walker| drop(client::id_jag_entry(walker))),
+        ),
+        (
             "identities",
             Walker::keys(|walker| drop(user::identity(walker))),
         ),

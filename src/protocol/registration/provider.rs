@@ -60,7 +60,13 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
             "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}",
         );
     }
-    let acr_map = acr_map(walker, is_openid);
+    let acr_map = acr_map(walker);
+    if !acr_map.is_empty() && !is_openid {
+        walker.problem(
+            "acr_map",
+            "is for providers with an issuer: only ID tokens tell an acr",
+        );
+    }
     let sign_out = walker.flag("sign_out").unwrap_or(false);
     if sign_out && !is_openid {
         walker.problem(
@@ -127,8 +133,8 @@ fn role_map(
     role_map
 }
 
-fn acr_map(walker: &mut Walker<'_, '_>, is_openid: bool) -> BTreeMap<String, String> {
-    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
+pub(super) fn acr_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+    walker.map("acr_map", |theirs, ours| {
         let ours = ours
             .as_str()
             .filter(|ours| is_acr(ours) && is_acr(theirs))
@@ -136,14 +142,7 @@ fn acr_map(walker: &mut Walker<'_, '_>, is_openid: bool) -> BTreeMap<String, Str
         ours.ok_or_else(|| {
             String::from("must be an acr, like its name there: 1 to 100 characters without spaces")
         })
-    });
-    if !acr_map.is_empty() && !is_openid {
-        walker.problem(
-            "acr_map",
-            "is for providers with an issuer: only ID tokens tell an acr",
-        );
-    }
-    acr_map
+    })
 }
 
 fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {

@@ -283,6 +283,8 @@ named! {
         ForeignAudience = "tokens that were made for somebody else",
         /// `client_credentials_token_lifetime`
         LastingTokens = "tokens of long life",
+        /// `private_key_jwt` while `GATEPOST_CLIENT_ASSERTION_AUDIENCE` is `any` (RFC 10070).
+        TokenEndpointAsAudience = "client assertions for the token endpoint's URL",
     }
 }
 

@@ -143,6 +143,21 @@ pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&
     resources
 }
 
+/// Which name is meant. `https://host/` and `https://host` are one (RFC 3986 §6.2.3) where only one
+/// of them is a name.
+pub fn meant(asked: &str, is_name: impl Fn(&str) -> bool) -> Option<String> {
+    if is_name(asked) {
+        return Some(asked.to_owned());
+    }
+    let with_slash = format!("{asked}/");
+    let (longer, other) = match asked.strip_suffix('/') {
+        Some(bare) => (asked, bare),
+        None => (with_slash.as_str(), with_slash.as_str()),
+    };
+    let is_host = longer.matches('/').count() == 3;
+    (is_host && is_name(other)).then(|| other.to_owned())
+}
+
 /// Whether this is an absolute URI without a fragment (RFC 8707 §2).
 pub fn is_target(resource: &str) -> bool {
     let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -422,5 +437,39 @@ mod tests {
         );
         assert_eq!(narrowed("stock", &[], &[ORDERS]), Err(INVALID));
         assert_eq!(narrowed("openid", &[ORDERS], &[ORDERS]), Err(INVALID));
+    }
+
+    #[test]
+    fn a_host_is_meant_with_and_without_its_slash_and_nothing_else_is() {
+        let names = [
+            "https://a",
+            "https://b/",
+            "https://both",
+            "https://both/",
+            "https://a/path",
+            "urn:x",
+        ];
+        let meant = |asked| meant(asked, |name| names.contains(&name));
+        for (asked, name) in [
+            ("https://a", "https://a"),
+            ("https://a/", "https://a"),
+            ("https://b", "https://b/"),
+            ("https://both", "https://both"),
+            ("https://both/", "https://both/"),
+            ("urn:x", "urn:x"),
+        ] {
+            assert_eq!(meant(asked).as_deref(), Some(name), "{asked}");
+        }
+        for asked in [
+            "https://a/path/",
+            "https://a//",
+            "https://A",
+            "urn:x/",
+            "",
+            "/",
+            "https://c",
+        ] {
+            assert_eq!(meant(asked), None, "{asked}");
+        }
     }
 }

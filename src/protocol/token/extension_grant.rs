@@ -12,6 +12,7 @@ use crate::protocol::words::claim_shape;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{ScopeKind, ScopeSet};
@@ -61,6 +62,12 @@ pub struct Proposal {
     pub identity_provider: Option<String>,
     /// How the user proved who they are (RFC 8176).
     pub amr: Vec<String>,
+    /// How strongly; the weakest by default.
+    pub acr: Option<String>,
+    /// When; now by default.
+    pub auth_time: Option<Instant>,
+    /// The resources that the token is for; empty for all behind its scope.
+    pub resources: Vec<String>,
     /// The epochs that the tokens carry, where the handler has read the user itself. Otherwise the
     /// user is read, with their epochs, after this.
     pub epochs: Option<Epochs>,
@@ -159,8 +166,9 @@ pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> 
             Reason::ExtensionSubject,
         ));
     }
-    // Nothing tells with how many factors the user proved who they are.
-    if proposal.subject.is_some() && !circumstances.client.takes(Strength::SignedIn.as_str()) {
+    let acr = proposal.acr.as_deref();
+    let acr = acr.unwrap_or(Strength::SignedIn.as_str());
+    if proposal.subject.is_some() && !circumstances.client.takes(acr) {
         return ProposalVerdict::Refuse(TokenError::new(
             TokenErrorCode::InvalidGrant,
             Reason::AcrBelowMinimum,

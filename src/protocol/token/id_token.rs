@@ -24,6 +24,8 @@ pub struct IdToken<'a> {
     pub access_token: Option<&'a str>,
     /// The code beside it, for `c_hash`; none at the token endpoint.
     pub code: Option<&'a str>,
+    /// Of clients that get ID-JAGs: by it the grant is found.
+    pub jti: Option<String>,
     /// Mapped user claims: none of the protocol's own names is among them.
     pub user_claims: Map<String, Value>,
     pub issued_at: Instant,
@@ -32,7 +34,7 @@ pub struct IdToken<'a> {
 
 impl IdToken<'_> {
     /// The claims to sign with `alg`, whose hash the half hashes follow.
-    pub fn claims(self, alg: SigningAlgorithm) -> Object<14> {
+    pub fn claims(self, alg: SigningAlgorithm) -> Object<15> {
         let user = self.user;
         let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
         let own = [
@@ -48,6 +50,7 @@ impl IdToken<'_> {
             ("tenant", json!(user.tenant)),
             ("idp", json!(user.identity_provider)),
             ("nonce", json!(self.nonce)),
+            ("jti", json!(self.jti)),
             ("at_hash", json!(half(self.access_token))),
             ("c_hash", json!(half(self.code))),
         ];
@@ -55,9 +58,13 @@ impl IdToken<'_> {
     }
 }
 
+/// RFC 6750 §6.1.1
+pub const BEARER: &str = "Bearer";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenResponse {
     pub access_token: SecretText,
+    pub token_type: &'static str,
     pub expires_in: u64,
     pub id_token: Option<SecretText>,
     pub refresh_token: Option<SecretText>,
@@ -71,7 +78,7 @@ impl TokenResponse {
     pub fn into_object(self) -> Object<6> {
         let own = [
             ("access_token", json!(self.access_token.expose())),
-            ("token_type", json!("Bearer")),
+            ("token_type", json!(self.token_type)),
             ("expires_in", json!(self.expires_in)),
             (
                 "id_token",
@@ -104,6 +111,7 @@ mod tests {
             nonce: None,
             access_token: None,
             code: None,
+            jti: None,
             user_claims: Map::new(),
             issued_at: NOW,
             lifetime: Duration::from_secs(300),

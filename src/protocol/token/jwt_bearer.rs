@@ -1,9 +1,9 @@
 //! The JWT bearer grant (RFC 7523 §2.1): reading the assertion, finding who signed it, and which
 //! scopes it allows.
 
-use super::assertion::{AssertionProblem, is_grant_assertion_typ};
+use super::assertion::{AssertionProblem, is_grant_assertion_typ, is_type};
 use super::token_request::ExtensionRequest;
-use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::protocol::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
@@ -17,36 +17,47 @@ pub fn read<'a>(
     request: &ExtensionRequest,
     client_id: &ClientId,
     catalogue: &'a Catalogue,
+    takes_id_jags: bool,
 ) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
     let missing = TokenError::new(TokenErrorCode::InvalidRequest, Reason::MissingAssertion);
     let assertion = request.parameter("assertion").ok_or(missing)?;
-    let jws =
-        UnverifiedJws::parse(assertion).filter(|jws| is_grant_assertion_typ(jws.typ.as_deref()));
+    let jws = UnverifiedJws::parse(assertion);
+    let typ = jws.as_ref().and_then(|jws| jws.typ.as_deref());
+    let is_id_jag = typ.is_some_and(|typ| is_type(typ, ID_JAG_TYP));
+    let is_ordinary = is_grant_assertion_typ(typ);
+    if is_id_jag && !takes_id_jags {
+        return Err(invalid_grant(Reason::IdJagNotTaken));
+    }
     let found = jws.and_then(|jws| {
         let claims = jws.unverified_claims()?;
         let issuer = catalogue
             .assertion_issuers
             .get(claims.get("iss")?.as_str()?)?;
-        issuer
-            .clients
-            .contains(client_id.as_str())
-            .then_some((jws, issuer))
+        let fits = if issuer.id_jag {
+            is_id_jag
+        } else {
+            is_ordinary
+        };
+        let is_known = fits && issuer.clients.contains(client_id.as_str());
+        is_known.then_some((jws, issuer))
     });
     found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
 }
 
-/// The scopes that the assertion allows. `offline_access` is left out: nothing may outlive the
-/// assertion. A request for more is `invalid_scope`.
+/// The scopes that assertions of the issuer allow. `offline_access` is left out: nothing may
+/// outlive the assertion.
+pub fn of_issuer(issuer: &AssertionIssuer, client: &Client) -> ScopeSet {
+    let scope = issuer.scope.as_ref().unwrap_or(&client.scope);
+    scope.retain(|name| name != OFFLINE_ACCESS)
+}
+
+/// The same. A request for more is `invalid_scope`.
 pub fn reach(
     issuer: &AssertionIssuer,
     client: &Client,
     requested: Option<&ScopeSet>,
 ) -> Result<ScopeSet, TokenError> {
-    let reach = issuer
-        .scope
-        .as_ref()
-        .unwrap_or(&client.scope)
-        .retain(|name| name != OFFLINE_ACCESS);
+    let reach = of_issuer(issuer, client);
     match requested {
         Some(scope) if !scope.iter().all(|name| reach.contains(name)) => Err(TokenError::new(
             TokenErrorCode::InvalidScope,
@@ -82,6 +93,8 @@ pub fn invalid_grant(reason: Reason) -> TokenError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::super::token_request::TokenRequest;
@@ -104,6 +117,8 @@ mod tests {
             scope: Some(scope("openid orders.read offline_access")),
             tenant: None,
             subject: AssertionSubject::Link,
+            id_jag: false,
+            acr_map: BTreeMap::new(),
         }
     }
 
@@ -133,7 +148,7 @@ mod tests {
             assertion_issuers: issuers,
             ..Catalogue::default()
         };
-        read(&request, &client.client_id, &catalogue).map(|(_, issuer)| issuer.issuer.clone())
+        read(&request, &client.client_id, &catalogue, true).map(|(_, issuer)| issuer.issuer.clone())
     }
 
     #[test]

@@ -10,7 +10,6 @@
 //! `what_ends_what` holds both to one table.
 
 use super::access_token::{AccessToken, StandsOn};
-use crate::protocol::token::grant::Grant;
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
@@ -53,15 +52,15 @@ pub fn check_registration(
     }
 }
 
-/// Whether a remembered consent that the client needs has lapsed since the grant was given. This
-/// ends codes, devices and refresh tokens; an access token lives until it expires.
+/// Whether a remembered consent that the client needs has lapsed since the grant or ID token was
+/// given. This ends codes, devices and refresh tokens; an access token lives until it expires.
 pub fn consent_has_lapsed(
-    grant: &Grant,
+    issued_at: Instant,
     client: &Client,
     facts: &LivenessFacts,
     now: Instant,
 ) -> bool {
-    let has_lapsed = |end: Instant| end <= now && grant.issued_at < end;
+    let has_lapsed = |end: Instant| end <= now && issued_at < end;
     client.require_consent == Some(true) && facts.consent_expires_at.is_some_and(has_lapsed)
 }
 

@@ -10,6 +10,7 @@ pub mod delegation;
 pub mod extension_grant;
 pub mod function_answer;
 pub mod grant;
+pub mod id_jag;
 pub mod id_token;
 pub mod introspection;
 pub mod jwt_bearer;

@@ -254,7 +254,7 @@ pub fn stands(
         && handle.generation == grant.generation
         && check_token(grant, handle, client).is_ok()
         && check_standing(grant, client, catalogue, now).is_ok()
-        && !consent_has_lapsed(grant, client, facts, now)
+        && !consent_has_lapsed(grant.issued_at, client, facts, now)
         && liveness::stands(&grant.as_access_token(), Some(client), user, facts, now)
 }
 

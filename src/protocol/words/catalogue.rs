@@ -88,6 +88,10 @@ pub struct AssertionIssuer {
     pub tenant: Option<TenantName>,
     /// `subject`: how `sub` finds a user.
     pub subject: AssertionSubject,
+    /// Whether it sends ID-JAGs, and nothing else.
+    pub id_jag: bool,
+    /// `acr_map`: from an `acr` there to one here.
+    pub acr_map: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

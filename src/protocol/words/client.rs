@@ -78,6 +78,7 @@ pub struct Client {
     pub refresh_token_usage: RefreshTokenUsage,
     pub device_interval: Duration,
     pub token_exchange: Option<Value>,
+    pub id_jag: Vec<IdJagEntry>,
 }
 
 /// Of a workload that another issuer knows: its tokens authenticate the client.
@@ -94,6 +95,22 @@ pub struct WorkloadIdentity {
     pub jwks_uri: Option<String>,
     /// 3600 s: the longest time from `iat` to `exp`.
     pub max_lifetime: Duration,
+}
+
+/// An authorization server elsewhere that the client may get ID-JAGs for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdJagEntry {
+    /// The issuer of that server.
+    pub audience: String,
+    /// What that server calls the client.
+    pub client_id: String,
+    pub resources: Vec<String>,
+    pub scope: ScopeSet,
+    /// Users with one of these roles; absent means everybody who may use the client.
+    pub allowed_roles: Option<BTreeSet<String>>,
+    pub minimum_acr: Strength,
+    /// Whether the ID-JAG tells a verified e-mail address.
+    pub email: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -275,20 +292,9 @@ named! {
 }
 
 impl Client {
-    /// Whether a user with that claim `role`, a text or a list of them, may use it.
+    /// Whether a user with that claim `role` may use it.
     pub fn is_open_to(&self, role: Option<&Value>) -> bool {
-        let Some(allowed) = &self.allowed_roles else {
-            return true;
-        };
-        let roles = match role {
-            Some(Value::Array(roles)) => roles.as_slice(),
-            Some(role) => slice::from_ref(role),
-            None => &[],
-        };
-        roles
-            .iter()
-            .filter_map(Value::as_str)
-            .any(|role| allowed.contains(role))
+        allows_role(self.allowed_roles.as_ref(), role)
     }
 
     /// Whether it takes a sign-in of `acr`.
@@ -344,4 +350,20 @@ impl Client {
             .as_ref()
             .is_none_or(|allowed| allowed.contains(tenant))
     }
+}
+
+/// Whether the claim `role`, a text or a list of them, has one of the allowed roles.
+pub fn allows_role(allowed: Option<&BTreeSet<String>>, role: Option<&Value>) -> bool {
+    let Some(allowed) = allowed else {
+        return true;
+    };
+    let roles = match role {
+        Some(Value::Array(roles)) => roles.as_slice(),
+        Some(role) => slice::from_ref(role),
+        None => &[],
+    };
+    roles
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|role| allowed.contains(role))
 }

@@ -179,12 +179,12 @@ reasons! {
     ExtensionInput "GP1262" "A parameter has a value that this grant cannot read." "Send text that the grant can read.";
     TooManyExtensionFailures "GP1263" "Too many failed attempts." "Wait as long as Retry-After says.";
     MissingSubjectToken "GP1264" "The parameters subject_token and subject_token_type are required." "Send subject_token and subject_token_type.";
-    UnsupportedTokenType "GP1265" "The token type is not supported here." "Use the type URI of access tokens, or of JWTs for one of ours.";
-    InvalidSubjectToken "GP1266" "The subject token is not valid." "Send a live access token of this issuer that speaks for a user and that this client may exchange.";
+    UnsupportedTokenType "GP1265" "The token type is not supported here." "Use the type URI of access tokens, or of JWTs for one of ours; for an ID-JAG that of ID tokens.";
+    InvalidSubjectToken "GP1266" "The subject token is not valid." "Send a live access token of this issuer that speaks for a user and that this client may exchange; for an ID-JAG an ID token that the token endpoint gave to this client.";
     InvalidActorToken "GP1267" "The actor token is not valid." "Send a live access token of this issuer, of the same tenant, with its type.";
     ActorNotAllowed "GP1268" "The actor may not act for this subject." "The subject token's may_act names somebody else.";
     DelegationTooDeep "GP1269" "The subject token has been exchanged too often." "Exchange an earlier token of the chain; it is four deep at most.";
-    ExchangeNotRegistered "GP1270" "The client is not registered to exchange tokens." "Token exchange needs a confidential client with token_exchange in its registration.";
+    ExchangeNotRegistered "GP1270" "The client is not registered to exchange tokens." "Token exchange needs a confidential client with token_exchange in its registration; an ID-JAG needs id_jag there.";
     ScopeBeyondSubjectToken "GP1271" "The scope is beyond what this exchange can give." "Ask for scopes of the subject token and of the client, without openid and offline_access.";
     // Client authentication
     NoClientAuthentication "GP1301" "Client authentication failed." "Send client_id, in the body or the Authorization header.";
@@ -208,6 +208,9 @@ reasons! {
     AssertionReplayed "GP1245" "The grant is not valid." "Get a new assertion for each request.";
     AssertionKeysUnavailable "GP1246" "The grant is not valid." "Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead.";
     AssertionSubject "GP1247" "The grant is not valid." "Link the subject to a user with `gatepost user link`, or check the user name.";
+    IdJagNotTaken "GP1176" "The grant is not valid." "Set GATEPOST_ID_JAG=on, and id_jag at the issuer. The ID-JAG's client_id must be that of the client that redeems it, which must be confidential; its resource must be registered.";
+    IdJagOfKey "GP1177" "The grant is not valid." "The ID-JAG has cnf: it is good only with a proof of that key, which is not taken here. Have its issuer leave out cnf.";
+    IdJagForBrowser "GP1178" "This token type is not given to browsers." "Ask for it from the client's server: a request with Origin comes from a script.";
     ScopeBeyondAssertion "GP1248" "The scope is wider than what such an assertion can give." "Ask for scopes of the issuer's registration, without offline_access.";
     // Client authentication by keys
     MalformedClientAssertion "GP1230" "Client authentication failed." "Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type.";
@@ -215,7 +218,7 @@ reasons! {
     ClientAssertionKey "GP1232" "Client authentication failed." "Register the key under the kid that the header names; each kid once.";
     ClientAssertionSignature "GP1233" "Client authentication failed." "Sign with the private part of the registered key.";
     ClientAssertionParties "GP1234" "Client authentication failed." "Set iss and sub to the client_id.";
-    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer and to nothing else; in a JWT of the client's own it may be the token endpoint's URL.";
+    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer and to nothing else; in a JWT of the client's own it may be the token endpoint's URL, unless GATEPOST_CLIENT_ASSERTION_AUDIENCE=issuer.";
     ClientAssertionTimes "GP1236" "Client authentication failed." "Send one that has not ended; set exp at most 10 minutes ahead in a JWT of the client's own; compare the clocks.";
     ClientAssertionWithoutJti "GP1237" "Client authentication failed." "Set jti to a value of its own for each assertion.";
     ClientAssertionReplayed "GP1238" "Client authentication failed." "Make a new assertion for each request.";
@@ -283,6 +286,8 @@ named! {
         AccessDenied = "access_denied",
         ExpiredToken = "expired_token",
         TemporarilyUnavailable = "temporarily_unavailable",
+        /// RFC 9470 §3: sign in again, stronger.
+        InsufficientUserAuthentication = "insufficient_user_authentication",
     }
 }
 

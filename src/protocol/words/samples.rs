@@ -154,6 +154,7 @@ pub(crate) fn client() -> Client {
         refresh_token_usage: RefreshTokenUsage::Rotate,
         device_interval: Duration::from_secs(5),
         token_exchange: None,
+        id_jag: Vec::new(),
     }
 }
 

@@ -10,15 +10,19 @@ use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::token::grants::issue::{Additions, Issue, IssueUser};
-use crate::endpoints::token::grants::{GrantContext, invalid_grant, jwt_bearer, token_exchange};
+use crate::endpoints::token::grants::{
+    GrantContext, id_jag, invalid_grant, jwt_bearer, token_exchange,
+};
 use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::{Narrowed, narrow, requested_scope};
 use crate::protocol::token::extension_grant::{
-    GrantAnswer, GrantRefusal, GrantedProposal, ProposalCircumstances, ProposalVerdict, judge,
+    GrantAnswer, GrantRefusal, GrantedProposal, Proposal, ProposalCircumstances, ProposalVerdict,
+    judge,
 };
 use crate::protocol::token::function_answer::{client_metadata, read};
 use crate::protocol::token::grant::Grant;
+use crate::protocol::token::id_jag::is_asked;
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::refresh_token;
 use crate::protocol::token::token_request::ExtensionRequest;
@@ -53,6 +57,9 @@ pub fn handle(
         ..
     } = context;
     wait_or_go_on(context)?;
+    if app.config.id_jag && is_asked(request) {
+        return id_jag::handle(context, request);
+    }
     // Judged before the handler is called, because the handler may use up an assertion or a token.
     let asked = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let words = request
@@ -102,7 +109,7 @@ pub fn handle(
     let narrowed = narrow(
         &granted.scope,
         &request.resources,
-        &[],
+        &proposal.resources,
         &snapshot.catalogue,
         app.issuer(),
     )?;
@@ -110,7 +117,7 @@ pub fn handle(
         .epochs
         .or_else(|| found.map(|found| found.epochs(client.epoch)));
     let user = user.as_ref().zip(epochs);
-    issue_granted(context, granted, narrowed, request, user, proposal.amr)
+    issue_granted(context, granted, narrowed, request, user, &proposal)
 }
 
 /// Grants in the tables come first. `apply` refuses to register a function under one of their
@@ -167,7 +174,7 @@ fn issue_granted(
     narrowed: Narrowed,
     request: &ExtensionRequest,
     user: Option<(&User, Epochs)>,
-    amr: Vec<String>,
+    proposal: &Proposal,
 ) -> Result<TokenResponse, Failure> {
     let additions = Additions {
         claims: granted.claims.clone(),
@@ -178,13 +185,18 @@ fn issue_granted(
         return Issue::of_client(context, &granted.scope).tokens(narrowed, additions);
     };
     let client = &context.client.client;
+    let auth_time = proposal.auth_time.unwrap_or(context.now).min(context.now);
+    let mut sign_in = SignIn::without_session(user, proposal.amr.clone(), auth_time);
+    if let Some(acr) = &proposal.acr {
+        sign_in.acr.clone_from(acr);
+    }
     let grant = Grant {
         resources: request.resources.clone(),
         token_claims: granted.claims,
         ..Grant::given(
             random::bytes(),
             client,
-            SignIn::without_session(user, amr, context.now),
+            sign_in,
             granted.scope,
             epochs,
             context.now,

@@ -15,14 +15,15 @@ use crate::keys::random;
 use crate::protocol::authorize::authorization_code::AuthorizationCode;
 use crate::protocol::authorize::authorization_code::PREFIX as CODE_PREFIX;
 use crate::protocol::authorize::authorize_response::{FrontChannelAccessToken, Issued};
-use crate::protocol::keys::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
+use crate::protocol::keys::jwt::{self, ID_JAG_TYP, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
 use crate::protocol::logout::end_session;
 use crate::protocol::token::access_token::{AccessToken, Jti, JwtForm, StandsOn, expiry};
 use crate::protocol::token::audience::Narrowed;
 use crate::protocol::token::claims::{self, ClaimNames};
 use crate::protocol::token::delegation::Delegation;
 use crate::protocol::token::grant::Grant;
-use crate::protocol::token::id_token::{IdToken, TokenResponse};
+use crate::protocol::token::id_jag::IdJagGrant;
+use crate::protocol::token::id_token::{BEARER, IdToken, TokenResponse};
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
 use crate::protocol::words::identifiers::{Sid, Subject};
@@ -170,6 +171,7 @@ impl<'a> Issue<'a> {
         self.app.note_use(&client.client_id);
         Ok(TokenResponse {
             access_token,
+            token_type: BEARER,
             expires_in: token.expires_in(self.now),
             id_token,
             refresh_token,
@@ -229,14 +231,18 @@ impl<'a> Issue<'a> {
         self.user.and_then(|user| user.grant)
     }
 
+    fn jti(&self) -> Jti {
+        Jti {
+            stands_on: self.stands_on,
+            random: random::bytes(),
+        }
+    }
+
     fn describe(&self, narrowed: Narrowed, additions: Additions) -> AccessToken {
         let grant_ends_at = self.grant().map(|grant| grant.expires_at);
         let latest = [grant_ends_at, additions.ends_at].into_iter().flatten();
         AccessToken {
-            jti: Jti {
-                stands_on: self.stands_on,
-                random: random::bytes(),
-            },
+            jti: self.jti(),
             client_id: self.client.client_id.clone(),
             user: self.user.map(|user| SignIn {
                 identity_provider: None,
@@ -288,6 +294,9 @@ impl<'a> Issue<'a> {
     fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText, Failure> {
         let client = self.client;
         let alg = client.id_token_signed_response_alg;
+        // One that comes through the browser stands on no grant: somebody may have seen it.
+        let has_grant = matches!(self.stands_on, StandsOn::Grant(_));
+        let has_jti = has_grant && self.app.config.id_jag && !client.id_jag.is_empty();
         let claims = IdToken {
             issuer: self.app.issuer(),
             client_id: &client.client_id,
@@ -295,6 +304,7 @@ impl<'a> Issue<'a> {
             nonce: user.nonce,
             access_token: beside.access_token.map(SecretText::expose),
             code: beside.code.map(SecretText::expose),
+            jti: has_jti.then(|| self.jti().to_text()),
             user_claims: claims::for_id_token(
                 user.user,
                 self.scope,
@@ -354,11 +364,23 @@ pub fn logout_token(
     sub: &Subject,
     sid: &Sid,
 ) -> Result<SecretText, Failure> {
-    let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    let jti = random_jti();
     let now = app.now();
     let claims = end_session::claims(app.issuer(), &client.client_id, sub, sid, &jti, now);
     let alg = client.id_token_signed_response_alg;
     sign(snapshot, now, alg, LOGOUT_TOKEN_TYP, &claims)
+}
+
+/// Makes an ID-JAG. It is signed as the client's ID tokens are.
+pub fn id_jag(context: GrantContext<'_>, granted: &IdJagGrant<'_>) -> Result<SecretText, Failure> {
+    let now = context.now;
+    let claims = granted.claims(context.app.issuer(), &random_jti(), now);
+    let alg = context.client.client.id_token_signed_response_alg;
+    sign(context.snapshot, now, alg, ID_JAG_TYP, &claims)
+}
+
+fn random_jti() -> String {
+    URL_SAFE_NO_PAD.encode(random::bytes::<16>())
 }
 
 /// Seals an authorization code. `None` when the text is longer than a code may be.

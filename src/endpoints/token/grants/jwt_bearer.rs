@@ -8,6 +8,7 @@ use crate::endpoints::token::assertions::KeySource;
 use crate::protocol::login::password::SignInWith;
 use crate::protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use crate::protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
+use crate::protocol::token::id_jag;
 use crate::protocol::token::jwt_bearer::{
     invalid_grant, is_possible_subject, reach, read, refused,
 };
@@ -30,17 +31,33 @@ pub fn handle(
         now,
         ..
     } = context;
-    let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
+    let catalogue = &snapshot.catalogue;
+    let client_id = &client.client.client_id;
+    let (jws, issuer) = match read(request, client_id, catalogue, app.config.id_jag) {
         Ok(shown) => shown,
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
     // Before the assertion is used up: it is good for one use.
-    let reach = reach(issuer, &client.client, request.scope.as_ref())?;
+    let proposal = match issuer.id_jag {
+        true => id_jag::propose(&jws, issuer, &client.client, catalogue),
+        false => reach(issuer, &client.client, request.scope.as_ref()).map(|scope| Proposal {
+            scope: Some(scope),
+            ..Proposal::default()
+        }),
+    };
+    let proposal = match proposal {
+        Ok(proposal) => proposal,
+        Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
+    };
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
+    let audiences = match issuer.id_jag {
+        true => vec![app.issuer().to_owned()],
+        false => app.assertion_audiences(),
+    };
     let expected = ExpectedAssertion {
         issuer: &issuer.issuer,
         subject: None,
-        audiences: &app.assertion_audiences(),
+        audiences: &audiences,
     };
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
         Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now)?,
@@ -54,9 +71,8 @@ pub fn handle(
         Some((found, identity_provider)) => GrantAnswer::Propose(Box::new(Proposal {
             epochs: Some(found.epochs(client.epoch)),
             subject: Some(found.user.sub),
-            scope: Some(reach),
             identity_provider,
-            ..Proposal::default()
+            ..proposal
         })),
         None => GrantAnswer::Refuse(GrantRefusal::of(invalid_grant(Reason::AssertionSubject))),
     })

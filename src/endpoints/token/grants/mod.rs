@@ -6,6 +6,7 @@ pub mod authorization_code;
 pub mod client_credentials;
 pub mod device_code;
 pub mod extension;
+pub mod id_jag;
 pub mod issue;
 pub mod jwt_bearer;
 pub mod password;
