@@ -345,13 +345,14 @@ CROSS JOIN LATERAL (VALUES
      jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")')),
     (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}'),
     (3, 'PKCE or nonce',
-     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ? 'require_pkce'
+     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ?| '{require_pkce,profile}'
      AND CASE WHEN c.metadata ? 'response_types'
               THEN jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"code\")')
               ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END),
     (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}'),
     (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
-    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}'),
+    (6, 'refresh tokens that are reused',
+     c.metadata @> '{\"refresh_token_usage\": \"reuse\"}' AND NOT c.metadata ? 'profile'),
     (7, 'registration.write, which changes everything',
      'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')))
 ) AS w (place, setting, is_so)

@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::client_rules;
 use super::names::{display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
+use super::profile;
 use super::provider::{issuer, protected_url};
 use super::walker::{Check, Walker, expected};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
-    ClientLinks, GrantType, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
+    ClientLinks, GrantType, Lifetimes, LogoutUri, Profile, RefreshTokenUsage, SigningAlgorithm,
     WorkloadIdentity,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
@@ -83,7 +84,8 @@ pub fn exported(metadata: &Value) -> Value {
 /// exists is not judged here.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", token_name);
-    let credentials = credentials(walker);
+    let profile = walker.one_of("profile", &Profile::NAMED);
+    let credentials = credentials(walker, profile);
     let confidential = credentials.method.is_confidential();
     let redirect_uri: Check = if confidential {
         of_confidential_client
@@ -91,11 +93,12 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         of_public_client
     };
     let (grant_types, response_types) = flows(walker);
-    let client = Client {
+    let mut client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
         client_id: ClientId::new(client_id),
         links: links(walker),
         enabled: walker.flag("enabled").unwrap_or(true),
+        profile,
         redirect_uris: walker
             .strings("redirect_uris", redirect_uri)
             .unwrap_or_default(),
@@ -169,6 +172,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
     };
+    profile::fill_in(walker, &mut client);
     client_rules::check(walker, &client, credentials.has_secrets);
     if credentials.said.is_some_and(|said| said != confidential) {
         walker.problem(
@@ -189,13 +193,14 @@ struct Credentials {
 
 /// A client for which no method is registered is confidential where it has secrets, or where it
 /// says so and names no secrets.
-fn credentials(walker: &mut Walker<'_, '_>) -> Credentials {
+fn credentials(walker: &mut Walker<'_, '_>, profile: Option<Profile>) -> Credentials {
     let said = walker.flag(CONFIDENTIAL);
     let secrets = walker.value("secrets");
     let has_secrets = secrets.map(|secrets| secrets.as_array().is_some_and(|all| !all.is_empty()));
-    let unsaid = match has_secrets.or(said) {
-        Some(true) => ClientAuthenticationMethod::AnySecret,
-        Some(false) | None => ClientAuthenticationMethod::None,
+    let unsaid = match (profile, has_secrets.or(said)) {
+        (Some(Profile::Fapi2), _) => ClientAuthenticationMethod::PrivateKeyJwt,
+        (None, Some(true)) => ClientAuthenticationMethod::AnySecret,
+        (None, Some(false) | None) => ClientAuthenticationMethod::None,
     };
     Credentials {
         method: walker

@@ -7,8 +7,8 @@ use crate::protocol::authorize::interaction::always_asks;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
-    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
-    WorkloadIdentity,
+    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, Profile,
+    SigningAlgorithm, WorkloadIdentity,
 };
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
@@ -33,6 +33,11 @@ pub fn examine(
     } else {
         Finding::broken("it is disabled: register \"enabled\": true")
     }];
+    if client.profile == Some(Profile::Fapi2) {
+        findings.push(Finding::fine(
+            "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
+        ));
+    }
     match client.authentication {
         ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
         ClientAuthenticationMethod::PrivateKeyJwt

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::DocumentProblem;
+use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
@@ -21,7 +22,7 @@ use crate::protocol::words::strength::Strength;
 const MOST_WORKLOADS: usize = 20;
 
 /// What a registration must not say: whether it does, the key to mend, and the rule.
-type Contradiction = (bool, &'static str, &'static str);
+pub(super) type Contradiction = (bool, &'static str, &'static str);
 
 /// Notes every contradiction. Where a value could not be read, it looks at the scopes alone: they
 /// contradict nothing else.
@@ -35,6 +36,7 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
         all.extend(of_grants(client));
         all.extend(of_answers(client));
         all.extend(of_credentials(client, has_secrets));
+        all.extend(profile::contradictions(client));
     }
     for (is_there, key, rule) in all {
         if is_there {
@@ -156,7 +158,7 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),
         (by_key && none_fits,
-            "jwks", "has no key that fits token_endpoint_auth_signing_alg"),
+            "jwks", "has no key that fits token_endpoint_auth_signing_alg or the profile"),
         (has_secrets && client.authentication == ClientAuthenticationMethod::None,
             "secrets", "must be left out: token_endpoint_auth_method is none"),
         (has_secrets && by_key,

@@ -19,6 +19,7 @@ pub mod import;
 pub mod names;
 pub mod plan;
 pub mod problem;
+pub mod profile;
 pub mod provider;
 pub mod references;
 pub mod released_claims;

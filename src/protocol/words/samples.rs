@@ -111,6 +111,7 @@ pub(crate) fn client() -> Client {
         client_name: "Web shop".into(),
         links: ClientLinks::default(),
         enabled: true,
+        profile: None,
         redirect_uris: vec![String::from("https://shop.example.com/cb")],
         post_logout_redirect_uris: Vec::new(),
         response_types: [ResponseType::CODE].into(),
