@@ -55,6 +55,7 @@ mod documentation_commands;
 mod end_session;
 mod errors_that_travel;
 mod external_callback;
+mod fapi_modules;
 mod federation;
 mod federation_hostile;
 mod federation_linking;

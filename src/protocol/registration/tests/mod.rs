@@ -289,7 +289,7 @@ fn a_client_of_the_fapi_profile_says_little_and_keeps_it_whole() {
 
 /// A modulus of 2048 bits.
 fn samples_rsa() -> String {
-    format!("{}B", "x".repeat(341))
+    format!("{}Q", "x".repeat(341))
 }
 
 #[test]
