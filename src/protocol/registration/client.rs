@@ -87,11 +87,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
     let profile = walker.one_of("profile", &Profile::NAMED);
     let credentials = credentials(walker, profile);
     let confidential = credentials.method.is_confidential();
-    let redirect_uri: Check = if confidential {
-        of_confidential_client
-    } else {
-        of_public_client
-    };
+    let redirect_uri = redirect_uri_rule(confidential);
     let (grant_types, response_types) = flows(walker);
     let mut client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
@@ -172,15 +168,21 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .unwrap_or(defaults.device_interval),
         token_exchange: walker.nested("token_exchange", token_exchange),
     };
-    profile::fill_in(walker, &mut client);
-    client_rules::check(walker, &client, credentials.has_secrets);
+    complete(walker, &mut client, &credentials);
+    client
+}
+
+/// Fills in what its profile sets, and notes contradictions.
+fn complete(walker: &mut Walker<'_, '_>, client: &mut Client, credentials: &Credentials) {
+    profile::fill_in(walker, client);
+    client_rules::check(walker, client, credentials.has_secrets);
+    let confidential = credentials.method.is_confidential();
     if credentials.said.is_some_and(|said| said != confidential) {
         walker.problem(
             CONFIDENTIAL,
             "contradicts secrets or token_endpoint_auth_method; leave it out",
         );
     }
-    client
 }
 
 /// How the client authenticates.
@@ -279,6 +281,13 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
             response_types,
         ),
         (None, None) => (BTreeSet::from([GrantType::AuthorizationCode]), code),
+    }
+}
+
+fn redirect_uri_rule(confidential: bool) -> Check {
+    match confidential {
+        true => of_confidential_client,
+        false => of_public_client,
     }
 }
 

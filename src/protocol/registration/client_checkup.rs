@@ -38,29 +38,7 @@ pub fn examine(
             "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
         ));
     }
-    match client.authentication {
-        ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
-        ClientAuthenticationMethod::PrivateKeyJwt
-            if client.jwks.is_none()
-                && client.jwks_uri.is_none()
-                && client.federated.is_empty() =>
-        {
-            findings.push(Finding::broken(
-                "private_key_jwt without a key: register jwks, jwks_uri or federated",
-            ));
-        }
-        ClientAuthenticationMethod::PrivateKeyJwt => {
-            if client.jwks.is_some() || client.jwks_uri.is_some() {
-                findings.push(Finding::fine("it authenticates with its own key"));
-            }
-            findings.extend(client.federated.iter().flat_map(of_workload));
-        }
-        ClientAuthenticationMethod::AnySecret
-        | ClientAuthenticationMethod::ClientSecretBasic
-        | ClientAuthenticationMethod::ClientSecretPost => {
-            findings.extend(of_secrets(client, secrets, now))
-        }
-    }
+    findings.extend(of_credentials(client, secrets, now));
     let access_token = match client.access_token_type {
         AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
         AccessTokenType::Reference => None,
@@ -125,6 +103,27 @@ pub fn examine(
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
+}
+
+/// How it authenticates.
+fn of_credentials(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
+    let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
+    match client.authentication {
+        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
+        ClientAuthenticationMethod::PrivateKeyJwt if !has_keys && client.federated.is_empty() => {
+            vec![Finding::broken(
+                "private_key_jwt without a key: register jwks, jwks_uri or federated",
+            )]
+        }
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            let own = has_keys.then(|| Finding::fine("it authenticates with its own key"));
+            let workloads = client.federated.iter().flat_map(of_workload);
+            own.into_iter().chain(workloads).collect()
+        }
+        ClientAuthenticationMethod::AnySecret
+        | ClientAuthenticationMethod::ClientSecretBasic
+        | ClientAuthenticationMethod::ClientSecretPost => of_secrets(client, secrets, now),
+    }
 }
 
 /// What a workload's registration leaves open.
