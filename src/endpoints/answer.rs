@@ -433,6 +433,7 @@ impl Granted<'_> {
                 nonce: request.nonce.as_deref(),
             }),
             stands_on: StandsOn::User(self.epochs),
+            bound_to: None,
             now: self.now,
         };
         issue.through_browser(request.response_type, code, narrowed)
@@ -466,6 +467,7 @@ impl Granted<'_> {
             nonce: request.nonce.clone(),
             response_type: request.response_type,
             expires_at: self.now.plus(lifetime),
+            confirmation: request.dpop_jkt,
         }
     }
 }

@@ -54,6 +54,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0006_last_use.sql",
         sql: include_str!("../../sql/0006_last_use.sql"),
     },
+    Migration {
+        level: 7,
+        name: "0007_keys_of_grants.sql",
+        sql: include_str!("../../sql/0007_keys_of_grants.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -442,6 +447,7 @@ mod tests {
         "f1ed96766a8b0e3432afadf1c5f71be67bbebb37f6b5b0166babc76aae442ce5",
         "4c7e59c72f453f8ac2c6d45c8379ab0d25388b50dc9c74ecc9576ad84a923913",
         "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
+        "8a72e981442ff4d8854cb088f3732a72cfd39da1c7a6da343c64b38062537a22",
     ];
 
     #[test]

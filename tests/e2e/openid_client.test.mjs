@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { authorizeAsAlice, decideForDevice, demo, device, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, decideForDevice, demo, device, everyType, holder, offline, service, startProvider } from "./foreign_clients.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -78,6 +78,38 @@ describe("openid-client", { timeout: 300_000 }, () => {
     assert.deepEqual(info.role, ["admin"]);
     await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, "somebody-else"));
   });
+
+  for (const algorithm of ["ES256", "Ed25519"]) {
+    test(`holds the key of its tokens (DPoP, ${algorithm}), and goes through the round of nonces`, async () => {
+      const configuration = await discover(holder);
+      const { publicKey, privateKey } = await library.randomDPoPKeyPair(algorithm);
+      const DPoP = library.getDPoPHandle(configuration, { publicKey, privateKey });
+      const verifier = library.randomPKCECodeVerifier();
+      const state = library.randomState();
+      const pushed = await library.buildAuthorizationUrlWithPAR(
+        configuration,
+        {
+          redirect_uri: provider.redirectUri,
+          scope: "openid profile offline_access",
+          state,
+          code_challenge: await library.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: "S256",
+        },
+        { DPoP },
+      );
+      const answer = await authorizeAsAlice(pushed, provider.redirectUri);
+      const checks = { pkceCodeVerifier: verifier, expectedState: state };
+      let tokens = await library.authorizationCodeGrant(configuration, answer, checks, undefined, { DPoP });
+      for (const refreshed of [false, true]) {
+        if (refreshed) tokens = await library.refreshTokenGrant(configuration, tokens.refresh_token, undefined, { DPoP });
+        assert.equal(tokens.token_type, "dpop");
+        const { sub } = tokens.claims();
+        const info = await library.fetchUserInfo(configuration, tokens.access_token, sub, { DPoP });
+        assert.equal(info.name, "Alice Liddell");
+        await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, sub), { status: 401 });
+      }
+    });
+  }
 
   test("is told that a code was used", async () => {
     const configuration = await discover(demo);

@@ -52,6 +52,7 @@ mod discovery;
 mod document_identities;
 mod documentation;
 mod documentation_commands;
+mod dpop;
 mod end_session;
 mod errors_that_travel;
 mod external_callback;

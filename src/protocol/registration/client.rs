@@ -134,14 +134,12 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", 1..=LONGEST_LIFETIME),
-        requires_pushed_requests: walker
-            .flag("require_pushed_authorization_requests")
-            .unwrap_or(false),
+        requires_pushed_requests: is_set(walker, "require_pushed_authorization_requests"),
+        requires_dpop: is_set(walker, "dpop_bound_access_tokens"),
+        requires_dpop_nonce: is_set(walker, "dpop_nonce"),
         require_pkce: walker.flag("require_pkce"),
-        allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
-        allow_access_tokens_via_browser: walker
-            .flag("allow_access_tokens_via_browser")
-            .unwrap_or(false),
+        allow_plain_pkce: is_set(walker, "allow_plain_pkce"),
+        allow_access_tokens_via_browser: is_set(walker, "allow_access_tokens_via_browser"),
         iss_on_error: walker
             .flag("authorization_response_iss_on_error")
             .unwrap_or(true),
@@ -153,9 +151,10 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
             .one_of("access_token_typ", &AccessTokenTyp::NAMED)
             .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
-        always_include_user_claims_in_id_token: walker
-            .flag("always_include_user_claims_in_id_token")
-            .unwrap_or(false),
+        always_include_user_claims_in_id_token: is_set(
+            walker,
+            "always_include_user_claims_in_id_token",
+        ),
         client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
         allowed_cors_origins: cors_origins(walker),
         claims: own_claims(walker),
@@ -183,6 +182,11 @@ fn complete(walker: &mut Walker<'_, '_>, client: &mut Client, credentials: &Cred
             "contradicts secrets or token_endpoint_auth_method; leave it out",
         );
     }
+}
+
+/// A flag that is off where nothing is said.
+fn is_set(walker: &mut Walker<'_, '_>, name: &'static str) -> bool {
+    walker.flag(name).unwrap_or(false)
 }
 
 /// How the client authenticates.

@@ -99,6 +99,7 @@ pub fn examine(
             "neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out",
         ),
     }));
+    findings.extend(by_proof(client));
     findings.extend(consent_each_time(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
@@ -124,6 +125,17 @@ fn of_credentials(client: &Client, secrets: &[Option<SecretDigest>], now: Instan
         | ClientAuthenticationMethod::ClientSecretBasic
         | ClientAuthenticationMethod::ClientSecretPost => of_secrets(client, secrets, now),
     }
+}
+
+/// Whether its access tokens are of use to a thief.
+fn by_proof(client: &Client) -> Option<Finding> {
+    let told = match (client.requires_dpop, client.requires_dpop_nonce) {
+        (true, true) => "it must send DPoP proofs with a nonce: its tokens are bound to a key",
+        (true, false) => "it must send DPoP proofs: its tokens are bound to a key",
+        (false, true) => "where it sends DPoP proofs, they must have a nonce",
+        (false, false) => return None,
+    };
+    Some(Finding::fine(told))
 }
 
 /// What a workload's registration leaves open.

@@ -51,7 +51,7 @@ fn uses_code(client: &Client) -> bool {
 
 /// Between response types, grant types and redirect URIs.
 #[rustfmt::skip]
-fn of_flows(client: &Client) -> [Contradiction; 6] {
+fn of_flows(client: &Client) -> [Contradiction; 7] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let code = uses_code(client);
     let tokens = client.response_types.iter().any(|kind| kind.returns_tokens());
@@ -67,6 +67,8 @@ fn of_flows(client: &Client) -> [Contradiction; 6] {
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
         (access_token && !client.allow_access_tokens_via_browser,
             "response_types", "hands access tokens through the browser, where they leak: it needs allow_access_tokens_via_browser"),
+        (access_token && client.requires_dpop,
+            "response_types", "hands access tokens through the browser, bound to no key: dpop_bound_access_tokens contradicts it"),
         (!client.response_types.is_empty() && client.redirect_uris.is_empty(),
             "redirect_uris", "is required: response_types need somewhere to answer to"),
     ]

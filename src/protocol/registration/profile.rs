@@ -32,6 +32,12 @@ pub(super) fn fill_in(walker: &mut Walker<'_, '_>, client: &mut Client) {
     if is_unsaid("require_pushed_authorization_requests") {
         client.requires_pushed_requests = true;
     }
+    if is_unsaid("dpop_bound_access_tokens") {
+        client.requires_dpop = true;
+    }
+    if is_unsaid("dpop_nonce") {
+        client.requires_dpop_nonce = true;
+    }
     if is_unsaid("require_pkce") {
         client.require_pkce = Some(true);
     }
@@ -74,6 +80,10 @@ pub(super) fn contradictions(client: &Client) -> Vec<Contradiction> {
             "redirect_uris", "must be https: profile is fapi2, and http on one's own machine is for application_type native"),
         (!client.requires_pushed_requests,
             "require_pushed_authorization_requests", "must be true: profile is fapi2"),
+        (!client.requires_dpop,
+            "dpop_bound_access_tokens", "must be true: profile is fapi2"),
+        (!client.requires_dpop_nonce,
+            "dpop_nonce", "must be true: profile is fapi2"),
         (client.require_pkce != Some(true),
             "require_pkce", "must be true: profile is fapi2"),
         (client.allow_plain_pkce,

@@ -58,6 +58,7 @@ impl IdToken<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenResponse {
     pub access_token: SecretText,
+    pub token_type: &'static str,
     pub expires_in: u64,
     pub id_token: Option<SecretText>,
     pub refresh_token: Option<SecretText>,
@@ -71,7 +72,7 @@ impl TokenResponse {
     pub fn into_object(self) -> Object<6> {
         let own = [
             ("access_token", json!(self.access_token.expose())),
-            ("token_type", json!("Bearer")),
+            ("token_type", json!(self.token_type)),
             ("expires_in", json!(self.expires_in)),
             (
                 "id_token",

@@ -54,6 +54,10 @@ pub struct Client {
     pub consent_lifetime: Option<Duration>,
     /// `require_pushed_authorization_requests` (RFC 9126 §6)
     pub requires_pushed_requests: bool,
+    /// `dpop_bound_access_tokens` (RFC 9449 §5.2)
+    pub requires_dpop: bool,
+    /// `dpop_nonce`: its proofs must have a nonce that we gave out lately.
+    pub requires_dpop_nonce: bool,
     pub require_pkce: Option<bool>,
     pub allow_plain_pkce: bool,
     pub allow_access_tokens_via_browser: bool,

@@ -135,6 +135,8 @@ pub(crate) fn client() -> Client {
         allow_remember_consent: None,
         consent_lifetime: None,
         requires_pushed_requests: false,
+        requires_dpop: false,
+        requires_dpop_nonce: false,
         require_pkce: None,
         default_scope: ScopeSet::default(),
         allow_plain_pkce: false,
@@ -317,6 +319,7 @@ pub(crate) fn access_token() -> AccessToken {
         delegation: None,
         issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(3_600)),
+        confirmation: None,
     }
 }
 
@@ -359,5 +362,6 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
         nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
         response_type: ResponseType::CODE,
         expires_at: NOW.plus(Duration::from_secs(60)),
+        confirmation: None,
     }
 }

@@ -180,6 +180,7 @@ fn issue_granted(
     let client = &context.client.client;
     let grant = Grant {
         resources: request.resources.clone(),
+        confirmation: context.refresh_key(),
         token_claims: granted.claims,
         ..Grant::given(
             random::bytes(),

@@ -23,7 +23,7 @@ use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_token::{IdToken, TokenResponse};
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
-use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::identifiers::{KeyThumbprint, Sid, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
@@ -48,6 +48,8 @@ pub struct Issue<'a> {
     /// The user; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
     pub stands_on: StandsOn,
+    /// The key that the access token is bound to; `None` for one that goes through the browser.
+    pub bound_to: Option<KeyThumbprint>,
     pub now: Instant,
 }
 
@@ -121,6 +123,7 @@ impl<'a> Issue<'a> {
             scope,
             user: None,
             stands_on,
+            bound_to: context.key(),
             now: context.now,
         }
     }
@@ -165,6 +168,7 @@ impl<'a> Issue<'a> {
         self.app.note_use(&client.client_id);
         Ok(TokenResponse {
             access_token,
+            token_type: token.token_type(),
             expires_in: token.expires_in(self.now),
             id_token,
             refresh_token,
@@ -247,6 +251,7 @@ impl<'a> Issue<'a> {
             delegation: additions.delegation,
             issued_at: self.now,
             expires_at: expiry(self.now, self.client.lifetimes.access_token, latest.min()),
+            confirmation: self.bound_to,
         }
     }
 
@@ -256,9 +261,8 @@ impl<'a> Issue<'a> {
         match client.access_token_type {
             AccessTokenType::Reference => {
                 let sealer = &app.vault.access_tokens;
-                Ok(SecretText::new(
-                    sealer.seal_text(ACCESS_TOKEN_PREFIX, token),
-                ))
+                let sealed = sealer.seal_bound(ACCESS_TOKEN_PREFIX, token, token.confirmation);
+                Ok(SecretText::new(sealed))
             }
             AccessTokenType::Jwt => {
                 let claims = token.jwt_claims(JwtForm {
@@ -358,6 +362,7 @@ pub fn logout_token(
 
 /// Seals an authorization code. `None` when the text is longer than a code may be.
 pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
-    let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, code);
+    let sealer = &app.vault.authorization_codes;
+    let sealed = sealer.seal_bound(CODE_PREFIX, code, code.confirmation);
     (sealed.len() <= parameters::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))
 }

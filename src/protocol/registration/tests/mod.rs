@@ -255,6 +255,7 @@ fn a_client_of_the_fapi_profile_says_little_and_keeps_it_whole() {
         [SigningAlgorithm::Es256, SigningAlgorithm::EdDsa]
     );
     assert!(client.requires_pushed_requests && client.code_binding() == CodeBinding::Pkce);
+    assert!(client.requires_dpop && client.requires_dpop_nonce);
     assert_eq!(client.refresh_token_usage, RefreshTokenUsage::Reuse);
     for signed in [
         client.id_token_signed_response_alg,
