@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::scene::{
-    DUMMY, Resource, SCOPE, Suite, assert_error, code_in, random_text, request_uri, thumbprint,
+    DUMMY, Resource, SCOPE, Suite, assert_error, code_in, random_text, request_uri,
 };
 use crate::support::flow::{LEFT_OUT, decide, decode_jwt, names, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, RP1};
 use crate::support::jwt::{half_hash, verified};
+use crate::support::proofs::thumbprint;
 
 fn has(metadata: &Value, member: &str, value: &str) -> bool {
     let values = metadata[member].as_array();

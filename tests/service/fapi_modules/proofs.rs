@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{Resource, Suite, assert_error, code_in, thumbprint};
+use super::scene::{Resource, Suite, assert_error, code_in};
 use crate::support::flow::text;
 use crate::support::gatepost::RP1;
+use crate::support::proofs::thumbprint;
 use crate::support::signer::Signer;
 
 /// A whole flow in which all proofs, at the push as well, have these claims changed.

@@ -6,13 +6,13 @@ use std::cell::RefCell;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::support::flow::{LEFT_OUT, VERIFIER, challenge, issued, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, RP2};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::verified;
 use crate::support::postgres::TestDatabase;
+use crate::support::proofs;
 use crate::support::scim;
 use crate::support::signer::{Signer, key_set, now};
 
@@ -128,7 +128,7 @@ impl Suite {
         if let Some(nonce) = self.nonce.borrow().as_ref() {
             claims["nonce"] = json!(nonce);
         }
-        let header = json!({"typ": "dpop+jwt", "alg": key.alg, "jwk": key.jwk()});
+        let header = proofs::header(key);
         Proof {
             key,
             header,
@@ -262,8 +262,7 @@ impl Suite {
         make: &dyn Fn(Proof<'_>) -> Vec<(String, String)>,
     ) -> Answer {
         let mut proof = self.proof(&resource.party.prover, "GET", resource.path);
-        let hash = Sha256::digest(resource.access_token);
-        proof.claims["ath"] = json!(URL_SAFE_NO_PAD.encode(hash));
+        proof.claims["ath"] = json!(proofs::hash(resource.access_token));
         let mut headers = make(proof);
         let authorization = format!("{} {}", resource.scheme, resource.access_token);
         headers.push((String::from("Authorization"), authorization));
@@ -473,16 +472,6 @@ pub fn random_text(length: usize) -> String {
     let mut text = URL_SAFE_NO_PAD.encode(bytes);
     text.truncate(length);
     text
-}
-
-pub fn thumbprint(key: &Signer) -> String {
-    let jwk = key.jwk();
-    let member = |name: &str| jwk[name].as_str().unwrap().to_owned();
-    let canonical = match jwk["kty"].as_str().unwrap() {
-        "EC" => json!({"crv": member("crv"), "kty": "EC", "x": member("x"), "y": member("y")}),
-        _ => json!({"crv": member("crv"), "kty": member("kty"), "x": member("x")}),
-    };
-    URL_SAFE_NO_PAD.encode(Sha256::digest(canonical.to_string()))
 }
 
 pub fn request_uri(pushed: &Answer) -> String {
